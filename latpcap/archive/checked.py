@@ -28,7 +28,7 @@ LATER = "ask again when it can be"
 
 
 def digests(file: Path) -> dict[str, Any]:
-    """The size of a file, and the CRC-32 of each of its blocks."""
+    """Return the size of a file, and the CRC-32 of each of its blocks."""
     with open(file, "rb", buffering=0) as source:
         found = []
         while block := source.read(BLOCK_BYTES):
@@ -70,7 +70,7 @@ class CheckedFile(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """The offset of the next byte."""
+        """Return the offset of the next byte."""
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
@@ -79,7 +79,7 @@ class CheckedFile(io.RawIOBase):
         return self._at
 
     def size(self) -> int:
-        """The length in bytes."""
+        """Return the length in bytes."""
         return self._size
 
     def read(self, size: int | None = -1) -> bytes:
@@ -148,7 +148,7 @@ class Checking(fs.FileSystemHandler):  # type: ignore[misc]
     __hash__ = object.__hash__
 
     def get_type_name(self) -> str:
-        """The type name for pyarrow."""
+        """Return the type name for pyarrow."""
         return "latpcap-checked"
 
     def normalize_path(self, path: str) -> str:

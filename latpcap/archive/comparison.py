@@ -89,12 +89,12 @@ class Sample:
 
 
 def needed() -> Needed:
-    """The part of a capture that `sample_of` reads."""
+    """Return the part of a capture that `sample_of` reads."""
     return {"exchanges": TableSlice((*_COLUMNS, "complete"), lambda rows: rows["complete"])}
 
 
 def sample_of(source: Capture | Projection | Results) -> Sample:
-    """The complete exchanges of a capture or of results."""
+    """Return the complete exchanges of a capture or of results."""
     import numpy as np
 
     columns = list(_COLUMNS)
@@ -115,7 +115,7 @@ def sample_of(source: Capture | Projection | Results) -> Sample:
 
 
 def _units(samples: Sequence[Sample]) -> tuple[str, list[np.ndarray[Any, Any]]]:
-    """The kind of independent unit, and the unit of each exchange, for every sample."""
+    """Return the kind of independent unit, and the unit of each exchange, for every sample."""
     import numpy as np
 
     for name in ("capture", "stream"):
@@ -142,7 +142,7 @@ def _runs(sample: Sample) -> np.ndarray[Any, Any]:
 
 
 def _error(values: np.ndarray[Any, Any], units: np.ndarray[Any, Any]) -> float | None:
-    """The standard error of the mean, robust to correlation within units; None for too few units."""
+    """Return the standard error of the mean, robust to correlation within units; None for too few units."""
     import numpy as np
 
     many = int(units.max()) + 1
@@ -237,7 +237,7 @@ class Comparison:
         return [c.name for c in self._causes if c.moved]
 
     def to_dict(self) -> dict[str, Any]:
-        """The numbers as plain values, durations in ms (for JSON)."""
+        """Return the numbers as plain values, durations in ms (for JSON)."""
         return {
             **{
                 side: {"name": s.name, "exchanges": len(s.latency), "units": units}
@@ -250,7 +250,7 @@ class Comparison:
         }
 
     def failing(self, rule: str) -> str | None:
-        """The sentence about a rule that fails, or None.
+        """Return the sentence about a rule that fails, or None.
 
         `p99_ms>20` fails if that is so afterwards; `p99_ms>+5` and `p99_ms>+10%` if it rose by more, and by more than
         noise. Names are those of `metrics`, and each cause's with `_ms` behind it. ValueError for anything else.

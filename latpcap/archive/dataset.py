@@ -56,7 +56,7 @@ class Stored:
 
     @classmethod
     def of(cls, output: Output, packs: dict[str, Manifest]) -> Stored:
-        """The results limited to these packs."""
+        """Return the results limited to these packs."""
         self = cls.__new__(cls)
         self._take(output, packs)
         return self
@@ -151,13 +151,13 @@ class Stored:
         return fs.PyFileSystem(checked.Checking(self._root[0], checksums))
 
     def read(self, table: str, captures: Iterable[str]) -> pa.Table:
-        """A table's rows of these captures, read at once. (A data set would import pandas.)"""
+        """Return a table's rows of these captures, read at once. (A data set would import pandas.)"""
         import pyarrow as pa
 
         return pa.concat_tables([self.empty(table), *self.pieces(table, captures)])
 
     def pieces(self, table: str, captures: Iterable[str], columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """The rows pack by pack, with these columns (None: all) and `capture`."""
+        """Yield the rows pack by pack, with these columns (None: all) and `capture`."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -192,13 +192,13 @@ class Stored:
         return pa.concat_tables(pieces).unify_dictionaries().sort_by("frame")
 
     def _where(self, table: str, wanted: list[str]) -> tuple[list[str], dict[str, None]]:
-        """The files with rows of these captures, and the packs that have the captures."""
+        """Return the files with rows of these captures, and the packs that have the captures."""
         here = dict.fromkeys(self._pack_of[c] for c in wanted if c in self._pack_of)
         names = [layout.file_of(table, pack) for pack in here]
         return [self._path(n) for n, pack in zip(names, here, strict=True) if n in self._packs[pack].files], here
 
     def dataset(self, table: str, captures: Iterable[str]) -> ds.Dataset:
-        """A table's rows of these captures as a data set."""
+        """Return a table's rows of these captures as a data set."""
         import pyarrow.dataset as ds
 
         schema, kind, wanted = self.schema(table), ds.ParquetFileFormat(), list(captures)
@@ -215,14 +215,14 @@ class Stored:
 
     @classmethod
     def empty(cls, table: str) -> pa.Table:
-        """A table without rows. (`Schema.empty_table` imports pandas.)"""
+        """Return a table without rows. (`Schema.empty_table` imports pandas.)"""
         import pyarrow as pa
 
         return pa.Table.from_batches([], cls.schema(table))
 
     @staticmethod
     def schema(table: str) -> pa.Schema:
-        """The columns of a table, as this version of latpcap writes it."""
+        """Return the columns of a table, as this version of latpcap writes it."""
         if table == "captures":
             return layout.with_capture(layout.captures_schema())
         schema = fields(table)
@@ -230,7 +230,7 @@ class Stored:
 
 
 def _of(table: pa.Table, captures: list[str]) -> pa.Table:
-    """The rows of these captures."""
+    """Return the rows of these captures."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -71,7 +71,7 @@ def find(inputs: Inputs, *, leave_out: str | None = None) -> Found:
 
 
 def _places(given: str, found: Found) -> Iterator[str]:
-    """The places that an input means: itself, or the lines of a manifest, relative to its folder."""
+    """Yield the places that an input means: itself, or the lines of a manifest, relative to its folder."""
     if not given.startswith("@") or os.path.lexists(given):
         yield given
         return

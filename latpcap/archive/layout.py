@@ -23,29 +23,29 @@ LAYOUT = 2
 
 
 def file_of(table: str, pack: str) -> str:
-    """The file of a table and pack."""
+    """Return the file of a table and pack."""
     return f"{table}/{pack}.parquet"
 
 
 def manifest_of(pack: str) -> str:
-    """The manifest file of a pack."""
+    """Return the manifest file of a pack."""
     return f"{TASKS}/{pack}.json"
 
 
 def pack_of(relative: str) -> str:
-    """The pack that a file belongs to."""
+    """Return the pack that a file belongs to."""
     return relative.rpartition("/")[2].rpartition(".")[0]
 
 
 def with_capture(schema: pa.Schema) -> pa.Schema:
-    """A table's stored columns: its own, and the name of the row's capture."""
+    """Return a table's stored columns: its own, and the name of the row's capture."""
     import pyarrow as pa
 
     return schema.append(pa.field("capture", pa.dictionary(pa.int32(), pa.string()), False))
 
 
 def captures_schema() -> pa.Schema:
-    """The schema of `captures`: input files and counts."""
+    """Return the schema of `captures`: input files and counts."""
     import pyarrow as pa
 
     instant = pa.timestamp("ns", "UTC")
@@ -68,7 +68,7 @@ def captures_schema() -> pa.Schema:
 
 
 def issues_schema(engine: pa.Schema) -> pa.Schema:
-    """The schema of issues, with plain text for words, since issues of other layers have further words."""
+    """Return the schema of issues, with plain text for words, since issues of other layers have further words."""
     import pyarrow as pa
 
     fields = [f.with_type(pa.string()) if pa.types.is_dictionary(f.type) else f for f in engine]
@@ -76,6 +76,6 @@ def issues_schema(engine: pa.Schema) -> pa.Schema:
 
 
 def record(capture: str, row: dict[str, Any]) -> dict[str, Any]:
-    """A capture's record in the manifest."""
+    """Return a capture's record in the manifest."""
     columns = ("files", "frames", "streams", "exchanges", "damaged")
     return {"capture": capture, "bytes": sum(row["sizes"]), **{c: row[c] for c in columns}}

@@ -119,7 +119,7 @@ def _leased(output: Output) -> Iterator[None]:
 
 
 def _other_owner(output: Output, own_file: str) -> str | None:
-    """The owner of another live lock file, or None. Lock files of dead batches are removed."""
+    """Return the owner of another live lock file, or None. Lock files of dead batches are removed."""
     found = output.states(PARTIAL)
     locks = {name: found[name] for name in found if name.startswith(f"{LOCK}-")}
     now = locks.pop(own_file, 0) or max(found.values(), default=0)

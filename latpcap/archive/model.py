@@ -40,7 +40,7 @@ class Options:
     """A fingerprint of the key log; none of its content."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The options that the metadata of every file has."""
+        """Return the options that the metadata of every file has."""
         return {"events": self.events} | ({} if self.keylog is None else {"keylog": True})
 
 
@@ -53,7 +53,7 @@ class Task:
     rotation: str | None = None
 
     def fingerprint(self, options: Options) -> str:
-        """A hash that changes with the input, the options or the version."""
+        """Return a hash that changes with the input, the options or the version."""
         state = [[p.name, p.size, p.mtime_ns] for p in self.parts]
         keys = {} if options.keys is None else {"keys": options.keys}
         state_json = json.dumps([state, options.to_dict() | keys, options.version, options.schema, self.rotation])
@@ -78,7 +78,7 @@ class Pack:
         return sum(task.size for task in self.tasks)
 
     def fingerprint(self, options: Options) -> str:
-        """A hash that changes with that of any task."""
+        """Return a hash that changes with that of any task."""
         return hashlib.sha256("".join(t.fingerprint(options) for t in self.tasks).encode()).hexdigest()[:16]
 
 
@@ -119,7 +119,7 @@ class Marker:
     outcome: Outcome
 
     def to_dict(self) -> dict[str, Any]:
-        """The entry as JSON values."""
+        """Return the entry as JSON values."""
         return {
             "task": self.outcome.task,
             "fingerprint": self.fingerprint,
@@ -153,7 +153,7 @@ class Manifest:
         return [capture["capture"] for marker in self.markers for capture in marker.outcome.captures]
 
     def to_bytes(self, layout: int) -> bytes:
-        """The manifest as JSON, with a checksum."""
+        """Return the manifest as JSON, with a checksum."""
         body = {
             "layout": layout,
             "pack": self.pack,
@@ -194,8 +194,8 @@ def _digest(body: Any) -> str:
 
 
 def identity(name: str) -> str:
-    """The name of a file's capture in the results: a word that is safe as a folder's name, and twelve digits of a hash
-    of its whole place. Readable, reproducible and unique.
+    """Return the name of a file's capture in the results: a word that is safe as a folder's name, and twelve digits of
+    a hash of its whole place. Readable, reproducible and unique.
     """
     stem = re.sub(r"[^A-Za-z0-9._-]+", "_", os.path.basename(name))[:60].strip("._-") or "capture"
     return f"{stem}-{hashlib.sha256(name.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}"

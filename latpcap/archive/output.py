@@ -133,7 +133,7 @@ class Output:
                     raise
 
     def states(self, folder: str) -> dict[str, int]:
-        """When each file of a folder was written, in ns by the clock of the place."""
+        """Return when each file of a folder was written, in ns by the clock of the place."""
         with self._errors("cannot be listed", folder):
             if self.local:
                 with os.scandir(os.path.join(self.place, folder)) as found:
@@ -142,7 +142,7 @@ class Output:
         return {f"{folder}/{places.bare(e.place).rpartition('/')[2]}": e.mtime_ns for e in found_there}
 
     def sizes(self, folder: str = "") -> dict[str, int]:
-        """The complete files below a folder: sorted names relative to the output, with their sizes in bytes."""
+        """Return the complete files below a folder: sorted names relative to the output, with their sizes in bytes."""
         with self._errors("cannot be listed", folder):
             if not self.local:
                 root = places.bare(self.place).rstrip("/") + "/"
@@ -157,12 +157,12 @@ class Output:
         return dict(sorted(named.items()))
 
     def files(self, folder: str) -> list[str]:
-        """The names of the complete files below a folder, as in `sizes`."""
+        """Return the names of the complete files below a folder, as in `sizes`."""
         return list(self.sizes(folder))
 
 
 def _runs(process: int) -> bool:
-    """Whether a process exists. (Not for Windows, where this would end it.)"""
+    """Return whether a process exists. (Not for Windows, where this would end it.)"""
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):

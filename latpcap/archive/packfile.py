@@ -54,7 +54,7 @@ _MAX_PIECES = 64
 
 
 def _joined(pieces: list[pa.Table]) -> pa.Table:
-    """One table with one dictionary per column: the writer stops using dictionaries when one changes."""
+    """Return one table with one dictionary per column: the writer stops using dictionaries when one changes."""
     import pyarrow as pa
 
     return pa.concat_tables(pieces).unify_dictionaries()
@@ -170,7 +170,7 @@ class PackFiles:
         self._output.write(layout.manifest_of(pack), manifest.to_bytes(layout.LAYOUT))
 
     def _metadata(self, options: dict[str, str]) -> dict[str, str]:
-        """The origin of the rows, for every file, so that it can be read alone."""
+        """Return the origin of the rows, for every file, so that it can be read alone."""
         inputs = [
             dict(zip(("file", "size", "sha256"), of, strict=True))
             for row in self.rows
@@ -188,7 +188,7 @@ class PackFiles:
 
 
 def file_metadata(options: Options) -> dict[str, str]:
-    """How rows were made, for the metadata of files."""
+    """Return how rows were made, for the metadata of files."""
     return {
         "latpcap.schema": options.schema,
         "latpcap.version": options.version,
@@ -211,7 +211,7 @@ class _Writing:
 
 
 def of_capture(table: pa.Table, capture: str) -> pa.Table:
-    """The rows with a column that names their capture."""
+    """Return the rows with a column that names their capture."""
     import pyarrow as pa
 
     rows = table.num_rows

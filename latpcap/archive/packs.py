@@ -22,7 +22,7 @@ _PACKED = re.compile(rf"\.(?:{'|'.join(SUFFIXES)})$", re.IGNORECASE)
 
 
 def make_packs(tasks: Iterable[Task]) -> list[Pack]:
-    """The packs of these tasks, the largest first, so that it does not run alone at the end."""
+    """Return the packs of these tasks, the largest first, so that it does not run alone at the end."""
     found: list[Pack] = []
     members: list[Task] = []
     held = 0
@@ -43,12 +43,12 @@ def _bytes(task: Task) -> int:
 
 
 def pack(tasks: Sequence[Task]) -> Pack:
-    """One pack of these tasks."""
+    """Return one pack of these tasks."""
     return Pack(name([task.name for task in tasks]), tuple(tasks))
 
 
 def name(tasks: Sequence[str], *, replaces: Sequence[str] = ()) -> str:
-    """The name of a pack of these tasks; a single task gives the pack its own name."""
+    """Return the name of a pack of these tasks; a single task gives the pack its own name."""
     if len(tasks) == 1 and not replaces:
         return tasks[0]
     return "pack-" + hashlib.sha256("\n".join([*tasks, *replaces]).encode()).hexdigest()[:16]

@@ -33,7 +33,7 @@ class StoredFiles:
     old: bool = False
 
     def files_of(self, pack: str) -> list[str]:
-        """The files of a pack's tables."""
+        """Return the files of a pack's tables."""
         return [n for n in (layout.file_of(t, pack) for t in layout.TABLES) if n in self.sizes]
 
     @property
@@ -80,7 +80,7 @@ def held(output: Output) -> StoredFiles:
 
 
 def _wrong(manifest: Manifest, sizes: dict[str, int]) -> str | None:
-    """Why a pack cannot be read, by the sizes of its files; None if it can."""
+    """Return why a pack cannot be read, by the sizes of its files; None if it can."""
     for name, file in manifest.files.items():
         if name not in sizes:
             return f"{name} is missing"
@@ -143,5 +143,5 @@ def _holds(marker: Marker, fingerprint: str, found: StoredFiles) -> bool:
 
 
 def failures(plan: Plan) -> list[Failure]:
-    """The failures of earlier runs, which would occur again."""
+    """Return the failures of earlier runs, which would occur again."""
     return [failure for outcome in plan.done for failure in outcome.failures]

@@ -81,7 +81,9 @@ def compare(before: Side, after: Side, *, keylog: str | os.PathLike[str] | None 
 def _side(
     side: Side, keylog: str | os.PathLike[str] | None, sample_of: Callable[[Any], Sample]
 ) -> tuple[Sample, Callable[[], Subject]]:
-    """The sample of a side, and a function that returns the whole of it for a page: a file is read again for that."""
+    """Return the sample of a side, and a function that returns the whole of it for a page: a file is read again for
+    that.
+    """
     from latpcap.archive.comparison import needed
     from latpcap.archive.results import is_results, open_results
     from latpcap.views import capture, partial_report

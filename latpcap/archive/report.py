@@ -65,7 +65,7 @@ class Batch:
         }
 
     def results(self) -> Results:
-        """The results, as `latpcap.open_results` returns them."""
+        """Return the results, as `latpcap.open_results` returns them."""
         from latpcap.archive.results import open_results
 
         return open_results(self.output)

@@ -49,7 +49,7 @@ _T = TypeVar("_T")
 
 
 def is_results(place: object) -> bool:
-    """Whether a path or URL has the results of a batch."""
+    """Return whether a path or URL has the results of a batch."""
     if not isinstance(place, (str, os.PathLike)):
         return False
     path = os.fspath(place)
@@ -79,7 +79,7 @@ class ResultTable:
         return list(self.dataset.schema.names)
 
     def count(self, filter: Filter = None) -> int:
-        """The number of rows; `filter` as in `to_arrow`."""
+        """Return the number of rows; `filter` as in `to_arrow`."""
         return int(self.dataset.count_rows(filter=_expression(filter)))
 
     def to_arrow(self, filter: Filter = None, columns: Sequence[str] | None = None) -> pa.Table:
@@ -226,7 +226,7 @@ class Results:
                 self._union = None
 
     def _found(self) -> pa.Table:
-        """The findings: those stored by the batch, or computed."""
+        """Return the findings: those stored by the batch, or computed."""
         whole = self._scope == Selection() and len(self._rows) >= stored.FROM_CAPTURES
         output, packs = self._stored.whole
         kept = stored.findings(output, packs, self._apart) if whole else None
@@ -286,7 +286,7 @@ class Results:
         return to_pandas(self._account("groups"))
 
     def _account(self, name: str) -> pa.Table:
-        """One of the tables that are computed from the others."""
+        """Return one of the tables that are computed from the others."""
         import pyarrow as pa
         import pyarrow.dataset as ds
 
@@ -386,7 +386,7 @@ def _opened(place: str, scope: Selection, sites: Sites) -> Results:
 
 
 def open_results(place: str | os.PathLike[str], *, check: bool = False, sites: Sites = "auto") -> Results:
-    """The results that `batch` wrote to this folder or URL; CaptureError where there are none."""
+    """Return the results that `batch` wrote to this folder or URL; CaptureError where there are none."""
     from latpcap.archive.dataset import Stored
 
     found = Stored(os.fspath(place))

@@ -69,7 +69,7 @@ def peek(part: Part) -> Head | Failure:
 
 
 def unopened(problem: OSError) -> str:
-    """Why a file cannot be opened or read."""
+    """Return why a file cannot be opened or read."""
     if isinstance(problem, FileNotFoundError):
         return "no such file"
     if isinstance(problem, IsADirectoryError):
@@ -116,7 +116,7 @@ def _alike(before: Head, head: Head, rotation: str | None) -> bool:
 
 
 def _in_time(run: list[Head]) -> list[list[Head]]:
-    """The run in order of time, a ring buffer's files rotated; each file alone where times do not ascend."""
+    """Return the run in order of time, a ring buffer's files rotated; each file alone where times do not ascend."""
     known = [(h.first_ns, i) for i, h in enumerate(run) if h.first_ns is not None]
     falls = [after[1] for before, after in pairwise(known) if after[0] < before[0]]
     if not falls:
@@ -127,7 +127,7 @@ def _in_time(run: list[Head]) -> list[list[Head]]:
 
 
 def follows(last_ns: int | None, longest_ns: int, head: Head, rotation: str | None) -> bool:
-    """Whether a file continues the files before it. `longest_ns` is the duration of the longest of them."""
+    """Return whether a file continues the files before it. `longest_ns` is the duration of the longest of them."""
     if last_ns is None or head.first_ns is None:
         return True
     silence = head.first_ns - last_ns

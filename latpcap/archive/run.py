@@ -73,7 +73,7 @@ def _bytes(manifest: Manifest) -> int:
 
 
 def _groups(small: list[Manifest]) -> list[list[Manifest]]:
-    """The packs to join, in groups up to the size of a pack; groups of one pack are left out."""
+    """Return the packs to join, in groups up to the size of a pack; groups of one pack are left out."""
     found: list[list[Manifest]] = []
     held = tasks = 0
     for manifest in sorted(small, key=lambda m: m.pack):
@@ -185,7 +185,7 @@ class _Local:
         self._running: dict[Future[list[Outcome]], Pack] = {}
 
     def run(self) -> Iterator[list[Outcome]]:
-        """The outcomes of each pack, in the order of completion."""
+        """Yield the outcomes of each pack, in the order of completion."""
         waiting = iter(self._packs)
         while True:
             while len(self._running) < self._workers and (pack := next(waiting, None)) is not None:
@@ -199,7 +199,7 @@ class _Local:
                 yield outcomes
 
     def remaining(self) -> Iterator[list[Outcome]]:
-        """The outcomes of the packs that were running when the work was interrupted."""
+        """Yield the outcomes of the packs that were running when the work was interrupted."""
         for future in self._running:
             with suppress(worker.Stopped, OutputError):
                 yield future.result()
@@ -210,7 +210,7 @@ class _Local:
 
 
 def _outcomes(future: Any, pack: Pack) -> list[Outcome]:
-    """The outcomes of a pack; an exception of a worker becomes a failure of its tasks."""
+    """Return the outcomes of a pack; an exception of a worker becomes a failure of its tasks."""
     try:
         result: list[Outcome] = future.result()
         return result
@@ -238,7 +238,7 @@ class _Cluster:
             self._packs[key] = pack
 
     def run(self) -> Iterator[list[Outcome]]:
-        """The outcomes of each pack, in the order of completion."""
+        """Yield the outcomes of each pack, in the order of completion."""
         from distributed import as_completed
 
         for future in as_completed(self._futures):

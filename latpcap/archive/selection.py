@@ -46,7 +46,7 @@ class Selection:
         return scope
 
     def has(self, row: dict[str, Any]) -> bool:
-        """Whether a capture may have rows of it, by its files and its first and last instant."""
+        """Return whether a capture may have rows of it, by its files and its first and last instant."""
         if self.since is not None and (row["last"] is None or row["last"] < _ns(self.since)):
             return False
         if self.until is not None and (row["first"] is None or row["first"] >= _ns(self.until)):
@@ -59,7 +59,7 @@ class Selection:
         return bool(self.since is not None or self.until is not None or self.servers)
 
     def expression(self, table: str, columns: list[str], stored: Stored, rows: list[dict[str, Any]]) -> Any:
-        """The rows of a table that belong to it, as a data set expression, or None for all."""
+        """Return the rows of a table that belong to it, as a data set expression, or None for all."""
         import pyarrow.dataset as ds
 
         found = []
@@ -84,7 +84,7 @@ class Selection:
 
 
 def _of_server(table: str, address: str, port: int | None, stored: Stored, rows: list[dict[str, Any]]) -> Any:
-    """Rows of this server's streams, capture by capture; causes by the rows that they belong to."""
+    """Return rows of this server's streams, capture by capture; causes by the rows that they belong to."""
     import pyarrow.dataset as ds
 
     is_server = ds.field("server") == address
@@ -115,7 +115,9 @@ def _among(keys: Any, name: str) -> Any:
 
 
 def endpoint(text: str) -> tuple[str, int | None]:
-    """The address and port of "10.0.0.1", "10.0.0.1:80", "fe80::1" or "[fe80::1]:80"; ValueError for anything else."""
+    """Return the address and port of "10.0.0.1", "10.0.0.1:80", "fe80::1" or "[fe80::1]:80"; ValueError for anything
+    else.
+    """
     try:
         return str(ipaddress.ip_address(text.strip("[]"))), None
     except ValueError:

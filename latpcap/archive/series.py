@@ -43,7 +43,7 @@ class Place:
 
 
 def place_of(name: str) -> Place | None:
-    """The position of a file in a rotated capture, by its name; None for a name without such a number."""
+    """Return the position of a file in a rotated capture, by its name; None for a name without such a number."""
     folder, slash, base = name.rpartition("/")
     above = folder + slash
     if m := _DUMPCAP.match(base):
@@ -60,7 +60,7 @@ def place_of(name: str) -> Place | None:
 
 
 def tasks(parts: Iterable[Part], *, stitch: bool = True) -> list[Task]:
-    """The tasks of these files: one for each series, in the order of names, and one for each other file.
+    """Return the tasks of these files: one for each series, in the order of names, and one for each other file.
 
     If a number occurs twice (`dump.pcap` beside `dump.pcap0`), there are two recordings, and each file is a task.
     """
@@ -88,6 +88,6 @@ def _series_name(key: tuple[str, ...]) -> str:
 
 
 def number_of(name: str) -> int | None:
-    """The number of a file in its series; None for a series that is ordered by instants."""
+    """Return the number of a file in its series; None for a series that is ordered by instants."""
     place = place_of(name)
     return None if place is None or place.key[0] == "tcpdump -G" else place.order[1]

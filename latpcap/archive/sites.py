@@ -41,7 +41,7 @@ class Apart(NamedTuple):
 
 
 def checked(given: str) -> Sites:
-    """The word as a `Sites`; ValueError for another word."""
+    """Return the word as a `Sites`; ValueError for another word."""
     if given not in get_args(Sites):
         raise ValueError(f"expected one of {', '.join(get_args(Sites))}, got {given!r}")
     return given  # type: ignore[return-value]
@@ -49,19 +49,18 @@ def checked(given: str) -> Sites:
 
 @lru_cache(maxsize=1 << 16)
 def is_private(address: str) -> bool:
-    """Whether several machines can have this address, each in its own network."""
-    """Can several machines have this address, each in its own network?"""
+    """Return whether several machines can have this address, each in its own network."""
     found = ip_address(address)
     return not found.is_global and not found.is_multicast and not found.is_unspecified
 
 
 def site_of(address: str) -> str | None:
-    """The site of an address; None for an address that is the same machine everywhere."""
+    """Return the site of an address; None for an address that is the same machine everywhere."""
     return address.partition(ZONE)[2] or None
 
 
 def _folder(file: str) -> str:
-    """The folder of a capture's file, without parts that are dates."""
+    """Return the folder of a capture's file, without parts that are dates."""
     folder, _, _ = file.replace("\\", "/").rpartition("/")
     return "/".join(part for part in folder.split("/") if not _DATE.fullmatch(part))
 
@@ -74,7 +73,7 @@ def _names(places: Sequence[str]) -> list[str]:
 
 
 def split(rows: Sequence[Mapping[str, Any]], streams: pa.Table, wanted: Sites = "auto") -> Apart | None:
-    """The site of each capture; None where all captures are of one network.
+    """Return the site of each capture; None where all captures are of one network.
 
     "auto": folders are sites if a private server is in captures of several folders. Within one folder, each capture is
     a site if a private server's handshakes (window scale, SACK) differ between captures.
@@ -102,7 +101,7 @@ def split(rows: Sequence[Mapping[str, Any]], streams: pa.Table, wanted: Sites = 
 
 
 def _servers(streams: pa.Table) -> Iterable[tuple[Any, ...]]:
-    """Each server of each capture with the options of its handshakes; every combination once."""
+    """Return each server of each capture with the options of its handshakes; every combination once."""
     columns = ("capture", "server", "server_port", "server_wscale", "server_sack")
     plain = streams.select(columns)
     for name in ("capture", "server"):
@@ -112,7 +111,7 @@ def _servers(streams: pa.Table) -> Iterable[tuple[Any, ...]]:
 
 
 def _differ(captures: Iterable[set[tuple[Any, ...]]]) -> bool:
-    """Whether the handshakes of one capture have nothing in common with those of another."""
+    """Return whether the handshakes of one capture have nothing in common with those of another."""
     common: set[tuple[Any, ...]] = set()
     for marks in captures:
         if common and not common & marks:
@@ -122,7 +121,7 @@ def _differ(captures: Iterable[set[tuple[Any, ...]]]) -> bool:
 
 
 def zoned(table: pa.Table, which: arrays.Array, sites: Sequence[str]) -> pa.Table:
-    """The table with the site behind each private address; `which` has the capture of each row."""
+    """Return the table with the site behind each private address; `which` has the capture of each row."""
     import numpy as np
 
     words = list(dict.fromkeys(sites))

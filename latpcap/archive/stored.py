@@ -44,7 +44,7 @@ def _name(packs: Mapping[str, Manifest], apart: Sites) -> str:
 
 
 def findings(output: Output, packs: Mapping[str, Manifest], apart: Sites) -> pa.Table | None:
-    """The stored findings of these packs; None where there are none that fit."""
+    """Return the stored findings of these packs; None where there are none that fit."""
     import pyarrow.parquet as pq
 
     try:

@@ -152,7 +152,7 @@ class Union(View):
         return begins
 
     def _numbered(self, table: pa.Table) -> pa.Table:
-        """The table with numbers that are unique over all captures, without the column `capture`."""
+        """Return the table with numbers that are unique over all captures, without the column `capture`."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -183,7 +183,7 @@ class Union(View):
         return self._summed.kept
 
     def found(self) -> pa.Table:
-        """The findings over all captures, with the files of their streams."""
+        """Return the findings over all captures, with the files of their streams."""
         import pyarrow as pa
 
         table = self.arrow("findings")
@@ -200,14 +200,14 @@ class Union(View):
         return dict(zip(paths, shortest(paths), strict=True))
 
     def place(self, stream: int) -> tuple[dict[str, Any], int]:
-        """The capture of a stream, and the stream's number in it."""
+        """Return the capture of a stream, and the stream's number in it."""
         from bisect import bisect_right
 
         which = bisect_right(self._begins, stream) - 1
         return self._rows[which], stream - self._begins[which]
 
     def _local(self, row: dict[str, Any]) -> dict[str, Any]:
-        """A finding, or a case of one, with the numbers of its own capture and the capture's file."""
+        """Return a finding, or a case of one, with the numbers of its own capture and the capture's file."""
         out = dict(row)
         if self.sites is not None and "server" in out:
             out["site"] = sites.site_of(out["server"])
@@ -225,7 +225,7 @@ class Union(View):
         return out
 
     def why(self, question: Question = EVERYTHING) -> ArchiveWhy:
-        """The answer over all captures."""
+        """Return the answer over all captures."""
         answer = Why.of(self._summed, self._summed, question=question)
         overall = answer.data
         if overall["kind"] == "overall" and "typical" in overall:
@@ -248,7 +248,7 @@ class Union(View):
         return ArchiveWhy(overall, data, text)
 
     def _quoted(self, name: str, case: Typical) -> pa.Table:
-        """The few stored events that an answer quotes, of one capture; none where events were not stored."""
+        """Return the few stored events that an answer quotes, of one capture; none where events were not stored."""
         capture, _ = self.place(case["stream"])
         return self._stored.events(capture["capture"], case["frames"])
 
@@ -267,7 +267,7 @@ class Union(View):
         return Timeline.from_tables(exchanges, events, title=self.title, start_ns=self._start_ns, scale=scale)
 
     def _place(self, stream: int) -> str:
-        """The name of a stream in pictures: its capture, and its number there."""
+        """Return the name of a stream in pictures: its capture, and its number there."""
         capture, number = self.place(stream)
         return f"{self._shortest[capture['files'][0]]} {number}"
 
@@ -311,7 +311,7 @@ class Summed:
         return self._union.arrow(name)
 
     def rows(self, name: TableName) -> int:
-        """The number of rows of a table."""
+        """Return the number of rows of a table."""
         return int(self.arrow(name).num_rows)
 
 
@@ -350,7 +350,7 @@ class ArchiveWhy(Why):
         return {}
 
     def to_dict(self) -> dict[str, Any]:
-        """The numbers behind the answer, with the files of streams, exchanges and frames."""
+        """Return the numbers behind the answer, with the files of streams, exchanges and frames."""
         return self._plain
 
     def __str__(self) -> str:

@@ -82,7 +82,7 @@ class _Metered:
         return block
 
     def drain(self) -> str:
-        """The hash of the whole file, also where its content was given up before its end."""
+        """Return the hash of the whole file, also where its content was given up before its end."""
         while self.read(sources.BLOCK_BYTES):
             pass
         return self._hash.hexdigest()
@@ -146,7 +146,7 @@ class _Work:
         """Whether the pack's files have rows of this task."""
 
     def marker(self, outcome: Outcome) -> Marker:
-        """The task's entry in the manifest."""
+        """Return the task's entry in the manifest."""
         parts = tuple(part.name for part in self.task.parts)
         return Marker("", self.task.fingerprint(self.options), parts, outcome)
 
@@ -319,7 +319,7 @@ class _Capture:
         return None
 
     def _issues(self, table: pa.Table) -> pa.Table:
-        """The core's issues and those from outside the core."""
+        """Return the core's issues and those from outside the core."""
         import pyarrow as pa
 
         schema = layout.issues_schema(table.schema)

@@ -155,7 +155,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _actions(file: str, display_filter: str | None, keylog: str | None) -> list[dict[str, Any]]:
-    """The rows of the table `actions`; the answer itself does not need them."""
+    """Return the rows of the table `actions`; the answer itself does not need them."""
     from latpcap.archive.public import open_results
     from latpcap.archive.results import is_results
 
@@ -257,7 +257,7 @@ def _each(files: list[str], why: Callable[[str], Why], *, as_json: bool) -> None
 
 
 def _line(answer: Why) -> str:
-    """An answer in one line: the number of requests, their latency, and the headline."""
+    """Return an answer in one line: the number of requests, their latency, and the headline."""
     row, headline = answer.to_dict(), answer.headline
     if "p50_ms" not in row:
         return headline
@@ -268,7 +268,7 @@ def _line(answer: Why) -> str:
 
 
 def _origins(file: str, sources: Any) -> list[Any]:
-    """The files that a word names; none if it cannot be opened, which the batch reports."""
+    """Return the files that a word names; none if it cannot be opened, which the batch reports."""
     try:
         return list(sources.origins(file))
     except CaptureError:
@@ -276,7 +276,7 @@ def _origins(file: str, sources: Any) -> list[Any]:
 
 
 def _over_all(files: list[str], keylog: str | None, wanted: Wanted, sites: Sites) -> Why:
-    """One answer over several captures, each analysed by itself, by way of temporary results."""
+    """Return one answer over several captures, each analysed by itself, by way of temporary results."""
     from latpcap.archive.public import batch, open_results
     from latpcap.reading import same_traffic, sources
 

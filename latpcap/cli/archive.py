@@ -82,7 +82,7 @@ def why(
     server: str | None = None,
     top: int | None = None,
 ) -> Why | None:
-    """The answer of stored results; None where `place` is none. `whole`: no limit was given."""
+    """Return the answer of stored results; None where `place` is none. `whole`: no limit was given."""
     from latpcap.archive.public import open_results
     from latpcap.archive.results import is_results
 

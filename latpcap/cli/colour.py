@@ -17,12 +17,12 @@ _STYLES = {"fix": "green", "gain": "green", "unknown": "yellow"}
 
 
 def wanted() -> bool:
-    """Whether standard output is a terminal with colours, and NO_COLOR is not set."""
+    """Return whether standard output is a terminal with colours, and NO_COLOR is not set."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
 
 
 def answer(text: str) -> str:
-    """An answer of `why`; on a terminal with a bold headline and coloured labels."""
+    """Return an answer of `why`; on a terminal with a bold headline and coloured labels."""
     title, headline, rest = (wrapped(part) for part in [*text.split("\n", 2), "", ""][:3])
     if not wanted():
         return "\n".join(part for part in (title, headline, rest) if part)
@@ -36,7 +36,7 @@ def answer(text: str) -> str:
 
 
 def wrapped(text: str, width: int | None = None) -> str:
-    """An answer wrapped to the terminal's width, with continued lines indented; unchanged without a terminal."""
+    """Return an answer wrapped to the terminal's width, with continued lines indented; unchanged without a terminal."""
     if width is None:
         if not sys.stdout.isatty():
             return text
@@ -51,5 +51,5 @@ def wrapped(text: str, width: int | None = None) -> str:
 
 
 def head(line: str) -> str:
-    """The header of a table, bold on a terminal."""
+    """Return the header of a table, bold on a terminal."""
     return typer.style(line, bold=True) if wanted() else line

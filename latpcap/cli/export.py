@@ -1,4 +1,4 @@
-"""How does a table leave? As text, CSV, JSON or a JSON object a line, on standard output or as a file by suffix."""
+"""Print tables as text, CSV, JSON or a JSON object a line, or write them to a file of the format of its suffix."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Form:
 
 
 def write(table: pa.Table, path: Path) -> None:
-    """Where does this table go? Writes it; the suffix names the format.
+    """Write a table to a file; the suffix names the format.
 
     OutputError for another suffix, or where the file cannot be written.
     """
@@ -77,7 +77,7 @@ def write(table: pa.Table, path: Path) -> None:
 
 
 def show(tables: Iterable[pa.Table], form: str, *, fit: bool = True) -> None:
-    """Prints a table that comes in parts. As text on a terminal: the first 40 rows, the columns that fit if `fit`."""
+    """Print a table that comes in parts. As text on a terminal: the first 40 rows, the columns that fit if `fit`."""
     if form == "text" and sys.stdout.isatty():
         _on_terminal(tables, fit=fit)
         return
@@ -86,7 +86,7 @@ def show(tables: Iterable[pa.Table], form: str, *, fit: bool = True) -> None:
 
 
 def give(table: pa.Table, output: Path | None, form: str, *, fit: bool = True) -> None:
-    """Writes a table to a file, or prints it where none is named."""
+    """Write a table to a file, or print it where none is named."""
     if output is not None and str(output) != "-":
         write(table, output)
     else:
@@ -111,7 +111,7 @@ def _on_terminal(tables: Iterable[pa.Table], *, fit: bool) -> None:
 
 
 def brief(table: pa.Table, name: str) -> pa.Table:
-    """The columns that a terminal shows of this table, where nobody chose."""
+    """Return the columns that a terminal shows of this table, where nobody chose."""
     from latpcap.findings import BRIEF
 
     chosen = BRIEF if name == "findings" else text.BRIEF.get(name, " ".join(table.column_names)).split()
@@ -119,7 +119,7 @@ def brief(table: pa.Table, name: str) -> pa.Table:
 
 
 def parts(tables: Iterable[pa.Table], form: str) -> Iterator[str]:
-    """The text of a table as "text", "csv", "json" or "jsonl", as its rows come."""
+    """Yield the text of a table as "text", "csv", "json" or "jsonl", as its rows come."""
     if form == "text":
         lines = text.Layout().lines(tables)
         while some := list(islice(lines, text.ROWS)):
@@ -185,7 +185,7 @@ def _objects(table: pa.Table) -> Iterator[str]:
 
 
 def rows(table: pa.Table) -> list[dict[str, Any]]:
-    """A table's rows as JSON has them: instants as text with all nine digits."""
+    """Return a table's rows as JSON has them: instants as text with all nine digits."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

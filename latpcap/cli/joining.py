@@ -31,7 +31,7 @@ def joined(client: str, server: str, keylog: str | None) -> Joined:
 
 
 def every(files: list[str], keylog: str | None) -> Joined | Chain:
-    """One capture with both legs of a proxy, two captures, or more in a row, on one clock."""
+    """Return one capture with both legs of a proxy, two captures, or more in a row, on one clock."""
     from latpcap.joined import join as of
 
     spill.configure_malloc()

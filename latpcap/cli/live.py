@@ -58,7 +58,7 @@ class Live:
 
 
 def is_pipe(file: str) -> bool:
-    """Whether a path is a named pipe."""
+    """Return whether a path is a named pipe."""
     try:
         return stat.S_ISFIFO(os.stat(file).st_mode)
     except (OSError, ValueError):
@@ -66,7 +66,7 @@ def is_pipe(file: str) -> bool:
 
 
 def pipe(file: str) -> Live | None:
-    """The pipe that a word names ("-", or a named pipe), if it is one and Ctrl-C can be handled; else None."""
+    """Return the pipe that a word names ("-", or a named pipe), if it is one and Ctrl-C can be handled; else None."""
     if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
         return None  # select is for sockets on Windows, and only the main thread handles signals
     try:

@@ -15,7 +15,7 @@ _EXIT = {
 
 
 def page(top: Any, version: str) -> str:
-    """The page in roff, for `man -l`. `top` is the program's click command."""
+    """Return the page in roff, for `man -l`. `top` is the program's click command."""
     return "\n".join(_lines(top, version)) + "\n"
 
 

@@ -24,7 +24,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def limit_mb() -> int | None:
-    """The memory that this process may have, in MB; None without a limit."""
+    """Return the memory that this process may have, in MB; None without a limit."""
     try:
         import resource
     except ImportError:
@@ -35,7 +35,7 @@ def limit_mb() -> int | None:
 
 
 def sentence() -> str:
-    """The message for a lack of memory, with the limit."""
+    """Return the message for a lack of memory, with the limit."""
     limit = limit_mb()
     return "out of memory" if limit is None else f"out of memory: {limit} MB are allowed (ulimit -v)"
 
@@ -115,7 +115,7 @@ def _prepare() -> None:
 
 
 def _read(end: int) -> bytes:
-    """The child's output; of a long one the end."""
+    """Return the child's output; of a long one the end."""
     messages = b""
     while part := os.read(end, _MAX_HELD):
         messages = (messages + part)[-_MAX_HELD:]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def answer_view(file: str, *, keylog: str | None = None) -> AnswerView | Capture:
-    """Opens a capture for its answer or findings alone; a pipe cannot be read again, so all of it is kept."""
+    """Open a capture for its answer or findings alone; a pipe cannot be read again, so all of it is kept."""
     from latpcap.archive.results import is_results
     from latpcap.views import partial_answer
 
@@ -37,7 +37,7 @@ def answer_view(file: str, *, keylog: str | None = None) -> AnswerView | Capture
 
 
 def read(file: str, display_filter: str | None = None, *, keylog: str | None = None, reread: bool = False) -> Capture:
-    """Opens a capture and warns of damage; `reread`: its bytes are wanted twice, so that standard input is kept."""
+    """Open a capture and warn of damage; `reread`: its bytes are wanted twice, so that standard input is kept."""
     from latpcap.views.capture import read as read_capture
 
     if display_filter is not None:
@@ -53,7 +53,7 @@ def read(file: str, display_filter: str | None = None, *, keylog: str | None = N
 
 
 def projection(file: str, needed: Needed, *, keylog: str | None = None, reread: bool = False) -> Projection:
-    """Opens a capture for what is needed of its tables and warns of damage; `reread` as in `read`."""
+    """Open a capture for what is needed of its tables and warn of damage; `reread` as in `read`."""
     from latpcap.views import partial_report
 
     spill.configure_malloc()
@@ -63,7 +63,7 @@ def projection(file: str, needed: Needed, *, keylog: str | None = None, reread: 
 
 
 def reopen(file: str, *, keylog: str | None = None, warned: bool = False) -> Callable[[Needed], Projection] | None:
-    """Opens a capture for what is needed of its tables, each time that it is called, and warns of damage once, if it
+    """Open a capture for what is needed of its tables, each time that it is called, and warn of damage once, if it
     was not `warned` of; None where that cannot be done.
     """
     from latpcap.views import partial_report
@@ -85,7 +85,7 @@ def reopen(file: str, *, keylog: str | None = None, warned: bool = False) -> Cal
 
 
 def stream(file: str, number: int, *, keylog: str | None = None, reread: bool = False) -> Stream:
-    """Opens one stream of a capture alone and warns of damage; `reread` as in `read`."""
+    """Open one stream of a capture alone and warn of damage; `reread` as in `read`."""
     from latpcap.views.capture import read_stream
 
     if span():
@@ -97,7 +97,9 @@ def stream(file: str, number: int, *, keylog: str | None = None, reread: bool = 
 
 
 def source(file: str, *, reread: bool = False) -> Any:
-    """What `read` is given for this word: a pipe ends with Ctrl-C, and is kept where its bytes are wanted twice."""
+    """Return what `read` is given for this word: a pipe ends with Ctrl-C, and is kept where its bytes are wanted
+    twice.
+    """
     from latpcap.archive.results import is_results
 
     if file != "-" and is_results(file):

@@ -195,7 +195,7 @@ def in_language(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _instant(name: str, text: str) -> str | float:
-    """The value for `latpcap.read`; a mistake is reported before a file is read."""
+    """Return the value for `latpcap.read`; a mistake is reported before a file is read."""
     from latpcap.reading import timestamps
 
     value: str | float = text
@@ -220,7 +220,7 @@ def warn(capture: Recording) -> None:
 
 
 def frames_range(text: str | None) -> tuple[int, int] | None:
-    """The first and last frame of --frames, both included; None without the option."""
+    """Return the first and last frame of --frames, both included; None without the option."""
     if text is None:
         return None
     first, dash, last = text.partition("-")

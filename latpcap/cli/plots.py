@@ -51,8 +51,8 @@ plots = typer.Typer(cls=Listed, no_args_is_help=True, rich_markup_mode=None, hel
 
 
 def _opened(file: str, needed: Needed | None, scope: Scope, *, stored: bool = False) -> Any:
-    """The needed part of a whole capture, or a capture or stream as selected; with `stored` also results of a batch.
-    `needed` None: all tables.
+    """Return the needed part of a whole capture, or a capture or stream as selected; with `stored` also results of a
+    batch. `needed` None: all tables.
     """
     from latpcap.archive.public import open_results
     from latpcap.archive.results import is_results

@@ -68,7 +68,7 @@ def report(
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command to the program."""
+    """Add the command to the program."""
     app.command()(report)
 
 
@@ -80,7 +80,7 @@ def _known(tool: str) -> Tool:
 
 
 def _print(capture: Capture | Projection, tool: Tool, server: str | None, *, as_json: bool) -> None:
-    """What the tool would have printed, by its own formulas; "#" marks what cannot be known."""
+    """Print what the tool would have printed, by its own formulas; "#" marks what cannot be known."""
     from latpcap import reports
 
     try:

@@ -33,7 +33,7 @@ _BRIEF = {
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the commands to the program."""
+    """Add the commands to the program."""
 
     def by_layer(name: str, made: Callable[..., pa.Table], question: str) -> None:
         def command(

@@ -141,7 +141,7 @@ def _command(
 
 
 def _of_one(table: pa.Table, capture: Capture, stream: int | None, exchange: str) -> pa.Table:
-    """The rows of one exchange."""
+    """Return the rows of one exchange."""
     import pyarrow.compute as pc
 
     from latpcap.cli.options import usage_errors
@@ -156,7 +156,7 @@ def _of_one(table: pa.Table, capture: Capture, stream: int | None, exchange: str
 
 
 def _renamed(table: pa.Table, name: str, names: str | None) -> pa.Table:
-    """The columns under the names of a published schema, if one is given."""
+    """Return the columns under the names of a published schema, if one is given."""
     if names is None:
         return table
     from latpcap.exports.names import renamed
@@ -174,7 +174,7 @@ def _on_terminal() -> bool:
 
 
 def _rows(capture: Any, stream: int | None, name: TableName, columns: str | None) -> pa.Table:
-    """The rows; columns that need a second reading are added only where they are named."""
+    """Return the rows; columns that need a second reading are added only where they are named."""
     table = (capture if stream is None else capture.stream(stream)).arrow(name)
     if not (wanted := _of_headers(name, columns)):
         return table
@@ -191,7 +191,7 @@ def _rows(capture: Any, stream: int | None, name: TableName, columns: str | None
 
 
 def _of_headers(name: str, columns: str | None) -> list[str]:
-    """The named columns that need a second reading of the capture."""
+    """Return the named columns that need a second reading of the capture."""
     if name not in ("events", "streams") or columns is None:
         return []
     from latpcap.reading import processes, rereadable
@@ -201,7 +201,7 @@ def _of_headers(name: str, columns: str | None) -> list[str]:
 
 
 def _streamed(source: Any, name: TableName, keylog: str | None) -> Iterator[pa.Table]:
-    """The rows of a table in order as they are finished; then warnings."""
+    """Yield the rows of a table in order as they are finished; then warnings."""
     from latpcap.cli.options import warn
     from latpcap.reading import drain
     from latpcap.reading.feed import Feed
@@ -231,7 +231,7 @@ class _Turns:
         self._next = 0
 
     def ready(self, new: pa.Table) -> pa.Table:
-        """The rows that can be printed, of the new ones and those that were held."""
+        """Return the rows that can be printed, of the new ones and those that were held."""
         import heapq
 
         import pyarrow as pa
@@ -253,12 +253,12 @@ class _Turns:
         return together.take(pa.array(turn, pa.int64()))
 
     def rest(self) -> pa.Table:
-        """The rows that are left at the end."""
+        """Return the rows that are left at the end."""
         return self._held
 
 
 def _first(tables: Iterator[pa.Table], top: int | None) -> Iterator[pa.Table]:
-    """The first `top` rows; the rest is not read."""
+    """Yield the first `top` rows; the rest is not read."""
     left = top
     for table in tables:
         yield table if left is None else table[:left]
@@ -269,21 +269,21 @@ def _first(tables: Iterator[pa.Table], top: int | None) -> Iterator[pa.Table]:
 
 
 def arranged(table: pa.Table, name: str, rows: Rows) -> Any:
-    """The rows sorted and limited as wanted."""
+    """Return the rows sorted and limited as wanted."""
     if rows.sort is not None:
         table = _sorted(table, _known(table, name, rows.sort, "--sort"))
     return table if rows.top is None else table[: rows.top]
 
 
 def chosen(table: pa.Table, name: str, columns: str | None) -> Any:
-    """The wanted columns."""
+    """Return the wanted columns."""
     if columns is None or columns == "all":
         return table
     return table.select([_known(table, name, word.strip(), "--columns") for word in columns.split(",")])
 
 
 def _known(table: pa.Table, name: str, column: str, option: str) -> str:
-    """The column's name, checked; wrong usage where the table does not have it."""
+    """Return the column's name, checked; wrong usage where the table does not have it."""
     if column not in table.column_names:
         import difflib
 
@@ -293,7 +293,7 @@ def _known(table: pa.Table, name: str, column: str, option: str) -> str:
 
 
 def _sorted(table: pa.Table, column: str) -> Any:
-    """The rows sorted by a column: largest first, words in reverse alphabetical order, nulls last."""
+    """Return the rows sorted by a column: largest first, words in reverse alphabetical order, nulls last."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

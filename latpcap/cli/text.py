@@ -52,7 +52,7 @@ class Layout:
         self._names: list[str] = []
 
     def lines(self, tables: Iterable[pa.Table]) -> Iterator[str]:
-        """The header and the rows; "no rows" if there are none."""
+        """Yield the header and the rows; "no rows" if there are none."""
         for table in tables:
             for start in range(0, table.num_rows, ROWS):
                 yield from self._some(table.slice(start, ROWS))
@@ -95,7 +95,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _words(column: pa.ChunkedArray, *, dates: bool) -> list[str]:
-    """The values as text, null as nothing. Instants have no date where room is limited."""
+    """Return the values as text, null as nothing. Instants have no date where room is limited."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -122,7 +122,7 @@ def _several(values: list[Any]) -> str:
 
 
 def item(value: object) -> str:
-    """A value of a list as text; a SACK block is `left-right`."""
+    """Return a value of a list as text; a SACK block is `left-right`."""
     return f"{value['left']}-{value['right']}" if isinstance(value, dict) else str(value)
 
 

@@ -215,7 +215,7 @@ def _words_of(server: Server, streams: pa.Table, column: str) -> list[str]:
 
 
 def _is_name(host: str) -> bool:
-    """Whether `host` is a name, not an address with or without a port, nor "localhost"."""
+    """Return whether `host` is a name, not an address with or without a port, nor "localhost"."""
     bare = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host
     bare = bare.partition(":")[0] if bare.count(":") == 1 else bare
     try:

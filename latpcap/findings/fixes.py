@@ -75,7 +75,7 @@ class Fix:
 
 
 def waits_for_continue(waited_ms: float) -> bool:
-    """Whether a client's wait fits a timer for "100 Continue"."""
+    """Return whether a client's wait fits a timer for "100 Continue"."""
     return any(MIN_CONTINUE_RATIO * timer < waited_ms < MAX_CONTINUE_RATIO * timer for timer in CONTINUE_MS)
 
 

@@ -156,7 +156,7 @@ def find_behind_other(server: Server, items: Sequence[CauseTotal], tables: Mappi
 
 
 def _is_same_session(server: Server, row: int, end: int, tables: Mapping[str, pa.Table]) -> bool:
-    """Whether one client sent both requests on two streams, and others were answered at once meanwhile.
+    """Return whether one client sent both requests on two streams, and others were answered at once meanwhile.
 
     A web session's lock does so: it serializes the requests of one user.
     """
@@ -211,7 +211,7 @@ def _behind_other(
 
 
 def _is_passed_on_after(server: Server, row: int, end: int, tables: Mapping[str, pa.Table]) -> bool:
-    """Whether this server, a connection pool, sent the request on only when that transaction was over."""
+    """Return whether this server, a connection pool, sent the request on only when that transaction was over."""
     import numpy as np
 
     exchanges, streams = tables["exchanges"], tables["streams"]

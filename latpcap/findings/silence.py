@@ -155,7 +155,7 @@ def _given_up(course: Course, held: Resent) -> int:
 
 
 def _is_heard_late(course: Course, held: Resent) -> bool:
-    """Whether the receiver sent anything after the second repeat, so that it runs and the way back works."""
+    """Return whether the receiver sent anything after the second repeat, so that it runs and the way back works."""
     other = course.client != held.by_client
     copies = course.time[(course.client == held.by_client) & (course.seq == held.seq) & (course.len > 0)]
     return bool((course.time[other] > copies[2]).any()) if len(copies) > 2 else False

@@ -287,7 +287,7 @@ def _finding(rows: list[dict[str, Any]], of: int) -> Finding:
 
 
 def _slowed(row: dict[str, Any]) -> bool:
-    """Whether losses explain the rate, so that the sender's pauses come from its congestion window."""
+    """Return whether losses explain the rate, so that the sender's pauses come from its congestion window."""
     rtt, lost = row["rtt_load_ms"] or row["rtt_idle_ms"] or 0.0, row["retransmissions"]
     if lost < MIN_LOSSES or not rtt:
         return False

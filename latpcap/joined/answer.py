@@ -39,7 +39,7 @@ class JoinedWhy:
         return str(self._numbers["verdict"])
 
     def to_dict(self) -> dict[str, Any]:
-        """Every number of the answer."""
+        """Return every number of the answer."""
         return dict(self._numbers)
 
     def between(self) -> list[str]:
@@ -83,7 +83,7 @@ class ChainWhy:
             return words.say("join_unknown" if lead == "rest" else f"join_{lead}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Every number of the answer."""
+        """Return every number of the answer."""
         return dict(self._numbers)
 
     def _ways(self) -> dict[str, tuple[str, str]]:
@@ -154,13 +154,13 @@ def _count(parts: pa.Table, wanted: tuple[tuple[str, str], ...]) -> int:
 
 
 def _least_gap(clock: Clock) -> float | None:
-    """The least round trip between the points; None where only one direction was seen."""
+    """Return the least round trip between the points; None where only one direction was seen."""
     gaps = [section.gap_ns for section in clock.sections if section.gap_ns != float("inf")]
     return min(gaps) / NS_PER_MS if gaps else None
 
 
 def _places(parts: pa.Table) -> dict[str, dict[str, float]]:
-    """Milliseconds by place and cause."""
+    """Return the milliseconds by place and cause."""
     import numpy as np
 
     found: dict[str, dict[str, float]] = {place: {} for place in PLACES}
@@ -178,7 +178,7 @@ def _lost(parts: pa.Table) -> float:
 
 
 def _typical(exchanges: pa.Table, parts: pa.Table) -> dict[str, Any] | None:
-    """The median exchange, cut: its parts add up to its latency."""
+    """Return the median exchange, cut: its parts add up to its latency."""
     import pyarrow.compute as pc
 
     if not exchanges.num_rows:
@@ -192,7 +192,7 @@ def _typical(exchanges: pa.Table, parts: pa.Table) -> dict[str, Any] | None:
 
 
 def _verdict(found: dict[str, Any]) -> tuple[str, str]:
-    """The place with most of the time, and its sentence."""
+    """Return the place with most of the time, and its sentence."""
     sums = {place: sum(causes.values()) for place, causes in found["places"].items()}
     if not any(sums.values()):
         return "none", words.say("join_none")
@@ -210,7 +210,9 @@ def _verdict(found: dict[str, Any]) -> tuple[str, str]:
 
 
 def _parts(rows: Iterable[tuple[float, str, dict[str, Any]]]) -> str:
-    """The parts of a latency in words, largest first. A row is the time, the id of the phrase and its other values."""
+    """Return the parts of a latency in words, largest first. A row is the time, the id of the phrase and its other
+    values.
+    """
     rows = list(rows)
     min_time = sum(time for time, _, _ in rows) / PART_DIVISOR
     shown = sorted((row for row in rows if row[0] > min_time), key=lambda row: -row[0])
@@ -218,7 +220,7 @@ def _parts(rows: Iterable[tuple[float, str, dict[str, Any]]]) -> str:
 
 
 def _shares(of: dict[str, Any], bound: float | None, one_file: bool) -> str:
-    """The parts of a latency by place, in words."""
+    """Return the parts of a latency by place, in words."""
     places, lost = of["places"], of["losses_ms"]
     held = places[CLIENT].get("delayed_ack", 0.0)
     program = places[SERVER].get("server_think", 0.0)
@@ -246,7 +248,7 @@ def _title(names: tuple[str, ...], found: dict[str, Any]) -> str:
 
 
 def _both(typical_ms: float, typical: str, all_ms: float, every: str, split: Iterable[str] = ()) -> list[str]:
-    """The lines of the median request and of all requests, with the lines `split` between them."""
+    """Return the lines of the median request and of all requests, with the lines `split` between them."""
     time = words.say("join_typical", latency_ms=typical_ms, places=typical)
     return [words.line("time", time), *split, words.line("in all", words.say("join_all", places=every, all_ms=all_ms))]
 
@@ -276,7 +278,7 @@ def _proofs(found: dict[str, Any]) -> list[str]:
 
 
 def _way(found: dict[str, Any]) -> list[str]:
-    """The lines on the clocks, the path, and the packets that are not at both points."""
+    """Return the lines on the clocks, the path, and the packets that are not at both points."""
     clock = words.line("clock", words.say("join_one_clock") if found["one_file"] else _clock(found["clock"]))
     if found["proxied"]:
         return [clock]
@@ -303,7 +305,7 @@ def _clock(clock: dict[str, Any]) -> str:
 
 
 def _packets(found: dict[str, Any]) -> list[str]:
-    """The phrases on packets that are not at both points."""
+    """Return the phrases on packets that are not at both points."""
     lost = []
     for direction in tables.DIRECTIONS:
         n, sent = found[direction].get("lost", 0), found[direction]["sent"]

@@ -231,7 +231,9 @@ class Point:
         return self._tables[name]
 
     def _from_client(self) -> Array:
-        """Whether the client sent each packet. Roles may change while a stream is young: the last packet decides."""
+        """Return whether the client sent each packet. Roles may change while a stream is young: the last packet
+        decides.
+        """
         import numpy as np
 
         rows, bits = self.packets["stream"], self.packets["bits"]

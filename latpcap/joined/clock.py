@@ -194,7 +194,7 @@ class _Floors:
 
     @staticmethod
     def _rolling(values: Array, greatest: bool) -> Array:
-        """The floor of the window that begins at each value."""
+        """Return the floor of the window that begins at each value."""
         import numpy as np
 
         count = max(len(values) - limits.STEP_WINDOW + 1, 0)
@@ -222,7 +222,9 @@ class _Floors:
 
 
 def _coarse_slope(x: Array, y: Array, up: Array) -> float:
-    """A rough rate: the median slope of the middle of both floors, which no single step or burst of delays moves."""
+    """Return a rough rate: the median slope of the middle of both floors, which no single step or burst of delays
+    moves.
+    """
     import numpy as np
 
     if min(up.sum(), (~up).sum()) < 4 * limits.STEP_WINDOW:
@@ -242,7 +244,7 @@ def _coarse_slope(x: Array, y: Array, up: Array) -> float:
 
 
 def _find_steps(x: Array, y: Array, up: Array) -> list[int]:
-    """The indices at which the floors of both directions move by one amount, and stay there.
+    """Return the indices at which the floors of both directions move by one amount, and stay there.
 
     A queue that fills or a new route moves the floor of one direction, or of both in opposite senses of y.
     """
@@ -279,8 +281,8 @@ def _find_steps(x: Array, y: Array, up: Array) -> list[int]:
 
 
 def _place_of_step(y: Array, up: Array, near: int, amount: float, floors: tuple[float, float]) -> int:
-    """The index of the first packet after a step: where the packets around `near` fit the floors before and after it
-    best. A packet beyond its floor, which would have a negative delay, costs ten times its distance.
+    """Return the index of the first packet after a step: where the packets around `near` fit the floors before and
+    after it best. A packet beyond its floor, which would have a negative delay, costs ten times its distance.
     """
     import numpy as np
 
@@ -296,7 +298,7 @@ def _place_of_step(y: Array, up: Array, near: int, amount: float, floors: tuple[
 
 
 def _is_lasting(y: Array, up: Array, start: int, cut: int, end: int, amount: float) -> bool:
-    """Whether the floors of all packets before and after the step differ by `amount`, in both directions."""
+    """Return whether the floors of all packets before and after the step differ by `amount`, in both directions."""
     found = []
     for direction, greatest in ((up, True), (~up, False)):
         before, after = (y[start:cut][direction[start:cut]], y[cut:end][direction[cut:end]])
@@ -378,7 +380,7 @@ def _hull(x: Array, y: Array, sign: float) -> Array:
 
 
 def _above_chords(x: Array, y: Array) -> Array:
-    """Whether each point is on or above the line through the highest points of the blocks around it."""
+    """Return whether each point is on or above the line through the highest points of the blocks around it."""
     import numpy as np
 
     size = len(x) // 64 + 1
@@ -408,7 +410,7 @@ def widest(low: Array, high: Array, centre: float) -> tuple[float, float]:
 
 
 def _edges(*corners: Array) -> Array:
-    """The slopes of all edges of these hulls; as a function of the slope, the gap is linear between them."""
+    """Return the slopes of all edges of these hulls; as a function of the slope, the gap is linear between them."""
     import numpy as np
 
     found = [np.diff(c[:, 1]) / np.diff(c[:, 0]) for c in corners if len(c) > 1]
@@ -457,7 +459,9 @@ def _section(x: Array, y: Array, up: Array, tolerance: float, coarse: float) -> 
 
 
 def _slope_error(x: Array, y: Array, up: Array, slope: float) -> float:
-    """The standard error of a rate, from the movement of the middle of both floors between blocks of the section."""
+    """Return the standard error of a rate, from the movement of the middle of both floors between blocks of the
+    section.
+    """
     import numpy as np
 
     edges = np.linspace(x[0], x[-1], RATE_BLOCKS + 1)

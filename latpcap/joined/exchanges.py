@@ -119,8 +119,8 @@ def within(a: Point, b: Point, found: Pairing) -> Matched:
 
 
 def _ranked(pair: Array, seq: Array) -> Array:
-    """A key of each request: its connection, the sequence number of its first byte, and its rank among the requests
-    that begin at that number.
+    """Return a key of each request: its connection, the sequence number of its first byte, and its rank among the
+    requests that begin at that number.
     """
     import numpy as np
 
@@ -248,7 +248,9 @@ def beside_proxy(point: Point) -> Matched | None:
 
 
 def _same_ends(a: Point, b: Point) -> bool:
-    """Whether the clients of both captures send requests to the same servers; then there is no proxy between them."""
+    """Return whether the clients of both captures send requests to the same servers; then there is no proxy between
+    them.
+    """
     names = ("stream", "client", "server", "server_port")
 
     def ends(point: Point) -> set[tuple[Any, ...]]:
@@ -261,7 +263,8 @@ def _same_ends(a: Point, b: Point) -> bool:
 
 
 def _offsets(front: Requests, back: Requests, key_a: Array, key_b: Array) -> tuple[int | None, int | None]:
-    """The offset at which most back requests are inside a front request of their content, and the next best offset.
+    """Return the offset at which most back requests are inside a front request of their content, and the next best
+    offset.
 
     Each pair of requests of one content allows a range of offsets; the best offset is in most of these ranges. The next
     best is further from it than twice the longest request. None where there is no such offset.
@@ -291,7 +294,7 @@ def _offsets(front: Requests, back: Requests, key_a: Array, key_b: Array) -> tup
 
 
 def _count_in_both(front: Requests, back: Requests, shift: Array) -> int:
-    """The number of requests in the time that both captures cover, of the capture with fewer of them."""
+    """Return the number of requests in the time that both captures cover, of the capture with fewer of them."""
     begin = max(front.start.min(), (back.start + shift).min())
     end = min(front.end.max(), (back.end + shift).max())
     ran_a = (front.start >= begin) & (front.end <= end)

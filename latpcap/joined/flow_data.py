@@ -129,7 +129,7 @@ def _merged(found: Sequence[Sequence[Span]], ways: Sequence[str]) -> list[Span]:
 
 
 def _named(packets: pa.Table, stream: int | None, frames: tuple[int, int] | None) -> Array:
-    """The rows of a stream, or of a range of frames, of A."""
+    """Return the rows of a stream, or of a range of frames, of A."""
     import numpy as np
 
     numbers = arrays.filled(packets, "a_frame", -1)
@@ -139,7 +139,7 @@ def _named(packets: pa.Table, stream: int | None, frames: tuple[int, int] | None
 
 
 def _of_exchange(packets: pa.Table, row: dict[str, Any]) -> Array:
-    """The rows of an exchange: its connection's packets from its start to its end."""
+    """Return the rows of an exchange: its connection's packets from its start to its end."""
     import numpy as np
 
     start, end = row["start"], row["start"] + round(row["latency_ms"] * NS_PER_MS)
@@ -163,7 +163,7 @@ def _graph(
     title: str,
     subtitle: str,
 ) -> PointsGraph:
-    """The graph of these rows of each leg's packets."""
+    """Return the graph of these rows of each leg's packets."""
     import numpy as np
 
     every = sum(map(len, mine))
@@ -231,7 +231,7 @@ def chosen(exchanges: pa.Table, which: str | int, stream: int | None) -> dict[st
 
 
 def _spans(joined: Pair, exchange: int) -> list[Span]:
-    """The parts of an exchange in order; consecutive parts of one place and cause are joined."""
+    """Return the parts of an exchange in order; consecutive parts of one place and cause are joined."""
     import pyarrow.compute as pc
 
     parts = joined.arrow("parts")
@@ -247,7 +247,7 @@ def _spans(joined: Pair, exchange: int) -> list[Span]:
 
 
 def _typical(packets: pa.Table, direction: str) -> float:
-    """The median delay of a direction in ms; 0 where none is known."""
+    """Return the median delay of a direction in ms; 0 where none is known."""
     import pyarrow.compute as pc
 
     mine = packets.filter(pc.equal(packets["direction"], direction))["delay_ms"]

@@ -72,7 +72,7 @@ def unique_pairs(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def _unique_of(a: Array, b: Array, places_a: Array, places_b: Array) -> tuple[Array, Array]:
-    """Those of these indices whose keys each side has exactly once."""
+    """Return those of these indices whose keys each side has exactly once."""
     at_a, at_b = _unique(a[places_a], b[places_b])
     return places_a[at_a], places_b[at_b]
 
@@ -107,7 +107,7 @@ def _stamps(p: Columns | Rows) -> tuple[Array, Array]:
 
 
 def _keys(point: Point, rows: Array, level: int) -> tuple[Array, Array]:
-    """The key of each of these packets at this level, and whether the packet has all fields of the key."""
+    """Return the key of each of these packets at this level, and whether the packet has all fields of the key."""
     import numpy as np
 
     good = np.zeros(len(rows), bool)
@@ -167,7 +167,7 @@ def streams(a: Point, b: Point) -> Streams:
 
 
 def _rows_without(point: Point, streams: list[int]) -> Array:
-    """The rows of all streams but these."""
+    """Return the rows of all streams but these."""
     import numpy as np
 
     is_wanted = np.ones(int(point.packets["stream"].max()) + 1 if len(point.packets) else 0, bool)
@@ -205,7 +205,7 @@ def _pairs_by_votes(a: Point, b: Point, ra: Array, rb: Array, level: int) -> lis
 
 
 def _commonest_shift(a: Point, b: Point, ra: Array, rb: Array) -> tuple[int, int]:
-    """The commonest difference of A's sequence numbers from B's, of the client's packets and of the server's."""
+    """Return the commonest difference of A's sequence numbers from B's, of the client's packets and of the server's."""
     import numpy as np
 
     found = []

@@ -78,7 +78,7 @@ class _End:
 
 
 def _distance(numbers: Array, of: int) -> Array:
-    """The signed distance of these 32-bit numbers from `of`, modulo 2^32: positive if they are greater."""
+    """Return the signed distance of these 32-bit numbers from `of`, modulo 2^32: positive if they are greater."""
     import numpy as np
 
     return ((numbers.astype(np.int64) - of + (1 << 31)) % (1 << 32)) - (1 << 31)
@@ -125,7 +125,7 @@ def classify(a: Point, b: Point, found: Pairing) -> tuple[Fates, Fates]:
 
 
 def _once(rows: Array, count: int) -> Array:
-    """The distinct rows, in order."""
+    """Return the distinct rows, in order."""
     import numpy as np
 
     is_present = np.zeros(count, bool)
@@ -134,7 +134,7 @@ def _once(rows: Array, count: int) -> Array:
 
 
 def _initial(point: Point, matched: Array, copies: Array) -> Fates:
-    """The fates before any proof: paired packets passed, copies are doubled, all others are unknown."""
+    """Return the fates before any proof: paired packets passed, copies are doubled, all others are unknown."""
     import numpy as np
 
     fate = np.full(len(point.packets), UNKNOWN, np.int8)
@@ -145,7 +145,7 @@ def _initial(point: Point, matched: Array, copies: Array) -> Fates:
 
 
 def _ran(time: Array, run: tuple[int, int], delay: tuple[float, float, float], sign: int) -> Array:
-    """Whether the other capture was running at the earliest and at the latest instant of each packet there."""
+    """Return whether the other capture was running at the earliest and at the latest instant of each packet there."""
     least, usual, most = delay
     slack = max(most - usual, limits.MIN_STEP_NS)
     early, late = sorted((sign * (least - slack), sign * (most + slack)))
@@ -182,7 +182,7 @@ def _judge_received(
 
 
 def _times_to_live(here: _End, matched: Array) -> dict[tuple[int, bool], set[int]]:
-    """The times to live of the paired packets, by connection and direction."""
+    """Return the times to live of the paired packets, by connection and direction."""
     import numpy as np
 
     key = (here.pair[matched].astype(np.int64) * 2 + here.up[matched]) * 256 + here.point.packets["ttl"][matched]
@@ -194,7 +194,7 @@ def _times_to_live(here: _End, matched: Array) -> dict[tuple[int, bool], set[int
 
 
 def _went_on(here: _End, there: _End, row: int, found: Pairing) -> bool:
-    """Whether the supposed sender of this RST sent anything but RSTs afterwards."""
+    """Return whether the supposed sender of this RST sent anything but RSTs afterwards."""
     sent = there.of(int(here.pair[row]), bool(here.up[row]))
     later = sent[there.time[sent] > here.time[row]]
     return bool(((there.point.packets["flags"][later] & RST) == 0).any())
@@ -219,7 +219,8 @@ def _judge_sent(here: _End, there: _End, run: tuple[int, int], at_a: bool, fates
 
 
 def _of_data(here: _End, there: _End, row: int, size: int, up: bool, found: Pairing) -> tuple[int, int] | None:
-    """The fate and reason of a packet with data, by the receiver's acknowledgements at its own point; None if unproven.
+    """Return the fate and reason of a packet with data, by the receiver's acknowledgements at its own point; None if
+    unproven.
 
     Unseen if its bytes were acknowledged before any other copy of them arrived. Lost if an ACK after its latest
     possible arrival, and before any other copy, acknowledges less.
@@ -250,7 +251,7 @@ def _of_data(here: _End, there: _End, row: int, size: int, up: bool, found: Pair
 
 
 def _of_ack(here: _End, there: _End, row: int, up: bool, found: Pairing) -> tuple[int, int] | None:
-    """The fate and reason of a packet without data, by the echo of its time stamp; None if unproven.
+    """Return the fate and reason of a packet without data, by the echo of its time stamp; None if unproven.
 
     A receiver echoes the newest time stamp of the segments that arrived in order (RFC 7323, section 4.3).
     """

@@ -108,7 +108,7 @@ def _pair_without_stamps(
 
 
 def _rows_without(wanted: Array, *excluded: Array) -> Array:
-    """The rows where `wanted` is true, without the excluded rows."""
+    """Return the rows where `wanted` is true, without the excluded rows."""
     import numpy as np
 
     is_left = wanted.copy()
@@ -142,7 +142,7 @@ def _is_turned(a: Point, b: Point, of: match.Sides, ra: Array, rb: Array, count:
 
 
 def _is_up(point: Point, pair: Array, turned: Array) -> Array:
-    """Whether each packet travels from A to B. Connections that one capture lacks go with the majority."""
+    """Return whether each packet travels from A to B. Connections that one capture lacks go with the majority."""
     import numpy as np
 
     common = bool(turned.mean() > 1 / 2) if len(turned) else False

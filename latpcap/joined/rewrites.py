@@ -89,7 +89,7 @@ def _none(value: int, missing: int) -> str:
 
 
 def _changed_addresses(a: Point, b: Point, found: Pairing) -> list[tuple[str, dict[str, Any]]]:
-    """The addresses and ports of each end that differ between the points, as phrases."""
+    """Return the addresses and ports of each end that differ between the points, as phrases."""
     names = ("client", "client_port", "server", "server_port")
     rows: list[dict[int, tuple[Any, ...]]] = []
     for point in (a, b):

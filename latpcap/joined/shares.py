@@ -164,7 +164,7 @@ def _cut(
 
 
 def _twins(found: Pairing, count: int, of_b: bool) -> Array:
-    """The row in the other capture of each packet of this one; -1 for a packet without a pair, and for parts."""
+    """Return the row in the other capture of each packet of this one; -1 for a packet without a pair, and for parts."""
     import numpy as np
 
     whole = ~found.part
@@ -175,7 +175,9 @@ def _twins(found: Pairing, count: int, of_b: bool) -> Array:
 
 
 def _of_exchanges(b: Point, matched: Matched) -> tuple[Array, Array]:
-    """The rows of B's causes in the order of the matched exchanges, and the offsets at which those of each begin."""
+    """Return the rows of B's causes in the order of the matched exchanges, and the offsets at which those of each
+    begin.
+    """
     import numpy as np
 
     numbers = b.causes.rows["exchange"]
@@ -319,7 +321,7 @@ def _far(
     far: Array,
     matched: Matched,
 ) -> Parts:
-    """The parts between the request's arrival at B and the response's departure, by B's capture."""
+    """Return the parts between the request's arrival at B and the response's departure, by B's capture."""
     import numpy as np
 
     parts = _joined([*waits.parts, _named(b, found, fates, losses, rows, ~waits.measured, matched)])
@@ -351,7 +353,7 @@ def _named(
     wanted: Array,
     matched: Matched,
 ) -> Parts:
-    """The causes of B's capture at the place of their owner."""
+    """Return the causes of B's capture at the place of their owner."""
     import numpy as np
 
     mine = np.flatnonzero(wanted)
@@ -382,7 +384,7 @@ def _repaired(
     repairs: Array,
     matched: Matched,
 ) -> Array:
-    """Whether each of B's repairs was due to a loss between the points; if not, neither point shows the loss."""
+    """Return whether each of B's repairs was due to a loss between the points; if not, neither point shows the loss."""
     import numpy as np
 
     behind = matched.back
@@ -402,7 +404,7 @@ def _repaired(
 def _repeat(
     losses: _Losses | None, pair: Array | None, up: bool, start: Array, length: Array, position: int, cause: Array
 ) -> Parts:
-    """The time from the first transmission of a packet to the copy that arrived.
+    """Return the time from the first transmission of a packet to the copy that arrived.
 
     Proven if a packet of its connection was lost in this time, else suspected.
     """

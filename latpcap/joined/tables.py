@@ -58,7 +58,9 @@ def tally(a: Point, b: Point, found: Pairing | None, fates: tuple[Fates, Fates] 
 
 
 def _frames(point: Point) -> int:
-    """The number of frames of the packets. A frame with several packets, as in a tunnel, has consecutive rows."""
+    """Return the number of frames of the packets. A frame with several packets, as in a tunnel, has consecutive
+    rows.
+    """
     import numpy as np
 
     frames = point.packets["frame"]

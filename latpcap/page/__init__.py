@@ -65,30 +65,30 @@ class Subject(Protocol):
         """The table of findings."""
 
     def why(self) -> Any:
-        """The answer."""
+        """Return the answer."""
 
     def waterfall(self, *, top: int | None = None) -> Any:
-        """The waterfall of its longest exchanges."""
+        """Return the waterfall of its longest exchanges."""
 
     def latency(self, by: Any = None) -> Any:
-        """The latencies of its requests."""
+        """Return the latencies of its requests."""
 
 
 class Drawing(Protocol):
     """A source of flow graphs."""
 
     def flow_graph(self, *, exchange: Any = None, max_rows: int | None = None) -> Any:
-        """The flow graph of an exchange."""
+        """Return the flow graph of an exchange."""
 
 
 class Listed(Subject, Protocol):
     """A source with tables of requests."""
 
     def arrow(self, name: TableName) -> pa.Table:
-        """One of its tables."""
+        """Return one of its tables."""
 
     def throughput(self, *, by: Any = "direction") -> Any:
-        """The payload over time."""
+        """Return the payload over time."""
 
 
 class Whole(Listed, Drawing, Protocol):
@@ -99,14 +99,14 @@ class Stored(Subject, Protocol):
     """The results of a batch."""
 
     def dataset(self, name: str) -> Any:
-        """One of their tables, as a pyarrow data set."""
+        """Return one of their tables, as a pyarrow data set."""
 
 
 class Changed(Protocol):
     """A comparison."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Its numbers."""
+        """Return its numbers."""
 
 
 def write(path: str | os.PathLike[str], page: str) -> None:
@@ -166,7 +166,7 @@ def _changes(rows: list[dict[str, Any]]) -> str:
 
 
 def _actions(actions: pa.Table | None) -> list[str]:
-    """The section of the longest actions of clients, with the parts of each."""
+    """Return the section of the longest actions of clients, with the parts of each."""
     if actions is None or not actions.num_rows:
         return []
     order = actions.sort_by([("total_ms", "descending"), ("action", "ascending")]).slice(0, ACTIONS)
@@ -187,7 +187,7 @@ def _actions(actions: pa.Table | None) -> list[str]:
 
 
 def _rates(capture: Listed) -> list[str]:
-    """The section of payload over time, if there are transfers."""
+    """Return the section of payload over time, if there are transfers."""
     if not capture.arrow("transfers").num_rows:
         return []
     try:
@@ -198,7 +198,7 @@ def _rates(capture: Listed) -> list[str]:
 
 
 def _section(name: str, *bodies: str) -> str:
-    """A section under the catalogue's heading for this name."""
+    """Return a section under the catalogue's heading for this name."""
     return parts.section(words.say(f"page_{name}"), *bodies, name=name)
 
 
@@ -246,13 +246,13 @@ class _Requests:
         """The rows of `timed`, the longest request first."""
 
     def dots(self) -> pictures.Dots:
-        """The dots of the timeline."""
+        """Return the dots of the timeline."""
         code, causes = arrays.codes(self._table, "top_cause")
         ns = arrays.numbers(self._table, "start")
         return pictures.Dots(ns[self.timed], self._latency[self.timed], code[self.timed], causes)
 
     def firsts(self) -> list[int]:
-        """The row of the longest request of each top cause, the longest first."""
+        """Return the row of the longest request of each top cause, the longest first."""
         import numpy as np
 
         code, _ = arrays.codes(self._table, "top_cause")
@@ -261,7 +261,7 @@ class _Requests:
         return found
 
     def of(self, exchange: int | None) -> list[int]:
-        """The row of this exchange, in a list; empty for None or an unknown exchange."""
+        """Return the row of this exchange, in a list; empty for None or an unknown exchange."""
         import numpy as np
 
         found: list[int] = np.flatnonzero(arrays.numbers(self._table, "exchange") == exchange).tolist()
@@ -293,7 +293,7 @@ def _servers(subject: Subject) -> str:
 
 
 def _more(rows: int, note: str) -> str:
-    """The note on rows that a table leaves out."""
+    """Return the note on rows that a table leaves out."""
     left = rows - MAX_ROWS
     return parts.note(words.say(note, n=left)) if left > 0 else ""
 
@@ -317,7 +317,7 @@ def _found(subject: Subject) -> list[str]:
 
 
 def _plain(row: dict[str, Any]) -> list[tuple[str, Any]]:
-    """A row with None instead of pandas' null, whose comparisons are not booleans."""
+    """Return a row with None instead of pandas' null, whose comparisons are not booleans."""
     import pandas as pd
 
     return [(n, None if v is pd.NA else v) for n, v in row.items()]
@@ -362,8 +362,8 @@ def _longest(requests: _Requests) -> str:
 
 
 def _graphs(drawing: Drawing, worst: Sequence[dict[str, Any]], evidence: int | None) -> list[str]:
-    """The flow graph of the answer's evidence, then that of the longest exchange of each top cause. (The longest of all
-    would often show one cause only.)
+    """Return the flow graph of the answer's evidence, then that of the longest exchange of each top cause. (The longest
+    of all would often show one cause only.)
     """
     found = []
     for row in {row["exchange"]: row for row in worst}.values():
@@ -383,7 +383,7 @@ def _graphs(drawing: Drawing, worst: Sequence[dict[str, Any]], evidence: int | N
 
 
 def _inline(svg: str) -> str:
-    """A picture's own element, without what would reach the rest of the page: its head and its style sheet."""
+    """Return a picture's own element, without what would reach the rest of the page: its head and its style sheet."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.DOTALL)
     return svg.replace("<svg ", '<svg class="zooms" role="img" ', 1)

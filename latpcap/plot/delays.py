@@ -25,8 +25,10 @@ COLOURS = {"a_to_b": "#0072B2", "b_to_a": "#117733"}
 BOUND = "#B8860B"
 LANES = {"lost": "#D0021B", "doubled": "#882255", "made": "#D55E00", "unseen": "#6E6E6E", "unknown": "#A0A0A0"}
 """Colours of the fates that have a lane; packets from outside the other capture's time ("outside") have none."""
-MAX_BINS, BIN_PACKETS = 200, 20
-"""Upper bound on the bins of time whose least delay is drawn, and least number of packets per bin on average."""
+MAX_BINS = 200
+"""Upper bound on the bins of time whose least delay is drawn."""
+MIN_PACKETS_PER_BIN = 20
+"""Fewest packets per bin on average; fewer packets give fewer bins."""
 LANE = 1.7
 """Height of a lane in em."""
 NO_BOUND = "Only one direction was seen: how much of a delay is the clocks' difference is not known."
@@ -92,13 +94,13 @@ class DelayPlot(Display):
         return cls(delays, lanes, title=title, note=note if np.isfinite(least) else NO_BOUND)
 
     def panels(self) -> Sequence[Panel]:
-        """A panel for each direction, and the lanes."""
+        """Return a panel for each direction, and the lanes."""
         wide: dict[str, Any] = {"left": 10.5, "right": 2.0}
         found = [Panel(name, 13.0, shares_x=number > 0, **wide) for number, name in enumerate(self.delays)]
         return [*found, Panel("fates", LANE * len(self.lanes), shares_x=True, **wide)] if self.lanes else found
 
     def keys(self) -> Sequence[Key]:
-        """The legend of dots and band."""
+        """Return the legend of dots and band."""
         found = [Key(COLOURS[name], WORDS[name], count(len(one.seconds), "packet"), "dot")
                  for name, one in self.delays.items()]  # fmt: skip
         if any(len(_floors(one)[0]) for one in self.delays.values()):
@@ -159,7 +161,7 @@ def _floors(one: Delays) -> tuple[Array, Array, Array]:
     seconds, delay, error = one.seconds[known], one.delay_ms[known], one.error_ms[known]
     if not len(seconds):
         return seconds, delay, error
-    first, bins = seconds.min(), min(max(len(seconds) // BIN_PACKETS, 1), MAX_BINS)
+    first, bins = seconds.min(), min(max(len(seconds) // MIN_PACKETS_PER_BIN, 1), MAX_BINS)
     width = (seconds.max() - first) / bins or 1e-3
     place = np.minimum(((seconds - first) / width).astype(int), bins - 1)
     least, most = np.full(bins, np.inf), np.zeros(bins)

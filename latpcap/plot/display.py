@@ -258,7 +258,7 @@ def _key_width(key: Key) -> float:
 
 
 def _place_keys(keys: Sequence[Key], room: float) -> list[tuple[Key, float, int]]:
-    """Each key with its x and its line."""
+    """Return each key with its x and its line."""
     found, x, line = [], 0.0, 0
     for key in keys:
         wide = _key_width(key)

@@ -131,11 +131,11 @@ class EvidencePlot(Display):
         return cls(measured, title=name, sender=sender, panels=panels)
 
     def panels(self) -> Sequence[Panel]:
-        """The chosen panels."""
+        """Return the chosen panels."""
         return [Panel(name, 11.0, left=7.5, right=2.0, below=4.4) for name in self.chosen]
 
     def keys(self) -> Sequence[Key]:
-        """The legend of dots, bars and lines."""
+        """Return the legend of dots, bars and lines."""
         m = self.measured
         held = Key(HELD, "held", f"{len(m.held_ms):,} waits, and the ACKs")
         bound = Key(BOUND, "bound", "of what a kernel takes at best, or at most", "dash")
@@ -220,7 +220,7 @@ def needed() -> Needed:
 
 
 def _choose_server(streams: pa.Table, evidence: pa.Table, server: str | None) -> tuple[str, Array]:
-    """The server as address:port, and its streams."""
+    """Return the server as address:port, and its streams."""
     import numpy as np
 
     ends: dict[str, Any] = streams.select(["stream", "server", "server_port"]).to_pydict()
@@ -246,7 +246,7 @@ def _plain(value: float, _: float) -> str:
 
 
 def _drawn(values: Array) -> Array:
-    """The values, limited to the range of the logarithmic axes."""
+    """Return the values, limited to the range of the logarithmic axes."""
     import numpy as np
 
     return np.clip(values, MIN_MS, MAX_MS)

@@ -92,7 +92,7 @@ def _latin() -> tuple[str, str]:
 
 @lru_cache(maxsize=1)
 def _chinese() -> tuple[str, str] | None:
-    """The files of an installed font with Chinese letters, plain and bold; None if there is none."""
+    """Return the files of an installed font with Chinese letters, plain and bold; None if there is none."""
     from matplotlib.font_manager import fontManager
     from matplotlib.ft2font import FT2Font
 
@@ -122,7 +122,7 @@ def drawable(text: str) -> str:
 
 @lru_cache(maxsize=2)
 def _letters(plain: str, bold: str) -> frozenset[int]:
-    """The characters that both weights of a font have."""
+    """Return the characters that both weights of a font have."""
     from matplotlib.ft2font import FT2Font
 
     return frozenset(FT2Font(plain).get_charmap()) & frozenset(FT2Font(bold).get_charmap())

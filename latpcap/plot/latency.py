@@ -84,7 +84,7 @@ class LatencyPlot(Display):
         self.subtitle = "; ".join(self._line(one) for one in self.series) if len(self.series) == 1 else ""
 
     def _shown(self, values: Any) -> Any:
-        """The values as the axis can show them: on a logarithmic axis at least the least positive value."""
+        """Return the values as the axis can show them: on a logarithmic axis at least the least positive value."""
         import numpy as np
 
         return np.maximum(np.asarray(values, float), self._floor) if self.log else np.asarray(values, float)
@@ -96,13 +96,13 @@ class LatencyPlot(Display):
         return f"{count(len(one.values), 'exchange')}: {ranks}, max {ms(float(one.values[-1]))} ms"
 
     def panels(self) -> Sequence[Panel]:
-        """The ECDF above the histogram, or the chosen panel."""
+        """Return the ECDF above the histogram, or the chosen panel."""
         heights = {"ecdf": 19.0, "histogram": 13.0}
         names = PANELS if self.panel is None else (self.panel,)
         return [Panel(name, heights[name]) for name in names]
 
     def keys(self) -> Sequence[Key]:
-        """The series; for a single one, the causes of its histogram."""
+        """Return the series; for a single one, the causes of its histogram."""
         if len(self.series) > 1:
             return [
                 Key(_colour(i), one.name, self._line(one), "line" if _dash(i) == "-" else "dash")
@@ -210,7 +210,7 @@ class LatencyPlot(Display):
 
 
 def _across(place: float, low: float, high: float, log: bool) -> float:
-    """The place as a share of the axis, from 0 to 1."""
+    """Return the place as a share of the axis, from 0 to 1."""
     import math
 
     if log:
@@ -234,5 +234,5 @@ def _dash(number: int) -> Any:
 
 
 def _plain_ms(value: float, _place: float = 0) -> str:
-    """A number of ms on a logarithmic axis, without powers of ten."""
+    """Return a number of ms on a logarithmic axis, without powers of ten."""
     return f"{value:g}" if value < 1e5 else f"{value:.0e}"

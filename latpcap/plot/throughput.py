@@ -90,11 +90,11 @@ class Throughput(Display):
         return cls(edges, found, title=title, start_ns=start_ns or None)
 
     def panels(self) -> Sequence[Panel]:
-        """The only panel."""
+        """Return the only panel."""
         return [Panel("rate", 20.0, right=4.0, below=3.6 if self.start_ns is None else 5.0)]
 
     def keys(self) -> Sequence[Key]:
-        """The groups, with the payload of each."""
+        """Return the groups, with the payload of each."""
         step = float(self.edges[1] - self.edges[0]) / 8 * 1e6
         return [
             Key(colour, name, size(float(rate.sum()) * step))
@@ -131,7 +131,7 @@ def needed() -> Needed:
 
 
 def _groups(events: pa.Table, streams: pa.Table, by: str, data: Array) -> tuple[Array, list[str]]:
-    """The group of each of these segments as an index into the names, and the names."""
+    """Return the group of each of these segments as an index into the names, and the names."""
     import numpy as np
 
     up = arrays.numbers(events, "from_client")[data].astype(bool)
@@ -153,7 +153,7 @@ def _groups(events: pa.Table, streams: pa.Table, by: str, data: Array) -> tuple[
 
 
 def _edges(first: float, last: float) -> Array:
-    """The edges of steps of a round length, from a round instant on."""
+    """Return the edges of steps of a round length, from a round instant on."""
     import numpy as np
 
     least = (last - first) / BINS or 1e-3

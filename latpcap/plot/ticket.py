@@ -70,7 +70,9 @@ class Ticket:
 
 
 def _wrapped(answer: str, inches: float) -> list[_Line]:
-    """The answer's lines in this width. The second is the headline; the sentence of a line with a word is a column."""
+    """Return the answer's lines in this width. The second is the headline; the sentence of a line with a word is a
+    column.
+    """
     out: list[_Line] = []
     for number, line in enumerate(map(paper.drawable, filter(None, answer.splitlines()))):
         bold, found = number == 1, _WORD.match(line)

@@ -132,14 +132,14 @@ class Timeline(Display):
         return cls(dots, lanes, title=title, scale=scale, start_ns=start_ns or None)
 
     def panels(self) -> Sequence[Panel]:
-        """The panel of the dots, and that of the lanes."""
+        """Return the panel of the dots, and that of the lanes."""
         below = 3.6 if self.start_ns is None else 5.0
         wide: dict[str, Any] = {"left": 11.5, "right": 3, "below": below}
         lanes = [Panel("events", _LANE * len(self.lanes), shares_x=True, **wide)] if self.lanes else []
         return [Panel("latency", 22.0, **wide), *lanes] if self.dots else lanes
 
     def keys(self) -> Sequence[Key]:
-        """The top causes with the number of their exchanges, and the sizes of dots."""
+        """Return the top causes with the number of their exchanges, and the sizes of dots."""
         number = {d.cause: len(d.seconds) for d in self.dots}
         found = [Key(CAUSES[n].colour, n, f"top cause of {number[n]:,}", mark(n)) for n in CAUSES if number.get(n)]
         found += [Key(_NONE, "no top cause", f"{number[None]:,}", "dot")] if number.get(None) else []
@@ -150,7 +150,7 @@ class Timeline(Display):
         return found
 
     def _largest_dot(self) -> int:
-        """The largest number of exchanges in a dot."""
+        """Return the largest number of exchanges in a dot."""
         if not self.dots:
             return 0
         high = (self._floor, float(self._values[-1]))

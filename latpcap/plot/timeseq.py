@@ -108,12 +108,12 @@ class TimeSequence(Display):
         return cls(data, title=title, panels=panels, mark_ms=mark_ms)
 
     def panels(self) -> Sequence[Panel]:
-        """The chosen panels; that of the sequence numbers is the highest."""
+        """Return the chosen panels; that of the sequence numbers is the highest."""
         heights = {"sequence": 30.0, "flight": 9.0, "rtt": 9.0, "throughput": 9.0}
         return [Panel(name, heights[name], left=_LEFT, right=_RIGHT, shares_x=True) for name in self.names]
 
     def keys(self) -> Sequence[Key]:
-        """The marks that occur, the limits of transfers, and the causes of the stalls."""
+        """Return the marks that occur, the limits of transfers, and the causes of the stalls."""
         found: list[Key] = []
         if "sequence" in self.names:
             found.append(Key(_DATA, "segment", "first to last byte", "line"))
@@ -149,13 +149,15 @@ class TimeSequence(Display):
         return found
 
     def _range(self) -> tuple[float, float]:
-        """The least and the greatest sequence number of the data."""
+        """Return the least and the greatest sequence number of the data."""
         data = self.data
         drawn = [spans for spans in (data.segments, data.repeats, data.late) if len(spans)]
         return min(float(s.low.min()) for s in drawn), max(float(s.high.max()) for s in drawn)
 
     def _top(self) -> float:
-        """The upper end of the sequence panel. A window far above the data is left out, as it would flatten them."""
+        """Return the upper end of the sequence panel. A window far above the data is left out, as it would flatten
+        them.
+        """
         low, high = self._range()
         room = max(1.0, (high - low) * 0.04)
         edge = float(max(self.data.window.values, default=0)) if self.data.window is not None else 0.0
@@ -273,7 +275,7 @@ def _limit_words(limit: Limit) -> str:
 
 
 def _window_note(top: float, values: Any) -> str:
-    """The words for a window line that is above the upper edge; empty if all of it is visible."""
+    """Return the words for a window line that is above the upper edge; empty if all of it is visible."""
     if not len(values) or max(values) <= top:
         return ""
     return "above the picture" if min(values) > top else "partly above the picture"

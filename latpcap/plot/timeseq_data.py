@@ -188,7 +188,7 @@ def _filled(column: Any) -> Any:
 
 
 def _column(seconds: Any, span: tuple[float, float]) -> Any:
-    """The column of the picture that an instant falls in."""
+    """Return the column of the picture that an instant falls in."""
     return ((seconds - span[0]) / ((span[1] - span[0]) or 1.0) * COLUMNS).astype("int64")
 
 
@@ -227,7 +227,7 @@ def _thinned(seconds: Any, values: Any, span: tuple[float, float]) -> Line:
 
 
 def _sacks(events: pa.Table, back: Any, seconds: Any, span: tuple[float, float]) -> Spans:
-    """The blocks of the receiver's SACK options, at the instant of the ACK that carried them."""
+    """Return the blocks of the receiver's SACK options, at the instant of the ACK that carried them."""
     import numpy as np
     import pyarrow as pa
 
@@ -263,7 +263,7 @@ def _rates(
 
 
 def _limits(transfers: pa.Table, sender: str, start_ns: int, span: tuple[float, float]) -> tuple[Limit, ...]:
-    """The transfers of this sender in the time shown."""
+    """Return the transfers of this sender in the time shown."""
     direction = "to_client" if sender == "server" else "to_server"
     begins, ends = ((arrays.nanoseconds(transfers[name]) - start_ns) / 1e9 for name in ("start", "end"))
     rows = transfers.select(["direction", "limited_by", "rate_mbit", "grade"]).to_pylist()
@@ -275,7 +275,7 @@ def _limits(transfers: pa.Table, sender: str, start_ns: int, span: tuple[float, 
 
 
 def _stalls(causes: pa.Table, start_ns: int, span: tuple[float, float], mark_ms: float) -> tuple[Stall, ...]:
-    """The causes of at least `mark_ms` in the time shown; adjacent rows of one cause are joined."""
+    """Return the causes of at least `mark_ms` in the time shown; adjacent rows of one cause are joined."""
     import pyarrow.compute as pc
 
     from latpcap.vocabulary import PROVEN

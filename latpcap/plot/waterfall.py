@@ -106,14 +106,14 @@ class Waterfall(Display):
         return cls(numbers, title=title, align=align, sort=sort, captures=place is not None)
 
     def panels(self) -> Sequence[Panel]:
-        """One panel, as high as its bars need."""
+        """Return one panel, as high as its bars need."""
         singly = self.plan.named
         bars = len(self.plan.bars) * _ROW if singly else _BODY
         left = 15.5 + (self._letters - _NAME) * 0.6 if singly else 6.5
         return [Panel("waterfall", max(4.0, bars + _HEAD * len(self.plan.groups)), left=left, right=6)]
 
     def keys(self) -> Sequence[Key]:
-        """The causes that are there, with their time."""
+        """Return the causes that are there, with their time."""
         whole = self.plan.shown_ms
         found = [
             Key(
@@ -175,7 +175,7 @@ class Waterfall(Display):
             words(ax, first, y, f" {group}", va="center", bold=True, clip_on=False)
 
     def _places(self, height: float) -> tuple[Any, Any, list[tuple[float, str]], float]:
-        """Tops and bottoms of the bars, the groups' lines, and the total height, all in units of one exchange."""
+        """Return the tops and bottoms of bars, the groups' lines, and the total height, in units of one exchange."""
         import numpy as np
 
         bars, groups = self.plan.bars, self.plan.groups

@@ -168,7 +168,7 @@ def _of_exchanges(causes: pa.Table) -> pa.ChunkedArray:
 
 
 def _order(exchanges: pa.Table, sort: Sort) -> Any:
-    """The rows in the order of their bars from above: the longest first, or by time."""
+    """Return the rows in the order of their bars from above: the longest first, or by time."""
     import numpy as np
 
     if sort in CAUSES:
@@ -181,7 +181,9 @@ def _order(exchanges: pa.Table, sort: Sort) -> Any:
 
 
 def _grouped(names: Sequence[str] | None, order: Any) -> tuple[Any, list[str]]:
-    """The number of each exchange's group, and the groups' names in order of appearance; the last ones are joined."""
+    """Return the number of each exchange's group, and the groups' names in order of appearance; the last ones are
+    joined.
+    """
     import numpy as np
 
     if names is None:
@@ -235,7 +237,9 @@ def _pieces(
 
 
 def _mean(bar: Any, code: Any, proven: Any, middle: Any, width: Any, bars: Sequence[Bar]) -> Pieces:
-    """The pieces of bars of several exchanges: the mean time of each cause, in the order of their mean instants."""
+    """Return the pieces of bars of several exchanges: the mean time of each cause, in the order of their mean
+    instants.
+    """
     import numpy as np
 
     kinds = 2 * len(NAMES)

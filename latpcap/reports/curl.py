@@ -71,7 +71,7 @@ def report(capture: Subject, server: str | None) -> Report:
 
 
 def _first(exchanges: Any) -> dict[int, dict[str, Any]]:
-    """Each stream's first complete HTTP request; for TLS without keys the first exchange of records."""
+    """Return each stream's first complete HTTP request; for TLS without keys the first exchange of records."""
     import numpy as np
 
     requests = arrays.equals(exchanges, "protocol", *HTTP) & ~arrays.equals(exchanges, "method", "handshake")
@@ -84,7 +84,7 @@ def _first(exchanges: Any) -> dict[int, dict[str, Any]]:
 
 
 def _handshakes(exchanges: Any) -> dict[int, int]:
-    """The end of each stream's TLS handshake, in ns."""
+    """Return the end of each stream's TLS handshake, in ns."""
     import numpy as np
 
     rows = np.flatnonzero(arrays.equals(exchanges, "method", "handshake"))
@@ -93,7 +93,7 @@ def _handshakes(exchanges: Any) -> dict[int, int]:
 
 
 def _opened(capture: Subject) -> dict[int, tuple[int, int]]:
-    """The instants of each stream's SYN and SYN, ACK, in ns."""
+    """Return the instants of each stream's SYN and SYN, ACK, in ns."""
     import numpy as np
 
     events = capture.arrow("events")

@@ -96,7 +96,7 @@ def _of_postgres(exchanges: Any) -> Any:
 
 
 def _statements(capture: Subject) -> tuple[dict[int, list[dict[str, Any]]], dict[int, int]]:
-    """The statements of each connection in order of time, and the end of its log-in in ns."""
+    """Return the statements of each connection in order of time, and the end of its log-in in ns."""
     found: dict[int, list[dict[str, Any]]] = {}
     logged_in: dict[int, int] = {}
     rows = capture.arrow("exchanges").select(_COLUMNS).to_pylist()
@@ -109,12 +109,12 @@ def _statements(capture: Subject) -> tuple[dict[int, list[dict[str, Any]]], dict
 
 
 def _by_clients(rows: Sequence[dict[str, Any]]) -> bool:
-    """Whether these are statements of a client, and not those that pgbench sends before the run."""
+    """Return whether these are statements of a client, and not those that pgbench sends before the run."""
     return bool(rows) and not (rows[0]["target"] or "").lower().startswith(OWN)
 
 
 def _transactions(rows: Sequence[dict[str, Any]]) -> list[_Run]:
-    """The transactions of a connection: BEGIN to END, or one statement. Incomplete ones are left out."""
+    """Return the transactions of a connection: BEGIN to END, or one statement. Incomplete ones are left out."""
     found: list[_Run] = []
     open_: list[dict[str, Any]] = []
     for row in rows:
@@ -134,13 +134,13 @@ def _transactions(rows: Sequence[dict[str, Any]]) -> list[_Run]:
 
 
 def _word(row: dict[str, Any]) -> str:
-    """A statement's verb and the pgbench table in it."""
+    """Return a statement's verb and the pgbench table in it."""
     tables = [word for word in (row["target"] or "").split() if word.startswith("pgbench_")]
     return " ".join([row["method"], *tables[:1]])
 
 
 def _scripts(connections: list[list[_Run]]) -> tuple[list[list[_Run]], int]:
-    """The runs of scripts by connection, and the number of transactions in a script.
+    """Return the runs of scripts by connection, and the number of transactions in a script.
 
     A script has the smallest number of transactions that every connection repeats.
     """
@@ -207,7 +207,7 @@ def _numbers(
 
 
 def _busy(waits: list[tuple[int, int]]) -> int:
-    """The ns in which at least one client waited."""
+    """Return the ns in which at least one client waited."""
     busy = until = 0
     for start, end in sorted(waits):
         busy += max(0, end - max(start, until))
@@ -216,7 +216,7 @@ def _busy(waits: list[tuple[int, int]]) -> int:
 
 
 def _at_once(connections: list[list[_Run]], opened: list[int]) -> int:
-    """The largest number of connections that were open at once."""
+    """Return the largest number of connections that were open at once."""
     steps = sorted([*((at, 1) for at in opened), *((runs[-1].end, -1) for runs in connections)])
     open_ = most = 0
     for _, step in steps:
@@ -231,7 +231,7 @@ def _type(connections: list[list[_Run]]) -> str | None:
 
 
 def _mode(rows: list[dict[str, Any]]) -> str | None:
-    """The query mode, by the bytes of a message beyond its text; None if masked values may fill them."""
+    """Return the query mode, by the bytes of a message beyond its text; None if masked values may fill them."""
     if any(row["method"] == "PREPARE" for row in rows):
         return "prepared"
     around = [(row["request_bytes"] - len(row["target"]), "?" in row["target"]) for row in rows if row["target"]]

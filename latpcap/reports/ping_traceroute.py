@@ -124,7 +124,7 @@ def hping3(capture: Subject, server: str | None) -> Report:
 
 
 def _hping(number: int, probe: Probe) -> list[str]:
-    """The line of a probe's answer; empty without an answer."""
+    """Return the line of a probe's answer; empty without an answer."""
     answer = probe.answer
     if answer is None:
         return []
@@ -175,7 +175,7 @@ def _numbers(ttl: int, probes_of_hop: list[Probe]) -> dict[str, Any]:
 
 
 def _hops(run: list[Probe]) -> list[tuple[int, list[Probe]]]:
-    """The probes by TTL, up to the first hop at which the target itself answered."""
+    """Return the probes by TTL, up to the first hop at which the target itself answered."""
     by: dict[int, list[Probe]] = {}
     for probe in run:
         by.setdefault(probe.ip.ttl, []).append(probe)
@@ -204,12 +204,12 @@ def _hop(ttl: int, probes_of_hop: list[Probe]) -> str:
 
 
 def _is_bare_syn(probe: Probe) -> bool:
-    """Whether this is a SYN without options, which no kernel sends."""
+    """Return whether this is a SYN without options, which no kernel sends."""
     return probe.kind == "tcp" and probe.size == BARE_SYN
 
 
 def _has_several_ttls(run: list[Probe]) -> bool:
-    """Whether these probes have several TTLs, as those of traceroute."""
+    """Return whether these probes have several TTLs, as those of traceroute."""
     return len({p.ip.ttl for p in run}) >= MIN_HOPS
 
 
@@ -223,14 +223,14 @@ def needed() -> Needed:
 
 
 def _ends_with_data(capture: Subject) -> set[tuple[str, int, str, int]]:
-    """The endpoints of connections that carried data, whose SYNs are no probes."""
+    """Return the endpoints of connections that carried data, whose SYNs are no probes."""
     streams = capture.arrow("streams")
     rows = zip(*(streams[c].to_pylist() for c in _ENDS), strict=True)
     return {row[:4] for row in rows if row[4] or row[5]}
 
 
 def _runs(found: Iterable[Probe], key: Callable[[Probe], tuple[Any, ...]], server: str | None) -> list[list[Probe]]:
-    """The probes grouped by `key` into runs, each in the order of sending."""
+    """Return the probes grouped by `key` into runs, each in the order of sending."""
     runs: dict[tuple[Any, ...], list[Probe]] = {}
     for probe in found:
         if server in (None, probe.ip.dst, endpoint(probe.ip.dst, probe.dport)):

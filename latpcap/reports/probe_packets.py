@@ -97,7 +97,7 @@ def probes(capture: Subject) -> list[Probe]:
 
 
 def _frames(capture: Subject) -> list[int]:
-    """The frames that may be probes or answers: all but TCP segments without SYN and RST."""
+    """Return the frames that may be probes or answers: all but TCP segments without SYN and RST."""
     import numpy as np
 
     events = capture.arrow("events")
@@ -108,7 +108,7 @@ def _frames(capture: Subject) -> list[int]:
 
 
 def _ip(record: Record) -> Ip | None:
-    """The outermost IP packet of a frame; None if it has none."""
+    """Return the outermost IP packet of a frame; None if it has none."""
     import dpkt
 
     try:
@@ -178,7 +178,9 @@ def paired(packets: Iterable[tuple[int, int, Ip]]) -> Iterator[Probe]:
 
 
 def _key(ip: Ip, body: bytes) -> Key | None:
-    """The key of a probe, from the first eight bytes of its body, which ICMP errors quote; None if it has fewer."""
+    """Return the key of a probe, from the first eight bytes of its body, which ICMP errors quote; None if it has
+    fewer.
+    """
     if len(body) < 8:
         return None
     if ip.protocol in (ICMP, ICMP6):

@@ -100,7 +100,7 @@ def report(capture: Subject, server: str | None) -> Report:
 
 
 def _server(exchanges: pa.Table, streams: pa.Table, wanted: str | None) -> tuple[str, Array, list[int]]:
-    """The server with the most HTTP requests: its name, their positions, and its streams."""
+    """Return the server with the most HTTP requests: its name, their positions, and its streams."""
     import numpy as np
 
     code, words = arrays.codes(exchanges, "protocol")
@@ -119,7 +119,7 @@ def _server(exchanges: pa.Table, streams: pa.Table, wanted: str | None) -> tuple
 
 
 def _counted(exchanges: pa.Table, mine: Array) -> tuple[Array, int]:
-    """The requests that wrk counts, and the number of answered ones that were in progress when it stopped.
+    """Return the requests that wrk counts, and the number of answered ones that were in progress when it stopped.
 
     wrk sends the next request at once. So the last request of a connection was in progress when wrk stopped; the only
     request of a connection was so if no connection began a request after its response.
@@ -155,7 +155,7 @@ def _run(capture: Subject, streams: pa.Table, exchanges: pa.Table, mine: Array) 
 
 
 def _busy_ms(exchanges: pa.Table, mine: Array, counted: Array) -> Array | None:
-    """The time until the client read each response, in ms; None for clients that pause between requests.
+    """Return the time until the client read each response, in ms; None for clients that pause between requests.
 
     wrk's clock stops when it reads the response, and it sends the next request at once. So the time from a response to
     the next request, less the shortest of all, is the time in which wrk was busy with its other connections.
@@ -211,7 +211,7 @@ def statistics(us: Array, runtime_us: float, complete: int, connections: int) ->
 
 
 def _rates(ends: Array, begin: int, stop: int) -> Array:
-    """Responses per second in each whole interval of `SAMPLE_NS`."""
+    """Return the responses per second in each whole interval of `SAMPLE_NS`."""
     import numpy as np
 
     edges = np.arange(begin, stop, SAMPLE_NS)
@@ -219,7 +219,7 @@ def _rates(ends: Array, begin: int, stop: int) -> Array:
 
 
 def _bytes(capture: Subject, streams: list[int], stop: int) -> int:
-    """The bytes that the server sent before the end of the run: wrk counts responses in progress, too."""
+    """Return the bytes that the server sent before the end of the run: wrk counts responses in progress, too."""
     import numpy as np
 
     events = capture.arrow("events")

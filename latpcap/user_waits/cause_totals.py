@@ -32,7 +32,8 @@ IDLE_STREAM = "waits_for_event"
 """Grounds (column `because`) of a program's time between the pieces of an event stream: nobody waits for it."""
 TCP_WAITS = cause_names("stall", "windows", "loss")
 """Causes in which TCP, and no program, kept an exchange waiting."""
-AT = {"p50": 0.50, "p90": 0.90, "p99": 0.99}
+RANKS = {"p50": 0.50, "p90": 0.90, "p99": 0.99}
+"""The rank of each percentile, as a share of the exchanges."""
 
 
 @dataclass
@@ -499,4 +500,4 @@ def cohort(item: CauseTotal, name: str) -> tuple[float, float]:
     of = float(server.latency[around].sum())
     spill.release_memory()
     share = min(1.0, taken / of) if of > 0 else 0.0
-    return share * arrays.percentile(server.latency, AT[name]), share
+    return share * arrays.percentile(server.latency, RANKS[name]), share

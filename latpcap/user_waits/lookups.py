@@ -64,7 +64,7 @@ class Question(NamedTuple):
         return self.end is not None and not self.addresses
 
     def repeats_answered(self, before: Question) -> bool:
-        """Whether this repeats `before`, with its socket and id, although that was answered.
+        """Return whether this repeats `before`, with its socket and id, although that was answered.
 
         The captured answer was then lost later on its way: a resolver that got it would not repeat the question, and
         a new question would have a new id.
@@ -185,7 +185,7 @@ def _label(name: str) -> str:
 
 
 def _goes_on(now: Resolution, question: Question) -> bool:
-    """Whether this question continues the resolution."""
+    """Return whether this question continues the resolution."""
     before, recent = now.questions[-1], now.questions[-MAX_RECENT:]
     mine = [q for q in recent if q.name.lower() == before.name.lower()]
     answered = {q.kind for q in mine if q.end is not None and q.end <= question.start}
@@ -206,7 +206,9 @@ def _again(now: Resolution, question: Question) -> Question | None:
 
 
 def _searched(one: Question, other: Question) -> bool:
-    """Whether one search list may have made both names: "host" and "host.a.org", or "host.a.org" and "host.b.org"."""
+    """Return whether one search list may have made both names: "host" and "host.a.org", or "host.a.org" and
+    "host.b.org".
+    """
     short, long = sorted((one.name.lower(), other.name.lower()), key=len)
     return long.startswith(f"{short}.") or (short != long and _label(short) == _label(long) and "." in short)
 
@@ -261,6 +263,6 @@ def _late(row: Resolution, alive: set[str]) -> tuple[str, float, Question] | Non
 
 
 def _pair(row: Resolution, lost: Question) -> bool:
-    """Whether the question for the other address family, from the same socket, was answered at once."""
+    """Return whether the question for the other address family, from the same socket, was answered at once."""
     others = [q for q in row.questions if q.port == lost.port and q.kind != lost.kind and q.end is not None]
     return any(q.end is not None and (q.end - q.start) / NS_PER_MS < AGAIN_MS for q in others)

@@ -56,7 +56,7 @@ def in_order(count: int, behind: dict[int, int]) -> list[int]:
 
 
 def _may_be_proxy(front: Server, back: Server) -> bool:
-    """Whether the front's host is the backend's only client; over loopback that client has another address."""
+    """Return whether the front's host is the backend's only client; over loopback that client has another address."""
     local = _loopback(front.address) != _loopback(back.address)
     return back.clients == [front.address] or (local and len(back.clients) == 1)
 
@@ -67,7 +67,7 @@ def _loopback(address: str) -> bool:
 
 
 def _is_nested(back: Server, front: Server, exchanges: pa.Table) -> bool:
-    """Whether nearly all requests of the backend lie inside requests of the proxy, and more than by chance."""
+    """Return whether nearly all requests of the backend lie inside requests of the proxy, and more than by chance."""
     import numpy as np
 
     start, end = arrays.numbers(exchanges, "start"), arrays.numbers(exchanges, "end")

@@ -160,7 +160,7 @@ def how(slow: int, of: int) -> How:
 
 
 def unfelt(items: Iterable[Piece], slow: Array, of: int, longest_ms: float) -> bool:
-    """Whether slow requests are too short for a person to notice: a few of them, or any number slow by the path.
+    """Return whether slow requests are too short for a person to notice: a few of them, or any number slow by the path.
 
     Stalls and losses always count as noticeable, because they occur again.
     """
@@ -176,7 +176,9 @@ def unfelt(items: Iterable[Piece], slow: Array, of: int, longest_ms: float) -> b
 
 
 def few(slow: Array, of: int) -> bool:
-    """Whether most requests are fast over the same path, so that its round trip makes none of the others slow."""
+    """Return whether most requests are fast over the same path, so that its round trip makes none of the others
+    slow.
+    """
     return how(len(slow), of) in ("tail", "outlier")
 
 

@@ -71,7 +71,7 @@ class Course:
         return self.having("RST")
 
     def reset_by(self, client: bool) -> bool:
-        """Whether this side sent an RST."""
+        """Return whether this side sent an RST."""
         return bool((self.client[self.resets] == client).any())
 
     @property
@@ -175,7 +175,9 @@ class Course:
         return int(mine.max()) if len(mine) else 0
 
     def only_large(self, client: bool) -> bool:
-        """Whether this side sent several packets, all large enough for a path to refuse, and none was acknowledged."""
+        """Return whether this side sent several packets, all large enough for a path to refuse, and none was
+        acknowledged.
+        """
         mine = (self.client == client) & (self.len > 0)
         if mine.sum() < LIMITS["hung_copies"] or not self.most_allowed(client):
             return False
@@ -183,7 +185,9 @@ class Course:
         return bool(large.all()) and self.most_acked(client) <= int(self.seq[mine].min())
 
     def as_long_as_one_before(self, place: int) -> bool:
-        """Whether the server's answer that ends at `place` has as many bytes as an earlier one on this stream."""
+        """Return whether the server's answer that ends at `place` has as many bytes as an earlier one on this
+        stream.
+        """
         import numpy as np
 
         data = np.flatnonzero((self.len > 0) & (np.arange(len(self.len)) <= place))

@@ -189,7 +189,7 @@ class Capture(Recording):
         return reports.make_report(self, tool, server)
 
     def conversations(self, layer: Layer | None = None) -> pd.DataFrame:
-        """One row per pair of ends, as in Wireshark's Conversations.
+        """Return one row per pair of ends, as in Wireshark's Conversations.
 
         Of one `layer` ("eth", "ip", "ipv6", "tcp" or "udp") or of all; reads the capture again. `stream`: of TCP and
         UDP, as in Wireshark. `a, a_port` sent the first packet to `b, b_port`; `packets, bytes` (whole frames on the
@@ -203,7 +203,7 @@ class Capture(Recording):
         return to_pandas(conversations(self, layer))
 
     def endpoints(self, layer: Layer | None = None) -> pd.DataFrame:
-        """One row per address (of TCP and UDP: address and port), as in Wireshark's Endpoints.
+        """Return one row per address (of TCP and UDP: address and port), as in Wireshark's Endpoints.
 
         `layer` and errors as in `conversations`; `address, port, packets, bytes`, `packets_sent, bytes_sent`,
         `packets_received, bytes_received`, `start, start_s, duration_s`.
@@ -213,7 +213,7 @@ class Capture(Recording):
         return to_pandas(endpoints(self, layer))
 
     def hierarchy(self) -> pd.DataFrame:
-        """One row per protocol below the protocol that carries it, as in Wireshark's Protocol Hierarchy.
+        """Return one row per protocol below the protocol that carries it, as in Wireshark's Protocol Hierarchy.
 
         `path` ("eth:ip:tcp:http"), `protocol`, its `level`, `frames, bytes`, `frames_share, bytes_share` (of all), and
         `end_frames`, in which no further protocol was recognised. Equal to Wireshark up to TCP and UDP; above TCP, all
@@ -224,7 +224,7 @@ class Capture(Recording):
         return to_pandas(hierarchy(self))
 
     def expert(self) -> pd.DataFrame:
-        """One row per remark of Wireshark's expert information: of TCP, HTTP, DNS, ICMP and damage.
+        """Return one row per remark of Wireshark's expert information: of TCP, HTTP, DNS, ICMP and damage.
 
         `severity` ("error", "warning", "note", "chat") and `group` as in Wireshark 4.0, `protocol`, `summary`, `count`,
         `first_frame`, the display `filter` that finds them (null where Wireshark has none) and the first 100 `frames`.
@@ -289,7 +289,7 @@ class Capture(Recording):
 
 
 def _picked(view: View, exchange: int | Pick) -> int:
-    """The number of the exchange that a number or one of the words of `Pick` selects."""
+    """Return the number of the exchange that a number or one of the words of `Pick` selects."""
     if not isinstance(exchange, str):
         return exchange
     from latpcap.views.flows import chosen

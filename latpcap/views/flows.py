@@ -96,7 +96,7 @@ def graph(
     row: dict[str, Any] | None = None,
     total: int | None = None,
 ) -> FlowGraph:
-    """The flow graph of the packets of a view of this capture.
+    """Return the flow graph of the packets of a view of this capture.
 
     `view` is the capture, a part of it, or its `stream`. `exchange` is one of `PICKS` or a number: of the table
     `exchanges` for a capture, counted from 0 on it for a stream. A word picks from the requests of one server:
@@ -158,8 +158,8 @@ def _graph(
 
 
 def chosen(view: HasTables, which: int | Pick, server: str | None = None) -> dict[str, Any]:
-    """The row of the exchange that a number or word selects. A word picks from the requests of this server, or of the
-    one that the answer names, if it has complete ones. ValueError for an unknown server or word.
+    """Return the row of the exchange that a number or word selects. A word picks from the requests of this server, or
+    of the one that the answer names, if it has complete ones. ValueError for an unknown server or word.
     """
     table = stretches(view)
     if isinstance(which, str) and which in PICKS:
@@ -170,7 +170,9 @@ def chosen(view: HasTables, which: int | Pick, server: str | None = None) -> dic
 
 
 def _of_server(streams: pa.Table, exchanges: pa.Table, server: str | None) -> pa.Table:
-    """The requests of this server, or of the one that the answer begins with; all requests where no server has any."""
+    """Return the requests of this server, or of the one that the answer begins with; all requests where no server has
+    any.
+    """
     servers = cause_totals.servers(streams, exchanges)
     if server is not None:
         servers = cause_totals.named(server, servers, lambda of: names_of(of, {"streams": streams}))
@@ -180,7 +182,7 @@ def _of_server(streams: pa.Table, exchanges: pa.Table, server: str | None) -> pa
 
 
 def of_server(view: HasTables, server: str) -> str:
-    """The display filter of this server's packets. ValueError for an unknown server."""
+    """Return the display filter of this server's packets. ValueError for an unknown server."""
     streams = view.arrow("streams")
     servers = cause_totals.servers(streams, stretches(view))
     (found, *_) = cause_totals.named(server, servers, lambda of: names_of(of, {"streams": streams}))
@@ -189,7 +191,9 @@ def of_server(view: HasTables, server: str) -> str:
 
 
 def pick(exchanges: pa.Table, which: int | Pick, counted_by: str = "exchange") -> dict[str, Any]:
-    """The row of `exchanges` that a number or word selects. ValueError for an unknown word, IndexError for none."""
+    """Return the row of `exchanges` that a number or word selects. ValueError for an unknown word, IndexError for
+    none.
+    """
     import pyarrow.compute as pc
 
     table = exchanges.select(_PICKED)
@@ -215,7 +219,7 @@ def pick(exchanges: pa.Table, which: int | Pick, counted_by: str = "exchange") -
 
 
 def _is_counted(row: dict[str, Any], counted_by: str) -> bool:
-    """Whether an index means this row: a pause has the index of the request after it, and does not count."""
+    """Return whether an index means this row: a pause has the index of the request after it, and does not count."""
     return counted_by == "exchange" or row["protocol"] != SETUP or row["method"] == "connect"
 
 
@@ -227,7 +231,7 @@ def _where(table: pa.Table, column: str, values: list[int]) -> pa.Table:
 
 
 def _last_frame(events: pa.Table, row: dict[str, Any]) -> int:
-    """The exchange's last frame, or the next frame of its stream if that is a pure ACK of the other side."""
+    """Return the exchange's last frame, or the next frame of its stream if that is a pure ACK of the other side."""
     import pyarrow.compute as pc
 
     last: int = row["response_last_frame"] or row["request_last_frame"]
@@ -239,13 +243,13 @@ def _last_frame(events: pa.Table, row: dict[str, Any]) -> int:
 
 
 def _before(capture: Recording, events: pa.Table, frames: tuple[int, int] | None) -> Iterator[tuple[int, int]]:
-    """Each frame of the events, with the instant of the frame before it (TCP or not); reads the file again."""
+    """Yield each frame of the events with the instant of the frame before it, TCP or not, by reading the file again."""
     wanted = [frame - 1 for frame in events["frame"].to_pylist() if not frames or frames[0] <= frame <= frames[1]]
     yield from ((record.frame + 1, record.time_ns) for record in capture.records(wanted))
 
 
 def _other(capture: Recording, flows: Flows, options: FlowOptions) -> FlowGraph:
-    """The graph of the frames that are not TCP, and for `flows` "all" or "any" of all frames, in file order.
+    """Return the graph of the frames that are not TCP, and for `flows` "all" or "any" of all frames, in file order.
 
     The text of "any" has tshark's columns Protocol and Info, where latpcap knows them.
     """
@@ -280,13 +284,13 @@ def _other(capture: Recording, flows: Flows, options: FlowOptions) -> FlowGraph:
 
 
 def _as_tshark(packet: dict[str, Any]) -> dict[str, Any]:
-    """An ICMP echo packet as tshark's flow graph writes it."""
+    """Return an ICMP echo packet as tshark's flow graph writes it."""
     comment = f"{packet['protocol']}: {packet['info']}"
     return packet | {"label": packet["info"], "comment": comment, "dport": packet["code"]}
 
 
 def _with_info(capture: Recording, packets: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The packets with tshark's columns Protocol and Info; latpcap's own text where these are not known."""
+    """Return the packets with tshark's columns Protocol and Info; latpcap's own text where these are not known."""
     from latpcap.reading import info_column
 
     known = info_column.info_texts(capture)
@@ -298,7 +302,9 @@ def _with_info(capture: Recording, packets: list[dict[str, Any]]) -> list[dict[s
 
 
 def _segments(capture: Recording, low: int, high: int) -> list[dict[str, Any]]:
-    """The TCP segments as packets with labels; the first segment of an HTTP message has its first line as label."""
+    """Return the TCP segments as packets with labels; the first segment of an HTTP message has its first line as
+    label.
+    """
     import pyarrow.compute as pc
 
     from latpcap.plot.flow.packet_rows import comment, label

@@ -48,7 +48,7 @@ def _instant(kind: Any) -> bool:
 
 
 def span(word: str) -> tuple[int, str] | None:
-    """The number and pyarrow's unit of a time span such as "10s", "5min" or "hour"; None for other words."""
+    """Return the number and pyarrow's unit of a time span such as "10s", "5min" or "hour"; None for other words."""
     found = _SPAN.fullmatch(word)
     if found is None:
         return None
@@ -56,7 +56,7 @@ def span(word: str) -> tuple[int, str] | None:
 
 
 def chosen(by: Group | Sequence[Group] | None) -> tuple[Group, ...]:
-    """The words of `by` as a tuple; ValueError for a word that names no column, place or time span."""
+    """Return the words of `by` as a tuple; ValueError for a word that names no column, place or time span."""
     names: tuple[Group, ...] = () if by is None else (by,) if isinstance(by, str) else tuple(by)
     for name in names:
         if name not in (*PLACES, *PROCESSES, *OTHER_NAMES, *_columns()) and span(name) is None:
@@ -69,12 +69,12 @@ def chosen(by: Group | Sequence[Group] | None) -> tuple[Group, ...]:
 
 
 def of_processes(by: Group | Sequence[Group] | None) -> list[str]:
-    """The words of `by` that name processes."""
+    """Return the words of `by` that name processes."""
     return [name for name in chosen(by) if name in PROCESSES]
 
 
 def needed(by: Sequence[Group]) -> list[str]:
-    """The columns of `exchanges` that these groups are made of."""
+    """Return the columns of `exchanges` that these groups are made of."""
     return list(dict.fromkeys(column for name in by for column in _made_of(name)))
 
 
@@ -87,7 +87,9 @@ def _made_of(name: Group) -> tuple[str, ...]:
 
 
 def column(exchanges: pa.Table, by: Group, files: Sequence[str] = ("",)) -> Any:
-    """The key of each exchange; a server includes its port, a client does not. `files` are the captures by number."""
+    """Return the key of each exchange; a server includes its port, a client does not. `files` are the captures by
+    number.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -108,7 +110,7 @@ def column(exchanges: pa.Table, by: Group, files: Sequence[str] = ("",)) -> Any:
 
 
 def captures(exchanges: pa.Table) -> Any:
-    """The number of each exchange's capture, in results of several captures; else 0."""
+    """Return the number of each exchange's capture, in results of several captures; else 0."""
     import pyarrow.compute as pc
 
     return pc.shift_right(exchanges["exchange"], CAPTURE_BITS)
@@ -119,7 +121,7 @@ def _folders(files: Sequence[str]) -> list[str]:
 
 
 def names(exchanges: pa.Table, by: Group | Sequence[Group] | None, files: Sequence[str] = ("",)) -> list[str] | None:
-    """The name of each exchange's group; None where nothing is grouped."""
+    """Return the name of each exchange's group; None where nothing is grouped."""
     words = chosen(by)
     if not words:
         return None
@@ -129,7 +131,7 @@ def names(exchanges: pa.Table, by: Group | Sequence[Group] | None, files: Sequen
 
 
 def named(by: Sequence[str], key: Sequence[Any]) -> str:
-    """A group's printable name; numbers are preceded by the group's word."""
+    """Return a group's printable name; numbers are preceded by the group's word."""
     return " ".join(_word(name, value) for name, value in zip(by, key, strict=True))
 
 

@@ -37,7 +37,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def har_log(scope: HasTables) -> dict[str, Any]:
-    """The requests of a capture or stream as a HAR 1.2 log, in the order of their starts."""
+    """Return the requests of a capture or stream as a HAR 1.2 log, in the order of their starts."""
     exchanges = [row for row in _rows(scope, "exchanges", COLUMNS) if row["method"] or row["protocol"] == "tls"]
     streams = {row["stream"]: row for row in _rows(scope, "streams", STREAMS)}
     tls_ms = {row["stream"]: row["latency_ms"] for row in reversed(exchanges) if row["protocol"] == "tls"}
@@ -60,7 +60,7 @@ def har_log(scope: HasTables) -> dict[str, Any]:
 
 
 def _connect(stream: dict[str, Any], tls_ms: dict[int, float | None]) -> dict[str, Any] | None:
-    """The row of `connects` for a stream that has none there; None where no SYN was captured."""
+    """Return the row of `connects` for a stream that has none there; None where no SYN was captured."""
     if stream["roles_by"] not in ("syn", "syn_ack") or stream["initial_rtt_ms"] is None:
         return None
     handshake = {"start": stream["start"], "handshake_ms": stream["initial_rtt_ms"]}
@@ -68,7 +68,7 @@ def _connect(stream: dict[str, Any], tls_ms: dict[int, float | None]) -> dict[st
 
 
 def _actions(scope: HasTables) -> dict[int, dict[str, Any]]:
-    """The action of each exchange, with its parts in ms as in the table `actions`."""
+    """Return the action of each exchange, with its parts in ms as in the table `actions`."""
     parts = ("action", "total_ms", *(f"{kind}_ms" for kind in (*KINDS, "other")))
     rows = {row["action"]: row for row in scope.arrow("actions").select(list(parts)).to_pylist()}
     waits = scope.arrow("waits").select(["action", "kind", "table", "row"]).to_pylist()
@@ -135,7 +135,7 @@ def _entry(
 
 
 def _timings(row: dict[str, Any], connect: dict[str, Any] | None) -> tuple[int, dict[str, float]]:
-    """The start of an entry and its parts. A connection's first request includes the time of its set-up."""
+    """Return the start of an entry and its parts. A connection's first request includes the time of its set-up."""
     parts = ("request_spread_ms", "service_ms", "response_spread_ms")
     known: list[float] = [UNKNOWN if row[part] is None else row[part] for part in parts]
     send, wait, receive = known
@@ -152,7 +152,7 @@ def _timings(row: dict[str, Any], connect: dict[str, Any] | None) -> tuple[int, 
 
 
 def _url(row: dict[str, Any], stream: dict[str, Any], scheme: str) -> str:
-    """The absolute URL. A target may be absolute, or name a host only (CONNECT)."""
+    """Return the absolute URL. A target may be absolute, or name a host only (CONNECT)."""
     target = row["target"] or "/"
     if "://" in target.partition("?")[0] or row["method"] == "CONNECT":
         return str(target)

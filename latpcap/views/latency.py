@@ -99,7 +99,7 @@ class Latency:
         )
 
     def rows(self) -> list[tuple[str, pd.DataFrame]]:
-        """The name and exchanges of each group, in the order of `table`."""
+        """Return the name and exchanges of each group, in the order of `table`."""
         if not self.by:
             return [("all", self._samples)]
         # dict(groups) and list(groups) need the number of groups, which pandas 2 miscounts where a key is null
@@ -110,7 +110,7 @@ class Latency:
         return [(groups.named(self.by, key), found[key]) for key in order]
 
     def _table(self) -> pd.DataFrame:
-        """The rows of `table`, summed over all groups at once: there may be very many."""
+        """Return the rows of `table`, summed over all groups at once: there may be very many."""
         import numpy as np
         import pandas as pd
 
@@ -144,7 +144,7 @@ class Latency:
         return any(groups.span(name) for name in self.by)
 
     def _seconds(self, keys: dict[str, Any]) -> Any:
-        """The seconds by which each group's numbers are divided: those of its captures, within its time span."""
+        """Return the seconds by which each group's numbers are divided: those of its captures, within its time span."""
         import numpy as np
 
         places = [name for name in self.by if name in groups.PLACES]
@@ -222,14 +222,14 @@ class Latency:
 
 
 def needed(by: Group | Sequence[Group] | None, which: Which) -> list[str]:
-    """The columns of `exchanges` that a report needs. ValueError for unknown words."""
+    """Return the columns of `exchanges` that a report needs. ValueError for unknown words."""
     if which not in WHICH:
         raise ValueError(f"no latency {which!r}; known are {' and '.join(WHICH)}")
     return ["exchange", "start", "end", which, "response_bytes", "top_cause", *groups.needed(groups.chosen(by))]
 
 
 def _samples(exchanges: pa.Table, by: Sequence[Group], which: Which, files: Sequence[str]) -> pd.DataFrame:
-    """The exchanges with the keys of their groups, in columns with the names of `by`; words as categories."""
+    """Return the exchanges with the keys of their groups, in columns with the names of `by`; words as categories."""
     import pyarrow as pa
 
     columns = {name: exchanges[name] for name in needed((), which) if name != "exchange"}
@@ -245,7 +245,7 @@ _Spans: TypeAlias = list[tuple[int, int]]
 
 
 def _covered(timed: pd.DataFrame, places: Sequence[str]) -> dict[tuple[Any, ...], _Spans]:
-    """The time spans from the first request to the last answer of each capture, merged by place."""
+    """Return the time spans from the first request to the last answer of each capture, merged by place."""
     if not len(timed):
         return {}
     if "of_capture" not in timed:
@@ -259,7 +259,7 @@ def _covered(timed: pd.DataFrame, places: Sequence[str]) -> dict[tuple[Any, ...]
 
 
 def merged(spans: _Spans) -> _Spans:
-    """The union of time spans, sorted and without overlaps."""
+    """Return the union of time spans, sorted and without overlaps."""
     found: _Spans = []
     for first, last in sorted(spans):
         if found and first <= found[-1][1]:
@@ -278,12 +278,12 @@ def _within(spans: _Spans, begin: pd.Timestamp, stretch: str) -> _Spans:
 
 
 def length(spans: _Spans) -> float:
-    """The total length of time spans in seconds."""
+    """Return the total length of time spans in seconds."""
     return sum(last - first for first, last in spans) / 1e9
 
 
 def _summary(rising: Array, group: Array, count: Array, percentiles: Sequence[float]) -> dict[str, Array]:
-    """The statistics per group, of values sorted by group and then by value; NaN for empty groups."""
+    """Return the statistics per group, of values sorted by group and then by value; NaN for empty groups."""
     import numpy as np
 
     many, end = len(count), np.cumsum(count)
@@ -308,7 +308,7 @@ def _summary(rising: Array, group: Array, count: Array, percentiles: Sequence[fl
 
 
 def _report(latency: Latency) -> str:
-    """One group, in the shape of wrk's report."""
+    """Return one group, in the shape of wrk's report."""
     row = latency.table.iloc[0]
     counted, left = int(row["count"]), int(row["left_out"])
     where = "estimated at the client" if latency.which == "client_latency_ms" else "as the capture saw it"
@@ -357,7 +357,7 @@ def _grouped(latency: Latency) -> str:
 
 
 def _scaled(value: float, step: float, units: Sequence[str]) -> str:
-    """A number in wrk's unit: wrk changes to the next unit from 85 % of it on."""
+    """Return a number in wrk's unit: wrk changes to the next unit from 85 % of it on."""
     unit = 0
     while unit + 1 < len(units) and value >= 0.85 * step:
         value, unit = value / step, unit + 1

@@ -131,8 +131,8 @@ class AnswerView(recording.Recording):
         return answer.with_beside(processes.name_processes(self, lambda: pa.concat_tables(self._reread("events"))))
 
     def _quoted(self, frames: Sequence[int]) -> pa.Table:
-        """The few events that an answer quotes, analysed from these packets alone; no rows where the result depends on
-        other packets.
+        """Return the few events that an answer quotes, analysed from these packets alone; no rows where the result
+        depends on other packets.
         """
         import numpy as np
 
@@ -159,7 +159,7 @@ class AnswerView(recording.Recording):
         return events
 
     def _has_swapped_sides(self, streams: pa.Table) -> bool | None:
-        """Whether the client of this one stream is the server in the capture. None where it is neither."""
+        """Return whether the client of this one stream is the server in the capture. None where it is neither."""
         if streams.num_rows != 1:
             return None
         (ends,) = arrays.looked_up(streams, "stream", arrays.numbers(streams, "stream"), _ENDS)
@@ -173,7 +173,7 @@ class AnswerView(recording.Recording):
         return None
 
     def _reread(self, wanted: TableName) -> Iterator[pa.Table]:
-        """The rows of a table, read again. Errors that the first reading had are not reported again."""
+        """Yield the rows of a table, read again. Errors that the first reading had are not reported again."""
         feed = Feed((), self._keylog, reread=self._origins, was_broken=bool(self._broken))
         for portion in portions(feed):
             yield _whole(portion[wanted])

@@ -51,18 +51,18 @@ class Numbers:
         self._column.skip(count)
 
     def values(self, order: Array | None) -> Array:
-        """All values in this order (None: as appended), read-only; empties the column."""
+        """Return all values in this order (None: as appended), read-only, and empty the column."""
         zero, values = self._column.zero, self._column.array()
         return values if order is None or zero else spill.take(values, order)
 
     def arrow(self, order: Array | None) -> pa.Array:
-        """All values as an Arrow array, NaN as null; empties the column."""
+        """Return all values as an Arrow array, NaN as null, and empty the column."""
         values = self.values(order)
         known = (values[s] == values[s] for s in spill.parts(len(values)))
         return arrays.column(values, arrays.bits(known) if values.dtype.kind == "f" else None)
 
     def lowered(self, order: Array | None) -> tuple[Array, Array | None]:
-        """Values that were stored increased by one, with 0 for null: the values, and bits of the known ones."""
+        """Return values that were stored plus one, with 0 for null, and bits of the known ones."""
         zero, values = self._column.zero, self.values(order)
         if zero:
             return values, spill.shared_zeros((len(values) + 7) // 8, "uint8")
@@ -87,7 +87,7 @@ class Words:
         self._codes.add(kept[codes + 1])
 
     def arrow(self, order: Array | None) -> pa.Array:
-        """All rows as a dictionary array; empties the column."""
+        """Return all rows as a dictionary array, and empty the column."""
         import numpy as np
 
         codes, known = self._codes.lowered(order)
@@ -152,7 +152,7 @@ class Exchanges:
             self._words[name].add(*arrays.codes(rows, name))
 
     def table(self) -> pa.Table:
-        """All rows, by number; empties this object."""
+        """Return all rows, by number, and empty this object."""
         number, order = _ordered(self._number.values(None))
         columns = {"exchange": arrays.column(number)}
         columns |= {name: of.arrow(order) for name, of in self._numbers.items() if name not in self.NULLABLE}
@@ -197,7 +197,9 @@ class Causes:
             self._frames.add(frames)
 
     def table(self) -> pa.Table:
-        """All rows, by exchange (the order within an exchange is kept); empties this object except `evidence`."""
+        """Return all rows, by exchange (the order within an exchange is kept), and empty this object except
+        `evidence`.
+        """
         number, order = _ordered(self._number.values(None))
         columns = {"exchange": arrays.column(number), "duration_ms": self._duration.arrow(order)}
         columns |= {name: of.arrow(order) for name, of in self._words.items()}
@@ -206,7 +208,9 @@ class Causes:
         return _table(columns)
 
     def evidence(self, row: int) -> list[int]:
-        """The evidence frames of a row of the table. Kept unsorted: a column of lists would take most of the memory."""
+        """Return the evidence frames of a row of the table. Kept unsorted: a column of lists would take most of the
+        memory.
+        """
         order, lengths, frames = self._evidence
         row = row if order is None else int(order[row])
         begin = sum(int(lengths[:row][span].sum()) for span in spill.parts(row))
@@ -257,7 +261,7 @@ class Streams:
             words.add(*arrays.codes(rows, name))
 
     def table(self) -> pa.Table:
-        """All rows, by number; empties this object."""
+        """Return all rows, by number, and empty this object."""
         number, order = _ordered(self._numbers.pop("stream").values(None))
         columns = {"stream": arrays.column(number)}
         for name, of in self._numbers.items():
@@ -290,7 +294,7 @@ class Folded:
 
 
 def compact_tables(capture: Recording) -> Lazy:
-    """The columns that findings read, from the tables of a capture that is already analysed."""
+    """Return the columns that findings read, from the tables of a capture that is already analysed."""
     from latpcap.findings import Lazy
 
     folded = Folded()
@@ -307,7 +311,7 @@ def compact_tables(capture: Recording) -> Lazy:
 
 
 def requests(rows: pa.Table) -> pa.Table:
-    """The numbers of those rows of `stretches` that are requests."""
+    """Return the numbers of those rows of `stretches` that are requests."""
     import pyarrow as pa
 
     numbers = arrays.numbers(rows, "exchange")
@@ -317,7 +321,7 @@ def requests(rows: pa.Table) -> pa.Table:
 
 
 def _ordered(numbers: Array) -> tuple[Array, Array | None]:
-    """The numbers sorted, and the order that sorts them; None where they are sorted already."""
+    """Return the numbers sorted, and the order that sorts them; None where they are sorted already."""
     if spill.is_sorted(numbers):
         return numbers, None
     order = spill.argsort_nearly_sorted(numbers)
@@ -325,8 +329,8 @@ def _ordered(numbers: Array) -> tuple[Array, Array | None]:
 
 
 def _as_named(words: pa.DictionaryArray) -> pa.DictionaryArray:
-    """A column of words with its list in the order in which the rows use the words: findings prefer the first of equal
-    words.
+    """Return a column of words with its list in the order in which the rows use the words: findings prefer the first of
+    equal words.
     """
     import numpy as np
     import pyarrow as pa

@@ -57,7 +57,7 @@ class PageSource:
         return self._answer
 
     def arrow(self, name: TableName) -> pa.Table:
-        """The columns of requests that a page reads, and the table `actions`."""
+        """Return the columns of requests that a page reads, and the table `actions`."""
         if name == "actions":
             return self._read({of: TableSlice(_EVENTS if of == "events" else None) for of in waits.READS}).arrow(name)
         return self._requests.arrow(name)
@@ -75,7 +75,7 @@ class PageSource:
         return self._read(throughput.needed()).throughput(by=by)
 
     def around(self, streams: Sequence[int]) -> Drawn:
-        """The streams of some exchanges that are drawn."""
+        """Return the streams of some exchanges that are drawn."""
         return Drawn(self._read(partial_report.of_streams(streams)))
 
 
@@ -91,7 +91,7 @@ class Drawn:
 
 
 def _needed() -> Needed:
-    """What servers, timeline, waterfall and the list of exchanges read."""
+    """Return the tables and rows that servers, timeline, waterfall and the list of exchanges read."""
     bars = waterfall_rows.needed((), "latency_ms")
     columns = [*EXCHANGES, *latency.needed("server", "latency_ms"), *(bars["exchanges"].columns or ())]
     return {**bars, "exchanges": TableSlice(list(dict.fromkeys(columns))), "transfers": TableSlice(("stream",))}

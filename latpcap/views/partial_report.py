@@ -28,12 +28,12 @@ COPY_ROWS = 1 << 14
 
 
 def of_stream(number: int) -> Needed:
-    """The tables and rows to read for one stream: all of its rows, and all of `streams`."""
+    """Return the tables and rows to read for one stream: all of its rows, and all of `streams`."""
     return of_streams([number])
 
 
 def of_streams(numbers: Sequence[int]) -> Needed:
-    """The tables and rows to read for these streams: all of their rows, and all of `streams`."""
+    """Return the tables and rows to read for these streams: all of their rows, and all of `streams`."""
 
     def has_stream(rows: pa.Table) -> pa.ChunkedArray:
         import numpy as np
@@ -98,7 +98,7 @@ class _Rows:
         self._waiting.clear()
 
     def table(self) -> pa.Table:
-        """All rows in order; empties this object."""
+        """Return all rows in order, and empty this object."""
         import pyarrow as pa
 
         if self._waiting:

@@ -71,7 +71,7 @@ class Recording(View):
 
     @staticmethod
     def tables() -> tuple[TableName, ...]:
-        """The names of a capture's tables, without `findings`, which are computed from them."""
+        """Return the names of a capture's tables, without `findings`, which are computed from them."""
         return TABLES
 
     def arrow(self, name: TableName) -> pa.Table:
@@ -117,12 +117,12 @@ class Recording(View):
         return self._arrow[name]
 
     def rows(self, name: TableName) -> int:
-        """The number of rows of a table, without making it."""
+        """Return the number of rows of a table, without making it."""
         raw = self._raw.get(name)  # another thread may be making it
         return self.arrow(name).num_rows if raw is None or name in self._arrow else len(raw)
 
     def pieces(self, name: TableName) -> Iterator[pa.Table]:
-        """The rows of a table in parts, in the core's order, or sorted if the table was made already."""
+        """Yield the rows of a table in parts, in the core's order, or sorted if the table was made already."""
         import pyarrow as pa
 
         raw, made = self._raw.get(name), self._arrow.get(name)
@@ -155,7 +155,7 @@ class Recording(View):
         return self.first_ns or 0
 
     def _issues(self, table: pa.Table) -> pa.Table:
-        """The core's issues, and errors of reading that occurred before the core."""
+        """Return the core's issues, and errors of reading that occurred before the core."""
         import pyarrow as pa
 
         if not self._broken:
@@ -180,7 +180,7 @@ class Recording(View):
         return self if self._whole is None else self._whole
 
     def _known_origins(self) -> Sequence[sources.Origin]:
-        """The sources of the bytes; CaptureError where they are not known."""
+        """Return the sources of the bytes; CaptureError where they are not known."""
         if not self._origins:
             raise CaptureError(self.name, "its bytes are not known any more")
         return self._origins
@@ -202,7 +202,7 @@ class Recording(View):
         return pcapng_blocks.read_extras(self.blocks_again(), frames)
 
     def blocks_again(self) -> list[Iterator[bytes]]:
-        """The bytes of each pcapng file, read again; none for other formats. A known damage ends its file."""
+        """Yield the bytes of each pcapng file, read again; none for other formats. A known damage ends its file."""
 
         def blocks(origin: sources.Origin) -> Iterator[bytes]:
             try:
@@ -214,7 +214,7 @@ class Recording(View):
         return [blocks(origin) for origin in self._origins] if self.format == "pcapng" else []
 
     def processes(self) -> pd.DataFrame:
-        """One row per TCP connection, side and process, where the capture names processes.
+        """Return one row per TCP connection, side and process, where the capture names processes.
 
         `stream`, `side` ("client", "server", null where only the host is known), `address, port`, `pid`, `process`,
         `command`, `user`, `container`, `pod`, `namespace`, `frames`, `first_frame`. From pcapng's ids of processes,
@@ -231,7 +231,7 @@ class Recording(View):
         return self.__dict__["_named"]
 
     def heads(self) -> Iterator[bytes]:
-        """Each frame's time and lengths; reads the capture again, see `reread.heads`."""
+        """Return each frame's time and lengths, by reading the capture again; see `reread.heads`."""
         from latpcap.reading.reread import heads
 
         return heads(self._known_origins(), broken=bool(self._broken))

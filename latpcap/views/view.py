@@ -49,11 +49,11 @@ class View:
         raise NotImplementedError
 
     def rows(self, name: TableName) -> int:
-        """The number of rows of a table."""
+        """Return the number of rows of a table."""
         return int(self.arrow(name).num_rows)
 
     def _findings(self) -> pa.Table:
-        """The table that is computed from the others; cached per language."""
+        """Return the table that is computed from the others; cached per language."""
         from latpcap import findings, words
 
         found: dict[str, pa.Table] = self.__dict__.setdefault("_found", {})
@@ -91,11 +91,11 @@ class View:
         return sql(query, self._by_name())
 
     def _by_name(self) -> dict[str, Callable[[], pa.Table]]:
-        """The tables that SQL may name, each with the function that makes it."""
+        """Return the tables that SQL may name, each with the function that makes it."""
         return {name: partial(self.arrow, name) for name in get_args(TableName)}
 
     def __dir__(self) -> list[str]:
-        """The public names, for completion at a prompt."""
+        """Return the public names, for completion at a prompt."""
         return [name for name in super().__dir__() if not name.startswith("_") or name.endswith("__")]
 
     def to_otlp(self, path: str | os.PathLike[str]) -> int:
@@ -145,7 +145,7 @@ class View:
         )
 
     def _of_processes(self, exchanges: pa.Table, by: Group | Sequence[Group] | None) -> pa.Table:
-        """The exchanges, with a column per word of `by` that names processes, containers or pods."""
+        """Return the exchanges, with a column per word of `by` that names processes, containers or pods."""
         from latpcap.views import groups
 
         if not (wanted := groups.of_processes(by)):
@@ -248,7 +248,7 @@ class View:
         return log
 
     def _folded(self) -> dict[str, pa.Table]:
-        """The tables below the answer in a notebook's card, by caption: a few columns of a few rows."""
+        """Return the tables below the answer in a notebook's card, by caption: a few columns of a few rows."""
         import pyarrow.compute as pc
 
         found = {}

@@ -74,7 +74,7 @@ _UNITS = 100
 
 
 def colour_of(cause: str | None) -> str:
-    """The colour of a cause; grey for none."""
+    """Return the colour of a cause; grey for none."""
     return GREY if cause is None else CAUSES[cause].colour
 
 
@@ -303,7 +303,7 @@ def _draw_break(pen: Pen, page: Layout, gap: Break) -> None:
 
 
 def stream_colours(rows: Sequence[FlowRow]) -> dict[int, str]:
-    """The background of each stream, equal on every page."""
+    """Return the background of each stream, equal on every page."""
     streams = dict.fromkeys(row.stream for row in rows)
     return {stream: PASTELS[stream % len(PASTELS)] if stream >= 0 else WHITE for stream in streams}
 
@@ -357,7 +357,7 @@ def footer(
 
 
 def _stream_lines(pastels: dict[int, str], room: float) -> list[FootLine]:
-    """The legend of the streams' backgrounds, as many to a line as fit."""
+    """Return the legend of the streams' backgrounds, as many to a line as fit."""
     lines: list[FootLine] = []
     x = 0.0
     for stream, colour in pastels.items():

@@ -268,7 +268,7 @@ class FlowGraph:
         return iter(packet_rows.as_text(rows).splitlines())
 
     def _for_print(self) -> FlowGraph:
-        """The graph with pages as long as a sheet of paper holds."""
+        """Return the graph with pages as long as a sheet of paper holds."""
         if self._book is None:
             return self
         with words.language(self.lang):
@@ -337,7 +337,7 @@ def _has_nanoseconds(table: pa.Table) -> bool:
 
 
 def _longest_wait_note(book: FlowPages, page: pagination.Page) -> str:
-    """The sentence that names the frames of the longest wait; empty if this page shows a wait half as long."""
+    """Return the sentence that names the frames of the longest wait; empty if this page shows a wait half as long."""
     longest = book.longest_wait() if book.pages > 1 else None
     if longest is None or longest[0] <= 2 * max((mark.ms for mark in page.marks), default=0.0):
         return ""
@@ -346,7 +346,7 @@ def _longest_wait_note(book: FlowPages, page: pagination.Page) -> str:
 
 
 def _missing_note(book: FlowPages, number: int, *, earlier: bool = False) -> str:
-    """The sentences on rows that are not shown; empty if all are. `earlier`: earlier pages are drawn too."""
+    """Return the sentences on rows that are not shown; empty if all are. `earlier`: earlier pages are drawn too."""
     beyond = f" {words.say('flow_behind', n=f'{book.beyond:,}')}" if book.beyond else ""
     if book.pages == 1:
         return beyond
@@ -354,7 +354,9 @@ def _missing_note(book: FlowPages, number: int, *, earlier: bool = False) -> str
 
 
 def _other_pages_note(book: FlowPages, number: int, *, earlier: bool) -> str:
-    """The sentence on rows of other pages. The next page begins with the last row of this one, as a wait may follow."""
+    """Return the sentence on rows of other pages. The next page begins with the last row of this one, as a wait may
+    follow.
+    """
     first, last = book.first_and_last(number)
     missing = len(book) - (last + 1 if earlier else last - first + 1)
     if earlier:
@@ -451,7 +453,7 @@ class FlowPair:
 
 
 def _rows_from_zero(side: FlowGraph) -> list[FlowRow]:
-    """The graph's rows with times counted from its first row, and as many decimals as before."""
+    """Return the graph's rows with times counted from its first row, and as many decimals as before."""
     zero = side.rows[0].at_ns
     digits = max(len(row.time.rpartition(".")[2]) if "." in row.time else 0 for row in side.rows)
     return [replace(row, at_ns=row.at_ns - zero, time=seconds(row.at_ns - zero, digits)) for row in side.rows]

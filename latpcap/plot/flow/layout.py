@@ -362,7 +362,7 @@ def tag_width(row: FlowRow) -> float:
 
 
 def _bracket_lanes(brackets: Sequence[FlowBracket]) -> list[int]:
-    """The lane of each bracket: overlapping brackets get different lanes, as far as there are lanes."""
+    """Return the lane of each bracket: overlapping brackets get different lanes, as far as there are lanes."""
     lanes: list[int] = []
     for bracket in brackets:
         used = {
@@ -375,12 +375,12 @@ def _bracket_lanes(brackets: Sequence[FlowBracket]) -> list[int]:
 
 
 def _free_lane(used: set[int]) -> int:
-    """The first lane that is not used; the last one if all are."""
+    """Return the first lane that is not used; the last one if all are."""
     return next((lane for lane in range(MAX_LANES) if lane not in used), MAX_LANES - 1)
 
 
 def _bands_of(mark: FlowMark, x: Sequence[float]) -> list[Band]:
-    """The bands of the owner and of the waiting side; none if neither client nor server owns the wait."""
+    """Return the bands of the owner and of the waiting side; none if neither client nor server owns the wait."""
     ends = {"client": mark.client, "server": mark.server}
     sides = [(mark.owner, mark.cause, mark.text)] + (
         [(mark.waiter, mark.parent, mark.waiter_text)] if mark.waiter else []
@@ -422,7 +422,7 @@ def _stretch_bands(page: Layout) -> None:
 
 
 def _same_side(one: Band, other: Band) -> bool:
-    """Whether both bands are on the same side of the same lifeline."""
+    """Return whether both bands are on the same side of the same lifeline."""
     return (one.node, one.inward) == (other.node, other.inward)
 
 
@@ -456,14 +456,14 @@ def _place_heads(page: Layout, title: str, nodes: Sequence[str]) -> None:
 
 
 def _heads_need_own_line(page: Layout, baseline: float) -> bool:
-    """Whether "Time" or "Comment" would touch a title of the lower row."""
+    """Return whether "Time" or "Comment" would touch a title of the lower row."""
     inner, outer = page.time_x + width_of("Time") + 0.5, page.comment_x - 0.5
     same_line = [(x, width_of(line) / 2) for x, y, line in page.nodes if abs(y - baseline) < LINE]
     return any(x - half < inner or x + half > outer for x, half in same_line)
 
 
 def _split_address(address: str, width: float) -> list[str]:
-    """A long address in two lines, or more if `width` is small, broken after a colon or dot if it has one."""
+    """Return a long address in two lines, or more if `width` is small, broken after a colon or dot if it has one."""
     parts = max(2, -int(-width_of(address) // max(width, 6.0)))
     lines: list[str] = []
     rest = address
@@ -477,10 +477,10 @@ def _split_address(address: str, width: float) -> list[str]:
 
 
 def frames_text(mark: FlowMark, rows: Sequence[FlowRow]) -> str:
-    """The text in the Comment column of a wait: the frames that bound it."""
+    """Return the text in the Comment column of a wait: the frames that bound it."""
     return words.say("flow_frames", first=str(upper_frame(mark, rows)), last=str(rows[mark.lower].frame))
 
 
 def upper_frame(mark: FlowMark, rows: Sequence[FlowRow]) -> int | str:
-    """The frame that begins a wait; it may be on an earlier page."""
+    """Return the frame that begins a wait; it may be on an earlier page."""
     return rows[mark.upper].frame if mark.upper >= 0 else mark.from_frame or "\N{HORIZONTAL ELLIPSIS}"

@@ -101,11 +101,11 @@ class PointsGraph(Display):
         self.lang = current()
 
     def panels(self) -> Sequence[Panel]:
-        """The only panel, as wide as the page."""
+        """Return the only panel, as wide as the page."""
         return [Panel("points", MIN_HEIGHT + LINE * len(self.arrows), left=0.0, right=0.0, below=0.8)]
 
     def keys(self) -> Sequence[Key]:
-        """The legend: fates of the packets shown, and causes of the parts."""
+        """Return the legend: fates of the packets shown, and causes of the parts."""
         fates = [name for name in STYLES if name != "passed" and any(arrow.fate == name for arrow in self.arrows)]
         shapes = {"-": "line", "--": "dash", ":": "dash"}
         found = [Key(STYLES[name][0], name, say(f"point_{name}"), shapes[STYLES[name][1]]) for name in fates]
@@ -223,7 +223,7 @@ class PointsGraph(Display):
 
 
 def _apart(wanted: Sequence[float], bottom: float) -> list[float]:
-    """The places moved to be at least a line apart, in order: downwards first, then up from `bottom`."""
+    """Return the places moved to be at least a line apart, in order: downwards first, then up from `bottom`."""
     places: list[float] = []
     for value in wanted:
         places.append(max(value, places[-1] + LINE if places else value))

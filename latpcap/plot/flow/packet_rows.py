@@ -268,7 +268,7 @@ def run_begins(
 
 
 def _up_to_first_data(cut: NDArray[np.bool_], data: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The packets of each run up to its first data segment; ACKs before that segment get rows of their own."""
+    """Return the packets of each run up to its first data segment; ACKs before that segment get rows of their own."""
     import numpy as np
 
     places, begins = np.arange(len(cut)), np.flatnonzero(cut)
@@ -309,7 +309,7 @@ def _columns(packets: pa.Table | Sequence[Record]) -> tuple[Any, ...]:
 
 
 def _column_values(packet: Record) -> tuple[Any, ...]:
-    """The values of `_columns` for one packet."""
+    """Return the values of `_columns` for one packet."""
     flags = packet.get("flags") or ""
     ends = any(word in flags for word in ("SYN", "FIN", "RST"))
     return (
@@ -420,7 +420,9 @@ def _titles(nodes: Sequence[str], several: bool) -> Iterator[str]:
 
 
 def _overwrite(line: str, at: int, text: str) -> str:
-    """The line with a text written over it from column `at`; a text that would pass the line's end is inserted."""
+    """Return the line with a text written over it from column `at`; a text that would pass the line's end is
+    inserted.
+    """
     at = min(at, len(line))
     end = at + len(text)
     return line[:at] + text + line[end if end <= len(line) else at :]

@@ -113,7 +113,9 @@ class FlowPages:
             self._begins = self._run_begins(packet_rows.SHORT_RUN if options.collapse else packet_rows.LONG_RUN)
 
     def _run_begins(self, min_segments: int) -> NDArray[np.int64]:
-        """The indices of the packets that begin a row. No marked wait and no exchange begins or ends inside a run."""
+        """Return the indices of the packets that begin a row. No marked wait and no exchange begins or ends inside a
+        run.
+        """
         import pyarrow.compute as pc
 
         self._records(0, 0)  # KeyError for a missing column
@@ -241,7 +243,7 @@ class FlowPages:
         return tuple(folded), tuple(moved), tuple(braces)
 
     def _after_page_before(self, first: int, row: FlowRow) -> FlowRow:
-        """The first row of a page, its time counted from the last packet that only the page before has."""
+        """Return the first row of a page, its time counted from the last packet that only the page before has."""
         before_ns = self._records(first - 1, 1)[0]["time"] if first else None
         return replace(row, time=self.clock.text(row.frame, row.at_ns, before_ns))
 
@@ -285,7 +287,7 @@ class FlowPages:
 
 
 def _numbers(columns: Sequence[pa.ChunkedArray[Any]]) -> NDArray[np.int64]:
-    """All frame numbers in these columns."""
+    """Return all frame numbers in these columns."""
     import numpy as np
     import pyarrow as pa
 
@@ -294,17 +296,17 @@ def _numbers(columns: Sequence[pa.ChunkedArray[Any]]) -> NDArray[np.int64]:
 
 
 def packets_of(events: pa.Table) -> list[dict[str, Any]]:
-    """Rows of the events table as packets."""
+    """Return rows of the events table as packets."""
     return records(events, EVENTS, _OPTIONAL)
 
 
 def _conversation(packet: Record) -> int:
-    """The number of the packet's conversation in tshark's text, which separates streams in TCP flows only."""
+    """Return the number of the packet's conversation in tshark's text, which separates streams in TCP flows only."""
     return 0 if "label" in packet else packet["stream"]
 
 
 def _causes_during(causes: pa.Table, shown: Sequence[Record]) -> pa.Table:
-    """The causes that overlap the time of the packets shown."""
+    """Return the causes that overlap the time of the packets shown."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -315,7 +317,7 @@ def _causes_during(causes: pa.Table, shown: Sequence[Record]) -> pa.Table:
 
 
 def _exchanges_of(exchanges: pa.Table, shown: Sequence[Record]) -> pa.Table:
-    """The exchanges whose frames overlap those of the packets shown."""
+    """Return the exchanges whose frames overlap those of the packets shown."""
     import pyarrow.compute as pc
 
     low, high = min(event["frame"] for event in shown), max(event["frame"] for event in shown)

@@ -157,8 +157,8 @@ def _piece(cause: Record) -> _Piece:
 
 
 def _blocked_side(wait: FlowMark) -> str | None:
-    """The end whose segments had to wait: the owner of a `nagle` or `cwnd` wait, else the other end of the owner, who
-    as the receiver held an ACK or had a full window. None if no end owns the wait.
+    """Return the end whose segments had to wait: the owner of a `nagle` or `cwnd` wait, else the other end of the
+    owner, who as the receiver held an ACK or had a full window. None if no end owns the wait.
     """
     if wait.cause in ("nagle", "cwnd"):
         return wait.owner
@@ -166,7 +166,7 @@ def _blocked_side(wait: FlowMark) -> str | None:
 
 
 def _is_from(event: Record, side: str | None) -> bool:
-    """Whether that side sent this packet; true if either is not known."""
+    """Return whether that side sent this packet; true if either is not known."""
     if side is None or event["from_client"] is None:
         return True
     return bool(event["from_client"] == (side == "client"))
@@ -175,8 +175,8 @@ def _is_from(event: Record, side: str | None) -> bool:
 def _released_rows(
     events: Sequence[Record], of_stream: list[int], lower: int, wait: FlowMark, pieces: list[_Piece]
 ) -> list[int]:
-    """The rows of the segments that the end of a wait released: by `release_frame`, else by the `parent` cause that
-    follows. Segments of the side that sent the ACK are none of them.
+    """Return the rows of the segments that the end of a wait released: by `release_frame`, else by the `parent` cause
+    that follows. Segments of the side that sent the ACK are none of them.
     """
     frame, instant, side = (events[lower][name] for name in ("frame", "time", "from_client"))
     freed = [i for i in of_stream if i > lower and events[i]["release_frame"] == frame]
@@ -200,7 +200,7 @@ class _Waits:
         self.pieces = sorted(unique.values(), key=lambda piece: (piece.start, piece.end))
 
     def bounds(self, piece: _Piece) -> tuple[int, int] | None:
-        """The packets around a piece, as numbers within the stream.
+        """Return the packets around a piece, as numbers within the stream.
 
         The first is -1 if the piece begins before the first packet and ends at the instant of a packet. None if the
         piece ends after the last packet.
@@ -216,7 +216,7 @@ class _Waits:
         return upper, lower
 
     def marks(self, mark_ms: float, template: FlowMark) -> list[tuple[int, int, FlowMark]]:
-        """The waits of at least `mark_ms` in order of time, each with the numbers of its packets.
+        """Return the waits of at least `mark_ms` in order of time, each with the numbers of its packets.
 
         First the causes that are long enough; then the gaps between packets that no cause explains, or that several
         short causes explain together: of these the longest is named.
@@ -262,7 +262,7 @@ def _mark(template: FlowMark, piece: _Piece, ns: int, of_ns: int | None = None) 
 
 
 def _first_unexplained(start: int, pieces: list[_Piece]) -> int:
-    """The first instant of a gap from `start` on that no piece covers. `pieces` are sorted by their start."""
+    """Return the first instant of a gap from `start` on that no piece covers. `pieces` are sorted by their start."""
     for piece in pieces:
         if piece.start > start:
             break
@@ -271,7 +271,7 @@ def _first_unexplained(start: int, pieces: list[_Piece]) -> int:
 
 
 def _unexplained_ns(start: int, end: int, pieces: list[_Piece]) -> int:
-    """The ns from start to end that no piece covers. `pieces` are sorted by their start."""
+    """Return the ns from start to end that no piece covers. `pieces` are sorted by their start."""
     unexplained, reached = 0, start
     for piece in pieces:
         unexplained += max(0, min(piece.start, end) - reached)
@@ -363,7 +363,7 @@ def text_of(exchange: Record) -> str:
 
 
 def _is_setup(exchange: Record) -> bool:
-    """Whether this row of `exchanges` is no request: a connection's set-up, a push, a client's pause, or a wait that
-    is only suspected because one direction was captured.
+    """Return whether this row of `exchanges` is no request: a connection's set-up, a push, a client's pause, or a wait
+    that is only suspected because one direction was captured.
     """
     return bool(exchange["protocol"] == "tcp")
