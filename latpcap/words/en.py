@@ -1,6 +1,6 @@
-"""The sentences of an answer in English: id to template, and nothing else. `words/__init__.py` says how they are read.
+"""The English catalogue: templates by id. `words/__init__.py` documents the templates.
 
-A finding's sentence has no full stop and begins in lower case, unless with a name: it also stands behind other words.
+A finding's sentence has no full stop and begins in lower case, unless with a name, because it may follow other words.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SENTENCES = {
         "private addresses are other machines in some of the {n} captures, by their handshakes: each capture is "
         "counted by itself (--sites one counts them as one)"
     ),
-    # in front of a connection: names
+    # before a connection: name lookups
     "dns_dead": (
         "DNS: {n} {n:lookup|lookups} waited {span_ms} for the name server {server}, which never answered; then "
         "{other} was asked, and answered in {other_ms} ({name})"
@@ -201,9 +201,9 @@ SENTENCES = {
         "{name})"
     ),
     "dns_never.fix": "Mend the name server {server} or the way to it, or take it out of resolv.conf.",
-    # what the capture is of
+    # what most of the capture is
     "mostly_other": "Mostly no TCP: {other}; {rest}",
-    # what takes the time of answered requests
+    # causes of slow responses
     "late_close": (
         "the server's program, which closes the connection late: these answers end only with its FIN (no "
         "Content-Length)"
@@ -266,12 +266,12 @@ SENTENCES = {
         "got the first byte {held_ms} later ({name}, frame {frame})"
     ),
     "buffered.fix": _BUFFERED,
-    # handshakes and answers that failed
+    # failed TLS handshakes and responses
     "tls_alert": (
         "{server}: {n} of {of} TLS {of:handshake|handshakes} failed: the {side} sent the alert {alert} (frame {frame})"
     ),
     "tls_alert.fix": "{hint}",
-    # what was tried again until it was accepted
+    # retried until accepted
     "refused_until": (
         "{server} refused {n} of {of} {of:connection|connections} (RST: nothing listened there yet): the client tried "
         "again, and was accepted {span_ms:s} after the first try (frame {frame})"
@@ -397,7 +397,7 @@ SENTENCES = {
     "probed_reset": "; then it closed the connection with RST",
     "probed_on": "",
     "client_of": "the client of {server}",
-    # what an alert asks for
+    # fixes of TLS alerts
     "alert_trust": (
         "The client does not trust the server's certificate: give the client that CA, or let the server send its "
         "intermediate certificates."
@@ -410,7 +410,7 @@ SENTENCES = {
     "alert_name": "Ask for a name or protocol that this server serves (SNI, ALPN).",
     "alert_client": "The server wants a client certificate that it trusts.",
     "alert_other": "The log of the side that sent the alert says more.",
-    # what limits a transfer
+    # limits of transfers
     "transfer_window": (
         "{end}: {what} of {size} at {rate}, {took_ms:s}: the {receiver}'s receive window ({window}) allows no more at "
         "{rtt_ms} of round trip{would}"
@@ -555,7 +555,7 @@ SENTENCES = {
     "ended_server_rst": "{n} closed by the server's RST",
     "shook": "the path's round trip was {trip_ms} in their handshakes",
     "one_error": "{server} answers with an error: {status}",
-    # parts of these
+    # parts of these sentences: how a silence ended, and known time-outs (s)
     "clients": "its clients",
     "until_end": "the capture's end",
     "until_client": "the client gave up",
@@ -579,7 +579,7 @@ SENTENCES = {
     "timer_7200": "the kernel's tcp_keepalive_time",
     "timer_28800": "MySQL's wait_timeout",
     "timer_432000": "conntrack's 5 days",
-    # in front of a connection: the link, and tunnels
+    # before a connection: ARP, NDP and tunnels
     "arp_late": (
         "{what}: {address} did not answer who has its address: {client} asked {requests} times, and waited {span_ms} "
         "before it could send anything there"
@@ -596,7 +596,7 @@ SENTENCES = {
         "Switch off the checksum offload that breaks it (ethtool -K DEVICE tx off, tx-udp_tnl-csum-segmentation off) "
         "on the tunnel's device, or update its driver; unless the card fills it in behind the capture."
     ),
-    # in front of a connection: addresses
+    # before a connection: addresses that do not answer
     "family_dead": (
         "{family} to {server} is a black hole: {n} {n:connection|connections} waited {span_ms} for SYNs that nobody "
         "answered, before the client fell back to {other_family} ({other})"
@@ -696,7 +696,7 @@ SENTENCES = {
         "On {server}: mend or replace the name server {other}, or look up no names of clients (sshd: UseDNS no; "
         "MariaDB, MySQL: skip-name-resolve; mail and FTP: reverse lookups off)."
     ),
-    # answers over UDP
+    # UDP services
     "datagram_late": "{protocol}: {n} {n:request|requests} waited {span_ms} for the answer of {server}",
     "datagram_late.fix": (
         "Find what {server} waits for before it answers: its own work, a check, or a server behind it; or where the "
@@ -731,7 +731,7 @@ SENTENCES = {
         "See whether a DHCP server, or a relay (ip helper-address), is on this VLAN, has free addresses left and "
         "answers this client; a switch port that waits for spanning tree (portfast) or 802.1X drops the first requests."
     ),
-    # SYNs that nobody answers while somebody waits
+    # unanswered SYNs during a request
     "ftp_active": (
         "{other} connected to its client for the data (FTP's active mode: {server}), and nobody answered there: {n} "
         "{n:transfer|transfers} waited {span_ms}, {repeats} SYNs each"
@@ -764,7 +764,7 @@ SENTENCES = {
         "Mend {address} or the firewall before it, or take it out of what leads there (a referral or redirect of "
         "{other}, DNS, a configured address); until then a shorter connect time-out."
     ),
-    # round trips
+    # needless round trips
     "tls_certificates": (
         "{n} of {of} TLS {of:handshake|handshakes} with {server} took {span_ms} longer, one more round trip: the "
         "server's certificates are more than its initial congestion window lets out at once"
@@ -830,12 +830,12 @@ SENTENCES = {
     "in_turn.fix": (
         "Ask for many at once: one query for all rows (N+1), MGET, a batch or a pipeline, or requests in parallel."
     ),
-    # beyond what is looked at
+    # beyond the servers examined
     "servers_left": (
         "{n} further {n:server|servers} with {requests} {requests:request|requests}, {slow} of them slow, have no rows "
         "of their own: the {most} with the most slow requests have"
     ),
-    # how words are put beside each other
+    # punctuation and lists
     "between": "; ",
     "share_tiny": "under 0.1 %",
     "and_more": ", ",
@@ -856,7 +856,7 @@ SENTENCES = {
     "requests": "{n} {n:request|requests}",
     "answered_requests": "{n} answered {n:request|requests}",
     "turns": "{n} {n:turn|turns}",
-    # what each cause takes the time of (a SYN belongs to no request; what is unknown takes none)
+    # causes, as they are named in a headline
     "cause_network": "the path's round trip",
     "cause_queueing": "queues on the path",
     "cause_bandwidth": "the line: bytes leave only as fast as it, or the pacing, lets them",
@@ -875,7 +875,7 @@ SENTENCES = {
     "cause_reordering": "segments that others overtook",
     "cause_both_repairs": "lost segments, repaired by tail loss probes and by the retransmission timer",
     "cause_alone": "{cause}, and nothing held it back",
-    # the headline of a capture without an answered request
+    # headlines of captures without an answered request
     "capture_empty": "The capture is empty: it has no frame.",
     "capture_no_tcp": "No TCP stream: nothing that latpcap could judge.",
     "none_answered": "No complete request and answer, so there is no latency to judge; connections: {parts}.",
@@ -886,7 +886,7 @@ SENTENCES = {
     "silent_without_data": "{n} without any data",
     "silent_without_answer": "{n} with data but no complete answer{waited}",
     "silent_longest": " ({longest_ms} passed from a request to the end)",
-    # the headline of requests
+    # headlines about requests
     "no_time": "{server}: its answers took no time that the capture's clock shows.",
     "cannot_say": "{server}: this capture cannot say where the time went: {why}.",
     "slow_server": "{server} is slow: {part} {sure}goes to {cause}{second}{few}{each}.",
@@ -1094,14 +1094,14 @@ SENTENCES = {
     "cause_inside": "{cause} inside {parent}",
     "piece_frames": "frames {frames}  ({rule}, {grade})",
     "shorter_pieces": "in {n} shorter pieces",
-    # a fix, and where or when
+    # where and when a fix applies
     "fix_at": "At {server}: {fix}",
     "fix_towards": "Towards {server}: {fix}",
     "fix_before_first": "{fix}; most of what it sends has it: set it before the first byte",
     "fix_set_from": "{fix}; from frame {frame} on it is set",
     "fix_set_before": "{fix}; it was set before frame {frame}",
     "gain_not_proven": "at worst nothing is won: too little of it is proven",
-    # what was requested and answered
+    # requests and responses
     "mixed_errors": "{server} answers with errors: {statuses} of {of}",
     "errors": "{n} of {of} {of:answer|answers} of {server} are {status}",
     "logins_refused": "{n} of {of} {of:answer|answers} of {server} are {status}: logins are refused",
@@ -1117,7 +1117,7 @@ SENTENCES = {
     "unnamed_message": "a message",
     "unnamed_content": "a mail's text",
     "unnamed_with": "{name} with {target}",
-    # is it DNS?
+    # the line about DNS
     "dns_unanswered": "{n} of {of} {of:lookup|lookups} unanswered",
     "dns_before_connect": "DNS took {took_ms} before the connect to {name} (frame {frame})",
     "dns_took": "DNS took {took_ms} for {name} (frame {frame}); no connect here is known to have waited for it",
@@ -1126,13 +1126,13 @@ SENTENCES = {
     "dns_quick": "{n} {n:lookup|lookups} took {median_ms} at the median, {most_ms} at most",
     "dns_one_quick": "{n} {n:lookup|lookups} took {most_ms}",
     "dns_is_not_it": "it is not DNS: {took}",
-    # what limits the capture
+    # limits of the capture
     "one_direction": "only one direction was captured of {n} of {of} streams: there nothing is more than suspected",
     "one_direction_all": "only one direction was captured of its one stream: there nothing is more than suspected",
     "twice": "{n} of {of} data segments are in the capture twice",
     "copies": "of {of} data segments {n} copies are in the capture",
     "doubled_on_path": "{seen}: doubled on the path, or by a mirror port",
-    # (a capture of all interfaces has each one's number and direction before the packet: those 20 bytes differ)
+    # the "any" device puts interface and direction before each packet (SLL2, 20 bytes): copies differ in them
     "doubled": (
         "{seen} (two points at once, or a mirror port): capture at one, or take the doubles out first (editcap -d; of "
         "tcpdump -i any: editcap -I 20 -D 100)"
@@ -1157,7 +1157,7 @@ SENTENCES = {
     ),
     "clock_back": "time stamps go back {n:once|{n} times}: short times are not to be trusted",
     "mid_stream": "{n} of {of} streams began before the capture: their MSS and window scale are guessed",
-    # a queue at the server
+    # queues at the server
     "queue": (
         "{n} {n:request|requests} ahead at the median, answered {each_us} apart: {wait_ms:n} of {think_ms} of the "
         "server's time are probably the wait for those; with {fewest} ahead it takes {alone_ms}"
@@ -1168,7 +1168,7 @@ SENTENCES = {
     ),
     "rival_sharing": "requests that share a processor, or a lock, instead of waiting for their turn",
     "rival_sharing_lost": "not ruled out: both take longer the more others are there",
-    # what happened to connections
+    # refused, unanswered and reset connections
     "some_connections": "{n} of {of} connections to {server}",
     "only_connection": "the only connection to {server}",
     "syn_flood": (
@@ -1206,7 +1206,7 @@ SENTENCES = {
         "{connections} {n:was|were} closed by the client's RST: programs that do not wait for the end do so"
     ),
     "elsewhere_too": "{text}; the same on {n} {n:connection|connections} to other servers or ports",
-    # before a request
+    # late set-up of connections
     "setup_syn_rto": (
         "{n} {n:connection|connections} took {span_ms} longer to be set up: a SYN or SYN-ACK was dropped, and only its "
         "timer repeated it"
@@ -1219,7 +1219,7 @@ SENTENCES = {
         "the client's requests left {span_ms} after the answer before them on {n} {n:connection|connections}, each "
         "with its kernel's timer: a cork (TCP_CORK, MSG_MORE) that is not taken off, or a program that sleeps as long"
     ),
-    # no answer
+    # silences
     "never_answered": "{server} never answered {name} (frame {frame:d}): {wait} passed without an answer",
     "never_answered_some": (
         "{server} never answered {n} of {of} {of:request|requests}; the longest wait is {wait}, for {name} (frame "
@@ -1271,7 +1271,7 @@ SENTENCES = {
         "{wait_ms} and gets no acknowledgement"
     ),
     "silent_peers": "{text}; the same on {n} connections",
-    # options and held ACKs
+    # socket options and held ACKs
     "option_off": (
         "from frame {frame} on small segments of the {side} of {server} wait for ACKs (TCP_NODELAY off): before it "
         "{before} left at once, from it on {after} waited"
@@ -1295,7 +1295,7 @@ SENTENCES = {
     ),
     "rival_pauses": "the {sender}'s program pauses between its writes",
     "rival_one_way_lost": "not ruled out: the other direction is not in the capture",
-    # what kind of capture it is
+    # kinds of captures
     "trace_by_icmp": (
         "No TCP: a traceroute to {target} by ICMP: routers answered {n} of {of} echo {of:request|requests}"
     ),
@@ -1331,7 +1331,7 @@ SENTENCES = {
     "its_one_connection": "its one connection",
     "of_connections": "{n} of {of} connections",
     "idle": "Idle: {n} {n:connection|connections} without any data in {seconds:,.0f} s",
-    # what else it may be, and why that lost
+    # rival explanations, and why they were rejected
     "not_ruled_out": "not ruled out: {why}",
     "rival_left": "{name}, {meaning}",
     "rival_other_path_timer": (
@@ -1377,7 +1377,7 @@ SENTENCES = {
     "stall_too": "it is there too, as a finding of its own; this time is outside of it",
     "stall_without": "{n} of its gaps ended with a held ACK: what stands here is proven without them",
     "stall_none": "no small segment waited behind an unacknowledged one here",
-    # what mends it
+    # fixes
     "nodelay": "TCP_NODELAY on the {owner}{known}, or both parts in one write (writev)",
     "nodelay_push": "TCP_NODELAY on the {owner}{known}, or all that it sends at once in one write",
     "host_drops": (
@@ -1434,7 +1434,7 @@ SENTENCES = {
     "knobs_client_memcached": " (pymemcache: no_delay=True; libmemcached: MEMCACHED_BEHAVIOR_TCP_NODELAY)",
     "knobs_client_mqtt": " (libmosquitto: MOSQ_OPT_TCP_NODELAY)",
     "knobs_client_redis": " (redis-py and hiredis set it by themselves: a client of your own?)",
-    # messages that waited unasked
+    # held pushes
     "acks": "acknowledgements",
     "acks_held_for_client": "acknowledgements that the server held back",
     "acks_held_for_server": "acknowledgements that the client held back",
@@ -1452,13 +1452,13 @@ SENTENCES = {
     "push_mqtt": "{n} MQTT {n:message|messages}",
     "push_message": "{n} {protocol} {n:message|messages}",
     "push_messages": "{n} {n:message|messages}",
-    # processes that the capture names
+    # processes named in the capture
     "process_is": "{end} is {process}",
     "process_pid": "{name} (pid {pid:d})",
     "process_in": "{name} (pid {pid:d}) in {place}",
     "process_unnamed": "a process",
     "process_more": "{n} {n:other|others}",
-    # what a trace or a log beside the capture adds
+    # system-call traces and access logs
     "log_none": ("none of {n} {n:line|lines} is about a request of this capture (other clocks, other names?)"),
     "log_found": (
         "{n} {n:line|lines} of {of} {of:request|requests} found: the server counts p50 {logged_ms} where the capture "
@@ -1490,7 +1490,7 @@ SENTENCES = {
     "one_turn": "one turn",
     "a_download": "a download",
     "an_upload": "an upload",
-    # two captures and more
+    # joined captures
     "comma": ", ",
     "join_title": "{a} + {b}: {both} of {all} packets at both points, {n} {n:exchange|exchanges}",
     "join_title_proxy": (
@@ -1573,7 +1573,7 @@ SENTENCES = {
     "way_identification": "IP identification rewritten",
     "way_stamps": "time stamps rewritten",
     "way_offload": "segments merged or cut (offload)",
-    # the page of a report
+    # report pages
     "page_answer": "Answer",
     "page_actions": "What users waited for",
     "page_servers": "Servers",
@@ -1661,7 +1661,7 @@ SENTENCES = {
     "column_status": "status",
     "column_stream": "stream",
     "column_started": "started, UTC",
-    # the flow graph
+    # flow graphs
     "no_font": (
         "no installed font has Chinese letters: the picture is in English (Debian, Ubuntu: apt install fonts-noto-cjk)"
     ),
@@ -1740,7 +1740,7 @@ SENTENCES = {
     "point_at_between": "way",
     "point_at_unknown": "?",
     "flow_frames": "frames {first} \N{RIGHTWARDS ARROW} {last}",
-    # whose timer for delayed ACKs that is
+    # systems by delayed-ACK timer (ms)
     "timer_user_40": "Linux, or FreeBSD since 2020",
     "timer_user_50": "Solaris, or Windows (its template for long paths)",
     "timer_user_100": "macOS, or FreeBSD before 2020",

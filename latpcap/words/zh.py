@@ -1,6 +1,6 @@
-"""The sentences of an answer in Chinese: the ids and named values of `en.py`; `words/__init__.py` says how they are read.
+"""The Chinese catalogue, with the ids and named values of `en.py`. `words/__init__.py` documents the templates.
 
-Words that stand in tables and JSON (causes, families, options, methods) stay as they are.
+Words from tables and JSON (causes, families, options, methods) are not translated.
 """
 
 from __future__ import annotations
@@ -1091,7 +1091,7 @@ SENTENCES = {
     "knobs_client_memcached": "（pymemcache：no_delay=True；libmemcached：MEMCACHED_BEHAVIOR_TCP_NODELAY）",
     "knobs_client_mqtt": "（libmosquitto：MOSQ_OPT_TCP_NODELAY）",
     "knobs_client_redis": "（redis-py 和 hiredis 自己会设置：是自己写的客户端吗？）",
-    # the vocabulary of the core
+    # fixes, meanings and grounds of causes; in English they come from the core
     "meaning_network": "路径的往返时间，至多到其最小值",
     "meaning_queueing": "往返时间超出路径最小值的部分，而且包显示这是路径的",
     "meaning_bandwidth": "字节以线路或 pacing 容许的速度发出",
@@ -1193,7 +1193,7 @@ SENTENCES = {
     "because_few_inside": "那台服务器少于八个请求落在这样的请求之内",
     "because_several_around": "有不止一个请求同样紧密地包住它",
     "because_not_remembered": "证据多于能记住的",
-    # two captures and more
+    # joined captures
     "comma": "，",
     "join_title": "{a} + {b}：{all} 个包中 {both} 个两点都有，{n} 次交互",
     "join_title_proxy": "{a} + {b}：中间是代理（没有相同的包，请求相同），{n} 次交互",
@@ -1266,7 +1266,7 @@ SENTENCES = {
     "way_identification": "IP 标识被改写",
     "way_stamps": "时间戳被改写",
     "way_offload": "报文段被合并或切开（offload）",
-    # the page of a report
+    # report pages
     "page_answer": "答案",
     "page_actions": "用户在等什么",
     "page_servers": "服务器",
@@ -1348,7 +1348,7 @@ SENTENCES = {
     "column_status": "状态",
     "column_stream": "流",
     "column_started": "开始，UTC",
-    # the flow graph
+    # flow graphs
     "no_font": "没有已安装的字体含有中文字：图片用英文（Debian、Ubuntu：apt install fonts-noto-cjk）",
     "flow_time": "时间",
     "flow_comment": "备注",
@@ -1423,7 +1423,7 @@ SENTENCES = {
     "point_at_between": "路上",
     "point_at_unknown": "?",
     "flow_frames": "帧 {first} \N{RIGHTWARDS ARROW} {last}",
-    # whose timer for delayed ACKs that is
+    # systems by delayed-ACK timer (ms)
     "timer_user_40": "Linux，或 2020 年起的 FreeBSD",
     "timer_user_50": "Solaris，或 Windows (其长路径模板)",
     "timer_user_100": "macOS，或 2020 年前的 FreeBSD",
