@@ -1,1 +1,1 @@
-"""Answers in plain words: findings and tables in, the headline, the lines below it and their numbers out."""
+"""Answers in plain words: reads findings and tables, returns a headline, the lines below it, and their numbers."""

@@ -1,7 +1,7 @@
-"""What kind of capture is this, where no request shows it? Streams, probes, findings and, without TCP, its first frames
-in; a sentence out: a scan, a traceroute, a refusal, a dead window, one direction only, idle connections, no TCP.
+"""The kind of a capture without requests: a scan, a traceroute, refused or idle connections, one direction, no TCP.
 
-What a port is for is only a port's word, and no frame inside a tunnel is looked at.
+Reads streams, probes, findings and, without TCP, the first frames; returns a word for the kind and a sentence. Names of
+protocols over UDP come from the port only. Frames inside a tunnel are not examined.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     from latpcap.arrays import Array
 
-RISING = 0.5
-"""Echo requests of a traceroute: from this share on, routers answer them instead of their target."""
+MIN_EXCEEDED_SHARE = 0.5
+"""Share of "time exceeded" among the answers to pings from which on the pings are a traceroute."""
 
 
 def kind_of(tables: Mapping[str, pa.Table], events: Sequence[Finding], *, alone: bool) -> tuple[str, str] | None:
-    """Kind and sentence of this capture, where it is of a kind of its own; `alone`: no request was judged in it."""
+    """Return kind and sentence of a capture that is of a special kind, else None; `alone`: it has no requests."""
     found = next(_scan(tables["streams"]), None)
     if found is not None or not alone:
         return found
@@ -42,91 +42,93 @@ def kind_of(tables: Mapping[str, pa.Table], events: Sequence[Finding], *, alone:
 
 
 def _icmp(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
-    """Pings, and a traceroute by pings, where there is no TCP."""
+    """Find pings, and a traceroute by pings, where there is no TCP."""
     if tables["streams"].num_rows:
         return
     probes = tables["probes"]
     if not probes.num_rows:
         return
-    answers, texts = arrays.codes(probes, "answer")
+    answer_codes, answers = arrays.codes(probes, "answer")
     pings = arrays.equals(probes, "kind", "icmp_echo")
     if not pings.any():
         return
-    hit = {word: int((pings & (answers == code)).sum()) for code, word in enumerate(texts)}
+    counts = {word: int((pings & (answer_codes == code)).sum()) for code, word in enumerate(answers)}
     total = int(pings.sum())
-    if hit.get("time_exceeded", 0) >= RISING * sum(hit.values()) > 0:
+    if counts.get("time_exceeded", 0) >= MIN_EXCEEDED_SHARE * sum(counts.values()) > 0:
         [row] = probes.select(["dst"]).slice(int(pings.argmax()), 1).to_pylist()
-        yield "traceroute", say("trace_by_icmp", target=row["dst"], n=hit["time_exceeded"], of=total)
+        yield "traceroute", say("trace_by_icmp", target=row["dst"], n=counts["time_exceeded"], of=total)
         return
-    yield "ping", _pings(arrays.numbers(probes, "rtt_ms").astype(float)[pings], answers[pings], texts)
+    yield "ping", _pings(arrays.numbers(probes, "rtt_ms").astype(float)[pings], answer_codes[pings], answers)
 
 
 def _pings(rtt: Array, answers: Array, texts: list[str]) -> str:
-    """How many pings came back, how soon, and what came in place of an answer."""
+    """Describe pings: how many were answered, their round trips, and the errors that came instead."""
     import numpy as np
 
-    other = {word: int((answers == code).sum()) for code, word in enumerate(texts) if word != "echo_reply"}
-    came = np.sort(rtt[~np.isnan(rtt) & np.isin(answers, [c for c, word in enumerate(texts) if word not in other])])
-    lost = len(rtt) - len(came) - sum(other.values())
-    one = "ping" if len(rtt) == 1 else "pings"
-    parts = [say(f"{one}_icmp", n=n, word=word.replace("_", " ")) for word, n in other.items() if n]
-    parts += [say(f"{one}_lost", n=lost)] if lost else []
+    errors = {word: int((answers == code).sum()) for code, word in enumerate(texts) if word != "echo_reply"}
+    trips = np.sort(rtt[~np.isnan(rtt) & np.isin(answers, [c for c, word in enumerate(texts) if word not in errors])])
+    lost = len(rtt) - len(trips) - sum(errors.values())
+    prefix = "ping" if len(rtt) == 1 else "pings"
+    parts = [say(f"{prefix}_icmp", n=n, word=word.replace("_", " ")) for word, n in errors.items() if n]
+    parts += [say(f"{prefix}_lost", n=lost)] if lost else []
     if lost == len(rtt) > 1:
         parts = [say("pings_none")]
     values = {
         "n": len(rtt),
         "came": say("and_more").join(parts) or say("ping_answered" if len(rtt) == 1 else "pings_all"),
     }
-    if not len(came):
+    if not len(trips):
         return say("pings", **values)
-    low, high, mean = float(came[0]), float(came[-1]), float(came.mean())
-    if len(came) == 1:
+    low, high, mean = float(trips[0]), float(trips[-1]), float(trips.mean())
+    if len(trips) == 1:
         return say("pings_one_trip", trip_ms=low, **values)
     return say("pings_trips", low_ms=low, high_ms=high, mean_ms=mean, **values)
 
 
 def _scan(streams: pa.Table) -> Iterator[tuple[str, str]]:
-    """One client that tries many ports or hosts, and gets next to nothing: most connections of the capture, or many to
-    the same few ports. (Peers dial each other too, but on a port of each.)
+    """Find one client that tried many ports or hosts and got almost no data.
+
+    Its attempts are most of the capture's connections, or many to the same few ports or one host. Peers of one network
+    also connect to many hosts, but each on another port.
     """
     import numpy as np
 
     if streams.num_rows < show.MIN_SCANNED:
         return
-    code, answers = arrays.numbers(streams, "completeness"), arrays.numbers(streams, "server_packets")
+    completeness, server_packets = arrays.numbers(streams, "completeness"), arrays.numbers(streams, "server_packets")
     (client, clients), (server, servers) = arrays.codes(streams, "client"), arrays.codes(streams, "server")
     port = arrays.numbers(streams, "server_port").astype(np.int64)
-    silent = (code & Completeness.SYN != 0) & (code & Completeness.DATA == 0)
-    refused = silent & arrays.equals(streams, "closed_by", "server_rst") & (code & Completeness.SYN_ACK == 0)
-    failed = refused | (silent & (answers == 0))
+    silent = (completeness & Completeness.SYN != 0) & (completeness & Completeness.DATA == 0)
+    refused = silent & arrays.equals(streams, "closed_by", "server_rst") & (completeness & Completeness.SYN_ACK == 0)
+    failed = refused | (silent & (server_packets == 0))
     if not silent.any():
         return
-    mostly = silent.sum() >= show.MIN_SCAN_SHARE * streams.num_rows
-    vain = silent if mostly else failed
-    if not vain.any():
+    is_main = silent.sum() >= show.MIN_SCAN_SHARE * streams.num_rows
+    attempts = silent if is_main else failed
+    if not attempts.any():
         return
-    who = int(np.bincount(client[vain]).argmax())
-    mine = vain & (client == who)
-    ends = np.unique(server[mine].astype(np.int64) << 16 | port[mine])
+    scanner = int(np.bincount(client[attempts]).argmax())
+    of_scanner = attempts & (client == scanner)
+    ends = np.unique(server[of_scanner].astype(np.int64) << 16 | port[of_scanner])
     ports, hosts = np.unique(ends & 0xFFFF), np.unique(ends >> 16)
-    few = len(ports) <= show.MAX_SCAN_PORTS or len(hosts) == 1
-    if len(ends) < (show.MIN_SCANNED if mostly else show.MIN_SCANNED_BESIDE) or not (mostly or few):
+    is_narrow = len(ports) <= show.MAX_SCAN_PORTS or len(hosts) == 1
+    if len(ends) < (show.MIN_SCANNED if is_main else show.MIN_SCANNED_BESIDE) or not (is_main or is_narrow):
         return
-    mine = (client == who) & np.isin(port, ports) & np.isin(server, hosts)
-    shut, nothing = int((mine & refused).sum()), int((mine & failed & ~refused).sum())
+    of_scanner = (client == scanner) & np.isin(port, ports) & np.isin(server, hosts)
+    refused_count, unanswered_count = int((of_scanner & refused).sum()), int((of_scanner & failed & ~refused).sum())
     host = f"{servers[int(hosts[0])]}" if len(hosts) == 1 else say("hosts", n=len(hosts))
     yield "scan", say(
-        "scan", client=clients[who], n=len(ports), host=host, shut=shut, nothing=nothing,
-        answered=int(mine.sum()) - shut - nothing,
+        "scan", client=clients[scanner], n=len(ports), host=host, shut=refused_count, nothing=unanswered_count,
+        answered=int(of_scanner.sum()) - refused_count - unanswered_count,
     )  # fmt: skip
 
 
-_FIRST = ("traceroute", "refused", "unreachable", "unanswered", "half_open")
+_BY_RARITY = ("traceroute", "refused", "unreachable", "unanswered", "half_open")
 
 
 def _happened(events: Sequence[Finding]) -> Iterator[tuple[str, str]]:
-    """What happened to the connections, the rarest kind of thing first."""
-    for cause in _FIRST:
+    """Return the failed connections, the rarest kind first."""
+    for cause in _BY_RARITY:
         rows = [e for e in events if e.cause == cause and e.text]
         if rows:
             more = sum(e.streams or 0 for e in rows[1:])
@@ -134,22 +136,22 @@ def _happened(events: Sequence[Finding]) -> Iterator[tuple[str, str]]:
             yield cause, say("elsewhere_too", text=text, n=more) if more else text
 
 
-WAITED = ("setup", "wait", "silence")
-"""Kinds of findings that say what somebody waited for: then connections without data were no idle ones."""
+WAIT_KINDS = ("setup", "wait", "silence")
+"""Kinds of findings about waits, which show that connections without data were not idle."""
 
 
 def _quiet(tables: Mapping[str, pa.Table], happened: Sequence[Finding]) -> Iterator[tuple[str, str]]:
-    """Connections on which no request was answered: of what kind?"""
+    """Find captures of one direction, and of connections without data."""
     streams = tables["streams"]
     if not streams.num_rows:
         return
-    alone = one_way(streams)
-    if alone.any() and alone.sum() >= streams.num_rows / 2:
+    one_sided = one_way(streams)
+    if one_sided.any() and one_sided.sum() >= streams.num_rows / 2:
         which = "its_one_connection" if streams.num_rows == 1 else "of_connections"
-        some = say(which, n=int(alone.sum()), of=streams.num_rows)
+        some = say(which, n=int(one_sided.sum()), of=streams.num_rows)
         yield "one_direction", say("one_direction_capture", which=some)
     data = arrays.numbers(streams, "client_payload_bytes") + arrays.numbers(streams, "server_payload_bytes")
-    if not data.any() and not any(e.kind in WAITED for e in happened):
+    if not data.any() and not any(e.kind in WAIT_KINDS for e in happened):
         seconds = float(arrays.numbers(streams, "end").max() - arrays.numbers(streams, "start").min()) / 1e9
         if seconds >= show.MIN_IDLE_S:
             yield "idle", say("idle", n=streams.num_rows, seconds=seconds)
@@ -159,7 +161,7 @@ IP_PROTOCOLS = {
     1: "ICMP", 2: "IGMP", 4: "IPIP", 17: "UDP", 33: "DCCP", 41: "6in4", 46: "RSVP", 47: "GRE", 50: "ESP",
     51: "AH", 58: "ICMPv6", 88: "EIGRP", 89: "OSPF", 103: "PIM", 112: "VRRP", 132: "SCTP",
 }  # fmt: skip
-"""What IP carries, by IANA's numbers."""
+"""Protocols over IP, by IANA number."""
 ETHERTYPES = {
     0x0806: "ARP", 0x8035: "RARP", 0x8137: "IPX", 0x8809: "LACP", 0x8863: "PPPoE", 0x888E: "EAPOL",
     0x88CC: "LLDP", 0x88E1: "HomePlug", 0x88F7: "PTP", 0x9000: "loopback",
@@ -170,113 +172,117 @@ UDP_PORTS = {
     1812: "RADIUS", 1900: "SSDP", 2055: "NetFlow", 2152: "GTP", 3478: "STUN", 4500: "IKE", 4739: "IPFIX",
     4789: "VXLAN", 5060: "SIP", 5353: "mDNS", 5355: "LLMNR", 6081: "Geneve", 51820: "WireGuard",
 }  # fmt: skip
-"""What a port is usually for (IANA's register). Only for words."""
+"""Usual protocols of UDP ports (IANA register); used only in sentences."""
 UDP = 17
-PPP, FRAMED = 9, b"\xff\x03"
+PPP, PPP_FRAMING = 9, b"\xff\x03"
+"""Link type of PPP, and the address and control bytes that HDLC-like framing puts before a packet (RFC 1662)."""
 TIME_EXCEEDED, UNREACHABLE = {(4, 11), (6, 3)}, {(4, 3), (6, 1)}
-"""IP's version, and the type of the ICMP message."""
+"""ICMP errors as (IP version, type)."""
+READ = (0, 1, 9, 12, 14, 101, 108, 113, 228, 229, 276)
+"""Link types that dpkt can decode."""
 
 
 def without_tcp(records: Iterable[Record]) -> tuple[str, str] | None:
-    """Kind and sentence; None where nothing of it is known, or the bytes cannot be read again."""
+    """Return kind and sentence of a capture without TCP; None if its frames are unknown or unreadable."""
     if (counts := _counted_frames(records)) is None:
         return None
-    total, seen, receivers, errors = counts
-    routed = Counter({where: n for (word, where), n in errors.items() if word == "time_exceeded"})
-    if routed:
-        [(where, answers)] = routed.most_common(1)
-        came = errors["unreachable", where]
+    total, kinds, datagrams, errors = counts
+    exceeded = Counter({target: n for (word, target), n in errors.items() if word == "time_exceeded"})
+    if exceeded:
+        [(target, answers)] = exceeded.most_common(1)
+        unreachable = errors["unreachable", target]
         return "traceroute", words.say(
-            "trace_by_udp", target=ip_address(where), n=answers,
-            of=words.say("of_datagrams", n=receivers[where]) if receivers[where] >= answers else "",
-            came=words.say("came_unreachable", n=came) if came else "",
+            "trace_by_udp", target=ip_address(target), n=answers,
+            of=words.say("of_datagrams", n=datagrams[target]) if datagrams[target] >= answers else "",
+            came=words.say("came_unreachable", n=unreachable) if unreachable else "",
         )  # fmt: skip
-    if not seen:
+    if not kinds:
         return None
-    gone = sum(n for (word, _), n in errors.items() if word == "unreachable")
-    return "no_tcp", words.say("no_tcp_unreachable" if gone else "no_tcp", kinds=_kinds(seen, total), n=gone)
+    count = sum(n for (word, _), n in errors.items() if word == "unreachable")
+    return "no_tcp", words.say("no_tcp_unreachable" if count else "no_tcp", kinds=_kinds(kinds, total), n=count)
 
 
 def _counted_frames(
     records: Iterable[Record],
 ) -> tuple[int, Counter[str], Counter[bytes], Counter[tuple[str, bytes]]] | None:
-    """How many of the first records were looked at, their kinds, UDP's targets and ICMP's errors; None: unreadable."""
-    seen, receivers, errors = Counter[str](), Counter[bytes](), Counter[tuple[str, bytes]]()
+    """Count the first frames: their number, their kinds, UDP datagrams by target, and ICMP errors by (word, target).
+
+    None if the capture's file cannot be read again.
+    """
+    kinds, datagrams, errors = Counter[str](), Counter[bytes](), Counter[tuple[str, bytes]]()
     total = 0
     try:
         for record in records:
             total += 1
-            _look(record, seen, receivers, errors)
+            _count_frame(record, kinds, datagrams, errors)
             if total == show.MAX_OTHER_FRAMES:
                 break
     except CaptureError:
         return None
-    return total, seen, receivers, errors
+    return total, kinds, datagrams, errors
 
 
 def mostly(records: Iterable[Record], segments: int) -> str | None:
-    """What is most of a capture that has only so many segments of TCP, in a few words; None where that is not known."""
+    """Words for the kind of most frames; None if TCP segments are as many, or the kinds are unknown."""
     if (counts := _counted_frames(records)) is None:
         return None
-    total, seen, _, _ = counts
-    if not seen or seen.total() <= max(total / 2, segments):
+    total, kinds, _, _ = counts
+    if not kinds or kinds.total() <= max(total / 2, segments):
         return None
-    return _kinds(seen, total)
+    return _kinds(kinds, total)
 
 
-def _kinds(seen: Counter[str], total: int) -> str:
-    """How many frames are of which kind?"""
-    (kind, number), *more = seen.most_common(show.MAX_WORDS)
+def _kinds(counts: Counter[str], total: int) -> str:
+    """Words for how many frames are of which kind."""
+    (kind, count), *more = counts.most_common(show.MAX_WORDS)
     some = "first_" if total == show.MAX_OTHER_FRAMES else ""
-    which = f"of_{some}frames" if number < total else f"all_{some}frames" if total > 1 else "one_frame"
-    first = words.say(which, n=number, of=total, kind=kind)
+    which = f"of_{some}frames" if count < total else f"all_{some}frames" if total > 1 else "one_frame"
+    first = words.say(which, n=count, of=total, kind=kind)
     return words.say("and_more").join([first, *(f"{n:,} {word}" for word, n in more)])
 
 
-def _look(record: Record, seen: Counter[str], receivers: Counter[bytes], errors: Counter[tuple[str, bytes]]) -> None:
-    """Counts one frame by what it carries; not at all where dpkt gives up on it."""
+def _count_frame(
+    record: Record, kinds: Counter[str], datagrams: Counter[bytes], errors: Counter[tuple[str, bytes]]
+) -> None:
+    """Count one frame by its protocol. Frames that dpkt cannot decode are not counted."""
     import dpkt
 
-    if record.link == PPP and not record.data.startswith(FRAMED):
-        record = record._replace(data=FRAMED + record.data)  # RFC 1661: without what frames it (RFC 1662)
+    if record.link == PPP and not record.data.startswith(PPP_FRAMING):
+        record = record._replace(data=PPP_FRAMING + record.data)  # a bare PPP packet (RFC 1661)
     try:
         layer: Any = packet(record, "") if record.link in READ else None
     except CaptureError:
         return
-    kind = None
+    ethertype = None
     while layer is not None and not isinstance(layer, (bytes, dpkt.ip.IP, dpkt.ip6.IP6)):
-        kind = getattr(layer, "type", None) if isinstance(layer, dpkt.ethernet.Ethernet) else kind
+        ethertype = getattr(layer, "type", None) if isinstance(layer, dpkt.ethernet.Ethernet) else ethertype
         layer = getattr(layer, "data", None)
     if layer is None or isinstance(layer, bytes):
-        if kind in ETHERTYPES:
-            seen[ETHERTYPES[kind]] += 1
+        if ethertype in ETHERTYPES:
+            kinds[ETHERTYPES[ethertype]] += 1
         return
     word = IP_PROTOCOLS.get(_carried(layer))
     inner = layer.data
     if word is None:
         return
     if isinstance(inner, dpkt.udp.UDP):
-        receivers[bytes(layer.dst)] += 1
+        datagrams[bytes(layer.dst)] += 1
         ports = [port for port in (inner.sport, inner.dport) if port in UDP_PORTS]
         word = words.say("by_its_port", protocol=UDP_PORTS[min(ports)]) if ports else word
-    seen[word] += 1
+    kinds[word] += 1
     quoted = _quoted(inner)
     if quoted is not None:
         errors[quoted] += 1
 
 
 def _carried(layer: Any) -> int:
-    """The number of what this IP packet carries: IPv6 has it behind its extension headers."""
+    """The protocol number of an IP packet's payload; in IPv6 it follows the extension headers."""
     number = getattr(layer, "p", None)
     return int(layer.nxt if number is None else number)
 
 
-READ = (0, 1, 9, 12, 14, 101, 108, 113, 228, 229, 276)
-"""Link types of which dpkt gives the packet inside."""
-
-
 def _quoted(inner: Any) -> tuple[str, bytes] | None:
-    """Of an ICMP error: which, and to whom the UDP datagram went that it quotes."""
+    """Return an ICMP error's word and the target of the UDP datagram that it quotes; None for other messages."""
     import dpkt
 
     version = 4 if isinstance(inner, dpkt.icmp.ICMP) else 6 if isinstance(inner, dpkt.icmp6.ICMP6) else None

@@ -1,10 +1,10 @@
-"""Which finding is the headline, and what is its sentence? Findings of all kinds in, the most harmful one out.
+"""The headline of an answer: chooses the most harmful finding and writes its sentence.
 
-What was never got comes first where it is more than an accident, then what was waited for, by how long all actions
-together waited. Time that the path's round trips took counts for less: it is what the distance asks for.
+Findings rank by harm: first actions that never succeeded, unless they are rare, then the time that all actions waited.
+Time of the path's round trips has a lower weight, because no fix shortens the distance.
 
-The sentence: what happened, how many are slow, and what takes their time; no stronger than its grade. What a finding
-needs to lead: docs/extending.md, "Add a finding".
+The sentence says what happened, how many requests are slow, and what takes their time, worded by grade. The fields that
+a finding needs to lead: docs/extending.md, "Add a finding".
 """
 
 from __future__ import annotations
@@ -21,87 +21,89 @@ from latpcap.user_waits.cause_totals import endpoint
 from latpcap.user_waits.slow_requests import beyond, family
 from latpcap.vocabulary import PROGRAMS, SIDES, STALL, cause_names
 
-ACCIDENT = 0.1
-"""What happened to fewer than this share of the actions is an accident: it leads where it cost the most time."""
+MIN_FAILED_SHARE = 0.1
+"""Share of the actions from which on failures rank before waits; rarer ones rank by their time."""
 PATH_WEIGHT = 0.25
-"""What a second of the path's round trips counts beside a second that was waited for beyond them."""
-
+"""Weight of the path's round trips, relative to other waits."""
 
 ELSEWHERE = (
     "dns_reverse", "onward_dead", "callback_dead", "ftp_active", "transaction_lock", "transaction_pool", "behind_other",
     "syn_queue_full", "expect_continue", "path_mtu_in_vain", "broker_blocked", "client_onward", "behind_session",
     "pool_before",
 )  # fmt: skip
-"""Waits for something else than the work on a request: the requests' own sentence would blame the program for them."""
-INSIDE = (
+"""Waits for something other than work on the request; the sentence about the requests would blame the program."""
+WITHIN_REQUESTS = (
     *ELSEWHERE, "frozen", "behind_one", "stampede", "pool_of_one", "pool_of_some", "at_a_rate", "buffered",
     "buffered_events",
 )  # fmt: skip
-"""Waits that a server's program had while a request waited for it."""
+"""Waits that are part of the latency of requests, so that the requests' time includes theirs."""
 
 
 class Harm(NamedTuple):
-    """How bad is it? Greater is worse."""
+    """Rank of a finding: whether actions never succeeded, then the weighted ms of waiting. The greater one leads."""
 
     never: bool
     waited_ms: float
 
 
-NONE = Harm(False, 0.0)
+NO_HARM = Harm(False, 0.0)
 
 
 def harm_of(found: Finding) -> Harm:
-    """The harm of a finding that may lead."""
-    hit = found.exchanges if found.of_exchanges else found.streams
-    of_all = found.of_exchanges or found.of_streams
-    often = not of_all or (hit or 0) >= ACCIDENT * of_all
+    """The harm of a finding."""
+    affected = found.exchanges if found.of_exchanges else found.streams
+    total = found.of_exchanges or found.of_streams
+    is_frequent = not total or (affected or 0) >= MIN_FAILED_SHARE * total
     weight = PATH_WEIGHT if found.harm == "path" else 1.0
-    return Harm(found.harm == "never" and often, weight * (found.total_ms or 0.0))
+    return Harm(found.harm == "never" and is_frequent, weight * (found.total_ms or 0.0))
 
 
 def worst(findings: Iterable[Finding]) -> Finding | None:
-    """Which of these did the most harm? None where none may lead; of equal ones the first."""
+    """The finding with the most harm, of equal ones the first; None if no finding may lead."""
     rows = [found for found in findings if found.harm is not None]
     return max(rows, key=harm_of, default=None)
 
 
 def leading(d: Overall) -> Finding | None:
-    """The finding that did more harm than the requests without it; None without one."""
+    """The finding that did more harm than everything else in the answer; None without one."""
     lead = worst(found for found in d["events"] if found.kind != "silence" or is_frequent(d, found))
-    if d["capture_kind"] in _WHOLE or any(e.cause == "syn_flood" for e in d["events"]):
+    if d["capture_kind"] in _DOMINANT_KINDS or any(e.cause == "syn_flood" for e in d["events"]):
         return None
     if lead is None and d["verdict"] == "no_exchanges":
-        set_up = [e for e in d["events"] if e.kind == "setup"]
-        return max(set_up, key=lambda e: e.total_ms or 0.0, default=None)
+        setups = [e for e in d["events"] if e.kind == "setup"]
+        return max(setups, key=lambda e: e.total_ms or 0.0, default=None)
     if lead is None:
         return None
-    of_rest = _of_rest(d)
-    if (lead.kind == "transfer" or lead.sentence in INSIDE) and not of_rest.never:
-        # the requests' time has this one's in it: it leads where it is most of that
-        return lead if 2 * harm_of(lead).waited_ms > of_rest.waited_ms else None
-    return lead if harm_of(lead) > of_rest else None
+    rest = _harm_of_others(d)
+    if (lead.kind == "transfer" or lead.sentence in WITHIN_REQUESTS) and not rest.never:
+        # the requests' time includes that of this finding, which leads if it is most of it
+        return lead if 2 * harm_of(lead).waited_ms > rest.waited_ms else None
+    return lead if harm_of(lead) > rest else None
 
 
-_WHOLE = ("scan", "traceroute", "one_direction")
-"""What a capture is as a whole, whatever else happened in it."""
+_DOMINANT_KINDS = ("scan", "traceroute", "one_direction")
+"""Kinds of captures that are the headline whatever else happened."""
 
 
-def _of_rest(d: Overall) -> Harm:
-    """What harm does the answer speak of that no finding leads? Requests, what fell silent, and pushes."""
+def _harm_of_others(d: Overall) -> Harm:
+    """The harm of slow requests, late setups and held pushes, which have sentences of their own.
+
+    Slow turns count half where most are of a protocol without a reader.
+    """
     if d["verdict"] == "no_exchanges":
-        return NONE
+        return NO_HARM
     slow = d["slow"]
     waited = sum(beyond(f["causes"]) for f in d["families"]) if slow["count"] else 0.0
     late = late_request(d)
-    found = Harm(False, waited if waited_for(d) else waited / 2)
+    harm = Harm(False, waited if waited_for(d) else waited / 2)
     if late is not None:
-        found = max(found, Harm(False, late.total_ms or 0.0))
+        harm = max(harm, Harm(False, late.total_ms or 0.0))
     push = pushed(d)
-    return found if push is None else max(found, Harm(False, push.total_ms or 0.0))
+    return harm if push is None else max(harm, Harm(False, push.total_ms or 0.0))
 
 
 def leading_sentence(d: Overall) -> Finding | None:
-    """The finding that is the headline; None where the kind of the capture is, or what its requests waited for."""
+    """The finding whose sentence is the headline; None if that is about the capture's kind or its requests."""
     if d["lead"] is not None:
         return d["lead"]
     if d["verdict"] == "no_exchanges":
@@ -109,20 +111,17 @@ def leading_sentence(d: Overall) -> Finding | None:
     return None if d["capture_sentence"] else pushed(d)
 
 
-def is_frequent(d: Overall, mute: Finding) -> bool:
-    """Is it more than a request now and then that came just when its connection was closed, and longer than any
-    that was answered?
-    """
-    if mute.cause == "closed_on_request" and (mute.exchanges or 0) < show.MIN_CAUSE_SHARE * (mute.of_exchanges or 0):
+def is_frequent(d: Overall, silence: Finding) -> bool:
+    """Whether a silence may lead: not if few requests met a closing connection, or a response took longer."""
+    few = show.MIN_CAUSE_SHARE * (silence.of_exchanges or 0)
+    if silence.cause == "closed_on_request" and (silence.exchanges or 0) < few:
         return False
     slowest = None if d["verdict"] == "no_exchanges" else d["slow"]["worst"]
-    return mute.cause not in SILENCES or slowest is None or (mute.max_ms or 0.0) > slowest["latency_ms"]
+    return silence.cause not in SILENCES or slowest is None or (silence.max_ms or 0.0) > slowest["latency_ms"]
 
 
 def pushed(d: Overall) -> Finding | None:
-    """Unsolicited messages that waited, where that is the headline: not only now and then, and no request was
-    slow, or all of them took less time.
-    """
+    """Held pushes, if they are the headline: not rare, and no request was slow or all requests took less time."""
     if d.get("lead") is not None:
         return None
     for found in d["events"]:
@@ -130,40 +129,40 @@ def pushed(d: Overall) -> Finding | None:
             continue
         if "server" not in d:
             return found
-        more, none_slow = (found.total_ms or 0.0) > d["total_ms"], not d["slow"]["count"]
-        here = endpoint(found.server, found.server_port) == d["server"]
-        if (more or none_slow) if here else (more and none_slow):
+        longer_than_requests, none_slow = (found.total_ms or 0.0) > d["total_ms"], not d["slow"]["count"]
+        at_server = endpoint(found.server, found.server_port) == d["server"]
+        if (longer_than_requests or none_slow) if at_server else (longer_than_requests and none_slow):
             return found
     return None
 
 
 def waited_for(d: Overall) -> bool:
-    """Are there slow requests, and not only turns of a protocol that no reader knows?"""
+    """Whether requests are slow, and most of these are of a protocol with a reader."""
     return bool(d["slow"]["count"]) and 2 * d["slow"]["unread"] <= d["slow"]["count"]
 
 
 def setup(d: Overall) -> Finding | None:
-    """What took the most time before the first requests of this server; None where nothing did."""
+    """The setup with the most time before the first requests of this server; None without one."""
     rows = [e for e in d["events"] if e.kind == "setup" and endpoint(e.server, e.server_port) == d["server"]]
     return max(rows, key=lambda e: e.total_ms or 0.0, default=None)
 
 
 def late_request(d: Overall) -> Finding | None:
-    """What took more time before the first requests than all answers took? None where nothing did."""
-    before = setup(d)
-    return before if before is not None and (before.total_ms or 0.0) > d["total_ms"] else None
+    """The setup that took more time before the first requests than all responses took; None without one."""
+    finding = setup(d)
+    return finding if finding is not None and (finding.total_ms or 0.0) > d["total_ms"] else None
 
 
 UNPROVEN = ("network", *PROGRAMS)
-"""What may be a person's or nobody's time, where no reader knows the protocol."""
+"""Causes that may be a person's pause where no reader knows the protocol."""
 SILENCES = ("closed_on_request", "silent_peer", "unanswered_request")
-"""Silences whose reason is unknown."""
-SILENT = ("unanswered", "without_data", "without_answer")
-"""How far connections without a request and its answer got."""
+"""Silences of unknown cause."""
+UNANSWERED = ("unanswered", "without_data", "without_answer")
+"""How far connections without an exchange got (keys of `silent`)."""
 
 
 def headline(d: Overall) -> str:
-    """The headline: that of the finding that leads, else the capture's kind, else what its requests waited for."""
+    """Write the headline: of the leading finding, else of the capture's kind, else of its requests."""
     found = leading_sentence(d)
     if found is not None:
         sentence = found.text or ""
@@ -176,24 +175,24 @@ def headline(d: Overall) -> str:
 
 
 def prepend_main_traffic(d: Overall, other: str) -> str:
-    """The headline behind what most of the capture is, which is no TCP."""
+    """Put what most of the capture is before the headline, where that is not TCP."""
     return words.say("mostly_other", other=other, rest=words.inside(d["headline"]))
 
 
 def has_sentence(d: Overall, found: Finding) -> bool:
-    """Does the headline have this finding's sentence?"""
+    """Whether the headline contains this finding's sentence."""
     text = found.text or ""
     return bool(text) and text[1:] in d["headline"]
 
 
 def nothing_judged(d: Overall) -> str:
-    """What there is where no request was answered, by how far the connections got."""
+    """Describe a capture without a complete exchange, by how far its connections got."""
     if not d["frames"] and d["filter"] is None:
         return words.say("capture_empty")
     if not d["streams"]:
         return words.say("capture_no_tcp")
     waited = words.say("silent_longest", longest_ms=d["open_ms"]) if d["open_ms"] >= show.NEAR_MS else ""
-    far = [words.say(f"silent_{far}", n=d["silent"][far], waited=waited) for far in SILENT if d["silent"].get(far)]
+    far = [words.say(f"silent_{far}", n=d["silent"][far], waited=waited) for far in UNANSWERED if d["silent"].get(far)]
     trip = words.say("shook", trip_ms=(d["shook"][0], d["shook"][-1])) if d["shook"] is not None else ""
     parts = words.joined([*far, trip, _ends(d)])
     if d["scope"] is None:
@@ -202,39 +201,39 @@ def nothing_judged(d: Overall) -> str:
 
 
 def _ends(d: Overall) -> str:
-    """How connections without an exchange ended, in words."""
+    """Describe how connections without an exchange ended."""
     return words.joined(words.say(f"ended_{word}", n=n) for word, n in d["ends"].items())
 
 
 def of_requests(d: Overall) -> str:
-    """What the requests of one server say: how many are slow, and why."""
+    """Describe the requests of the headline's server: how many are slow, and why."""
     if d["verdict"] == "no_time" or not d["findings"]:
         return words.say("no_time", server=d["server"])
-    late = late_request(d)
-    if late:
+    if late := late_request(d):
         return words.sentence(words.say("of_server", server=d["server"], text=late.text))
     if traffic.log_in(d["traffic"]):
         return _log_in(d)
     answers = traffic.sentence(d["traffic"], d["server"])
-    rest = _slow(d)
+    times = _slow(d)
     if answers is None:
-        return rest
-    rest = rest.removeprefix(words.say("of_server", server=d["server"], text=""))
-    return words.joined([answers, words.inside(rest)])
+        return times
+    times = times.removeprefix(words.say("of_server", server=d["server"], text=""))
+    return words.joined([answers, words.inside(times)])
 
 
 def queued(d: Overall) -> Finding | None:
-    """The queue beside which this server's requests waited, where nothing else is proven of them."""
-    known = not d["findings"] or d["findings"][0].grade == "proven"
-    costs = (e for e in d["events"] if e.sentence == "queue_cost" and not known)
-    return next((e for e in costs if endpoint(e.server, e.server_port or 0) == d["server"]), None)
+    """The queue of this server's requests, where no other cause of them is proven; else None."""
+    is_proven = not d["findings"] or d["findings"][0].grade == "proven"
+    queues = (e for e in d["events"] if e.sentence == "queue_cost" and not is_proven)
+    return next((e for e in queues if endpoint(e.server, e.server_port or 0) == d["server"]), None)
 
 
 def _slow(d: Overall) -> str:
+    """Describe the slow requests and the cause of their time."""
     slow, name, first = d["slow"], d["server"], d["findings"][0]
-    beside = queued(d)
-    if beside is not None:
-        return words.sentence(beside.text or "")
+    queue = queued(d)
+    if queue is not None:
+        return words.sentence(queue.text or "")
     if first.grade == "unknown":
         return words.say("cannot_say", server=name, why=_forbids(d))
     if slow["how"] == "none":
@@ -245,15 +244,15 @@ def _slow(d: Overall) -> str:
         return _stall(d, first)
     if not waited_for(d) and first.cause in UNPROVEN:
         return _unread(d)
-    who = words.say("late_close" if d["closes_late"] else "cause_both_repairs") if _named(d) else phrase(first)
+    cause = words.say("late_close" if d["closes_late"] else "cause_both_repairs") if _named(d) else phrase(first)
     values = {
-        "server": name, "sure": _sure(first.grade), "cause": who, "second": _second(d), "n": slow["count"],
+        "server": name, "sure": _sure(first.grade), "cause": cause, "second": _second(d), "n": slow["count"],
         "of": slow["of"], "hit": d["hit"], "each": _each(d),
     }  # fmt: skip
     if slow["how"] == "typical":
-        few = words.say("few_of_slow", n=d["hit"], of=slow["count"]) if _few(d) else ""
-        at = "slow_server" if first.owner == "server" else "slow_at_server"
-        return words.say(at, part=_part(d, "part"), few=few, **values)
+        some_only = words.say("few_of_slow", n=d["hit"], of=slow["count"]) if _few(d) else ""
+        sentence = "slow_server" if first.owner == "server" else "slow_at_server"
+        return words.say(sentence, part=_part(d, "part"), few=some_only, **values)
     worst = slow["worst"]
     if slow["count"] == 1 and worst is not None:
         return words.say(
@@ -265,16 +264,16 @@ def _slow(d: Overall) -> str:
 
 
 def _each(d: Overall) -> str:
-    """What a slow request waited for what is named; "" where no one time stands for them."""
+    """The wait of a slow request for the named cause; "" where no single time is typical."""
     if not d["waits_ms"]:
         return ""
-    far = d["longest_ms"] >= show.LONGEST_TO_MEDIAN * d["waits_ms"]
-    most = words.say("waits_most", most_ms=d["longest_ms"]) if far else ""
+    is_outlier = d["longest_ms"] >= show.LONGEST_TO_MEDIAN * d["waits_ms"]
+    most = words.say("waits_most", most_ms=d["longest_ms"]) if is_outlier else ""
     return words.say("waits_each", wait_ms=d["waits_ms"], most=most)
 
 
 def _named(d: Overall) -> bool:
-    """Do the requests wait for something that is no cause of the table?"""
+    """Whether the requests wait for something that is not one cause of the table."""
     return d["closes_late"] or _by_both(d)
 
 
@@ -287,20 +286,20 @@ def _sure(grade: Grade) -> str:
 
 
 def _forbids(d: Overall) -> str:
-    """Why can this capture not say where the time went?"""
+    """Why the capture cannot show where the time went."""
     first = d["findings"][0]
-    sentence = [c.text for c in d["quality"] if c.check in first.limited_by and c.forbids]
-    return sentence[0] if sentence else words.say(f"meaning_{first.cause}")
+    sentences = [c.text for c in d["quality"] if c.check in first.limited_by and c.forbids]
+    return sentences[0] if sentences else words.say(f"meaning_{first.cause}")
 
 
 def slow_limit(d: Overall) -> str:
-    """From when on is a request slow here?"""
+    """The threshold above which a request is slow."""
     limit = d["slow"]["limit_ms"]
     return words.say("over_beyond" if d["slow"]["path_ms"] >= show.MIN_PATH_OF_SLOW * limit else "over", limit=limit)
 
 
 def _log_in(d: Overall) -> str:
-    """Of a session of which the log-in alone can be read: what a person did then was nobody's latency."""
+    """Describe a session of which only the login is readable: later pauses are a person's, not a server's."""
     slow, worst, first = d["slow"], d["slow"]["worst"], d["findings"][0]
     values = {"server": d["server"], "protocol": d["traffic"]["protocol"], "n": slow["count"], "of": slow["of"]}
     if worst is None:
@@ -313,37 +312,38 @@ def _log_in(d: Overall) -> str:
 
 
 def _by_both(d: Overall) -> bool:
-    """Do probes and the timer each take a part of the losses' time that is worth a word?"""
+    """Whether probes (TLP) and timeouts (RTO) each take a notable part of the time of losses."""
     loss = d["families"][0]
     by_timer = cause_names(trait="by_probe_or_timer")
-    timed = [loss["causes"].get(cause, 0.0) for cause in by_timer]
-    return d["findings"][0].cause in by_timer and min(timed) >= show.MIN_CAUSE_SHARE * loss["ms"]
+    times_ms = [loss["causes"].get(cause, 0.0) for cause in by_timer]
+    return d["findings"][0].cause in by_timer and min(times_ms) >= show.MIN_CAUSE_SHARE * loss["ms"]
 
 
 def _few(d: Overall) -> bool:
-    """Is it in a few of the slow requests only?"""
+    """Whether the cause is in a few of the slow requests only."""
     return d["hit"] < show.TYPICAL_SHARE * d["slow"]["count"]
 
 
 def _part(d: Overall, of: str) -> str:
-    """How much of the time the first family takes: "part" of all, "their" of the slow requests'."""
+    """Words for the first family's share of the time: "part" of all, "their" of the slow requests'."""
     return words.say(f"{of}_{'most' if _most(d) else 'largest'}{'_beyond' if _beyond(d) else ''}")
 
 
 def _most(d: Overall) -> bool:
+    """Whether the first family takes most of the time, or of the time beyond the path's round trip."""
     all_beyond = sum(beyond(f["causes"]) for f in d["families"]) or 1.0
     first = d["families"][0]
     return (beyond(first["causes"]) / all_beyond if _beyond(d) else first["share"]) >= show.MOST_TIME_SHARE
 
 
 def _beyond(d: Overall) -> bool:
-    """Is more time the path's own round trip than what makes these requests slow?"""
+    """Whether the path's round trip takes more time than the first family."""
     path = next((f["causes"].get("network", 0.0) for f in d["families"] if f["family"] == "path"), 0.0)
     return path > d["families"][0]["ms"]
 
 
 def _second(d: Overall) -> str:
-    """A second family that takes a share worth a word."""
+    """The main cause of a second family with a notable share."""
     rows = [f for f in d["families"][1:] if f["share"] >= show.MIN_CAUSE_SHARE and f["family"] != "unknown"]
     if not rows:
         return ""
@@ -352,11 +352,11 @@ def _second(d: Overall) -> str:
 
 
 def _share(d: Overall) -> float:
-    """What the cause that is named takes of the families' time; the whole family, where all of it is meant."""
-    first, family_ = d["findings"][0].cause, d["families"][0]
-    if first not in family_["causes"] or _by_both(d):
-        return family_["share"]
-    return family_["share"] * family_["causes"][first] / (sum(family_["causes"].values()) or 1.0)
+    """The named cause's share of the families' time; the whole family's where the whole family is named."""
+    cause, family_entry = d["findings"][0].cause, d["families"][0]
+    if cause not in family_entry["causes"] or _by_both(d):
+        return family_entry["share"]
+    return family_entry["share"] * family_entry["causes"][cause] / (sum(family_entry["causes"].values()) or 1.0)
 
 
 def _many(d: Overall, number: int) -> str:
@@ -364,45 +364,43 @@ def _many(d: Overall, number: int) -> str:
 
 
 def _nothing(d: Overall) -> str:
-    """Nothing is slow: the numbers, and the path where it is what takes the time."""
+    """Describe a server without slow requests: the times, and the path where it takes most of them."""
     slow, first = d["slow"], d["findings"][0]
     if slow["of"] == 1:
-        one = "stream" if slow["streams"] else "turn" if traffic.turns(d["traffic"]) else "request"
-        ticked = one == "stream" and d["p50_ms"] == 0
-        many = words.say("one_stream_ticked" if ticked else f"one_{one}_took", p50_ms=d["p50_ms"])
+        kind = "stream" if slow["streams"] else "turn" if traffic.turns(d["traffic"]) else "request"
+        without_time = kind == "stream" and d["p50_ms"] == 0
+        many = words.say("one_stream_ticked" if without_time else f"one_{kind}_took", p50_ms=d["p50_ms"])
     else:
         polls = words.say("with_polls", n=slow["polls"]) if slow["polls"] else ""
         worst = slow["worst"]
-        few = words.say("few_took", n=slow["count"], over=slow_limit(d), most_ms=worst["latency_ms"]) if worst else ""
+        n, over = slow["count"], slow_limit(d)
+        outliers = words.say("few_took", n=n, over=over, most_ms=worst["latency_ms"]) if worst else ""
         streams = words.say("with_streams", n=slow["streams"]) if slow["streams"] else ""
         many = words.say(
-            "many_took",
-            many=_many(d, slow["of"]),
-            p50_ms=d["p50_ms"],
-            p99_ms=d["p99_ms"],
-            polls=polls,
-            streams=streams,
-            few=few,
-        )
+            "many_took", many=_many(d, slow["of"]), p50_ms=d["p50_ms"], p99_ms=d["p99_ms"], polls=polls,
+            streams=streams, few=outliers,
+        )  # fmt: skip
     pushed = words.say("with_pushes", n=d["pushed"]) if d["pushed"] else ""
     if d["positions"] == ["at_server"] and slow["trip_ms"] > slow["limit_ms"]:
         many += words.say("trip_to_clients", trip_ms=slow["trip_ms"])
-    path = first.cause == "network"
-    long = path and slow["path_ms"] > slow["limit_ms"]
+    is_path = first.cause == "network"
+    is_long_path = is_path and slow["path_ms"] > slow["limit_ms"]
+    sentence = "long_path" if is_long_path else "nothing_slow_path" if is_path else "nothing_slow"
     return words.say(
-        "long_path_halves" if d["halves"] else "long_path" if long else "nothing_slow_path" if path else "nothing_slow",
-        server=d["server"], many=words.joined([many, pushed]), n=d["halves"], sure=_sure(first.grade),
-        path_ms=slow["path_ms"],
+        "long_path_halves" if d["halves"] else sentence, server=d["server"], many=words.joined([many, pushed]),
+        n=d["halves"], sure=_sure(first.grade), path_ms=slow["path_ms"],
     )  # fmt: skip
 
 
 def _stall(d: Overall, found: LatencyFinding) -> str:
+    """Describe requests held by Nagle's algorithm and held ACKs, in one direction or both."""
     sender, slow = d["owners"]["nagle"], d["slow"]
     other = SIDES[sender]
-    also = [f for f in d["findings"][1:] if f.cause == STALL and f.owner == other and f.share >= show.MIN_CAUSE_SHARE]
+    stalls = [f for f in d["findings"][1:] if f.cause == STALL and f.owner == other]
+    reverse = [f for f in stalls if f.share >= show.MIN_CAUSE_SHARE]
     why = words.say(f"stall_{sender}")
-    if also:
-        sure = _sure(also[0].grade) if found.grade == "proven" else ""
+    if reverse:
+        sure = _sure(reverse[0].grade) if found.grade == "proven" else ""
         why = words.say(f"stall_{sender}_and_{other}", why=why, sure=sure)
     return words.say(
         "stall_slow" if slow["how"] == "typical" else "stall_few",
@@ -412,7 +410,7 @@ def _stall(d: Overall, found: LatencyFinding) -> str:
 
 
 def _backend(d: Overall, found: LatencyFinding) -> str:
-    """What a server waits for that asks another one meanwhile: that one's reason."""
+    """Describe a server that waits for a server behind it, with the reason at that one."""
     behind, slow = d["backend"], d["slow"]
     return words.say(
         "behind_slow" if slow["how"] == "typical" else "behind_few",
@@ -422,7 +420,7 @@ def _backend(d: Overall, found: LatencyFinding) -> str:
 
 
 def _unread(d: Overall) -> str:
-    """What came late in a protocol that no reader knows: nobody may have waited for it."""
+    """Describe late turns of a protocol without a reader, which nobody may have waited for."""
     slow, t, first = d["slow"], d["traffic"], d["findings"][0]
     values = {"server": d["server"], "protocol": t["protocol"], "n": slow["count"], "over": slow_limit(d)}
     if traffic.people(t) or traffic.tunnel(t):
@@ -438,29 +436,29 @@ def _unread(d: Overall) -> str:
 
 
 def phrase(found: Finding) -> str:
-    """What this finding takes the time of; that nothing held a program back only where that is proven."""
+    """Words for what takes the time; that nothing else held the program up only where that is proven."""
     cause = words.say(f"cause_{found.cause}", owner=found.owner, holder=SIDES.get(found.owner, "receiver"))
-    alone = found.grade == "proven" and found.cause.endswith("_think")
-    return words.say("cause_alone", cause=cause) if alone else cause
+    is_alone = found.grade == "proven" and found.cause.endswith("_think")
+    return words.say("cause_alone", cause=cause) if is_alone else cause
 
 
 def contradicted(d: Overall) -> str | None:
-    """What contradicts the headline in a trace of the program at this server's sockets; None where nothing does."""
+    """The sentence by which a trace of the server's program contradicts the headline; None without a contradiction."""
     first = next(iter(d["findings"]), None)
     if first is None or "server" not in d or d["capture_sentence"] or d["lead"] or pushed(d):
         return None
     word = "program" if first.cause.endswith("_think") else "stall" if family(first.cause) == "stall" else None
     for one in d["beside"]:
-        alone = [endpoint(*server) for server in one.get("servers", ())] == [d["server"]]
-        if word in one.get("contradicts", ()) and alone and first.owner in one["side"]:
+        is_of_server = [endpoint(*server) for server in one.get("servers", ())] == [d["server"]]
+        if word in one.get("contradicts", ()) and is_of_server and first.owner in one["side"]:
             return words.say(f"trace_{word}")
     return None
 
 
 def servers_of(d: Overall, rows: Sequence[Finding]) -> str:
-    """Of which servers, where it is not the headline's alone."""
+    """Words for the servers of these findings; empty if all are of the headline's server."""
     most = max(rows, key=lambda e: e.streams or 0)
     if len(rows) == 1:
         return "" if _server(most) == d["server"] else words.say("of_one_server", server=_server(most))
-    mostly = 2 * (most.streams or 0) > sum(e.streams or 0 for e in rows)
-    return words.say("of_most_server", server=_server(most)) if mostly else words.say("of_servers", n=len(rows))
+    is_main = 2 * (most.streams or 0) > sum(e.streams or 0 for e in rows)
+    return words.say("of_most_server", server=_server(most)) if is_main else words.say("of_servers", n=len(rows))

@@ -1,7 +1,6 @@
-"""Which requests, and which answers? Requests of one server in; counts by protocol, method and status out.
+"""Requests and responses of one server, counted by protocol, method and status.
 
-Where one status is nearly all that a server answers, that is the answer before any time is: a redirect loop, pages that
-are not there, logins that are refused.
+If nearly all responses have one status, the headline begins with that: a redirect loop, missing pages, refused logins.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from latpcap.arrays import Array
 
 LOGINS = (401, 407, 530, 535)
-"""Codes by which HTTP, proxies, FTP and SMTP refuse who somebody claims to be."""
+"""Status codes for a refused login: HTTP, HTTP proxies, FTP and SMTP."""
 TCP_PORTS = {
     21: "FTP", 22: "SSH", 23: "telnet", 25: "SMTP", 53: "DNS", 80: "HTTP", 88: "Kerberos", 102: "ISO-TSAP (S7)",
     110: "POP3", 119: "NNTP", 135: "RPC", 139: "SMB", 143: "IMAP", 179: "BGP", 389: "LDAP", 443: "TLS", 445: "SMB",
@@ -34,7 +33,7 @@ TCP_PORTS = {
     9042: "Cassandra", 9092: "Kafka", 9100: "a printer", 11211: "memcached", 20000: "DNP3",
     27017: "MongoDB", 44818: "EtherNet/IP",
 }  # fmt: skip
-"""What a port is usually for (IANA's register). Only for words: no verdict knows a port."""
+"""Usual protocols of TCP ports (IANA register). Used only in sentences, never for a verdict."""
 STATUSES = {
     "ldap": {
         "0": "success", "1": "operationsError", "2": "protocolError", "3": "timeLimitExceeded",
@@ -53,14 +52,17 @@ STATUSES = {
         "0xc0000203": "USER_SESSION_DELETED",
     },
 }  # fmt: skip
-"""What numbers of a status are called (RFC 4511, MS-ERREF): only for words, the numbers stand in tables and JSON."""
+"""Names of status codes (RFC 4511, MS-ERREF) for sentences; tables and JSON have the codes."""
 BY_PORT, UNKNOWN = " by its port", "unknown protocol"
 UNREAD_TRAITS = {"rlogin": "person", "socks": "tunnel"}
-"""What the core's list of readers would say of protocols that have no reader: those of `TCP_PORTS`."""
+"""Traits of protocols in `TCP_PORTS` without a reader, as `PROTOCOLS` has them for the others."""
 
 
 class Traffic(TypedDict):
-    """The requests to one server, and its answers; the most frequent first, and at most `MOST` of each."""
+    """The requests to one server and its responses; the `MAX_WORDS` most frequent methods and statuses, in that order.
+
+    `asked_again` counts redirected requests for `target`, the one redirected most; `kind` is None if most are fine.
+    """
 
     protocol: str
     names: list[str]
@@ -75,61 +77,62 @@ class Traffic(TypedDict):
 
 
 def of(exchanges: pa.Table, rows: Array, port: int, software: str | None, names: list[str]) -> Traffic:
-    """The traffic of the exchanges at these positions, which rise, at least one.
+    """Count the exchanges in these rows, which are ascending and not empty.
 
-    `port` and `software` name what is not read; `names` are what clients call the server.
+    `port` and `software` name a protocol without a reader; `names` are the server's names in requests.
     """
     import numpy as np
 
-    (spoken, protocols), (method, methods) = arrays.codes(exchanges, "protocol"), arrays.codes(exchanges, "method")
-    often = spill.count_codes(spoken, len(protocols), rows)
-    known = np.array([word != UNREAD for word in protocols])  # of as many the one that a reader knows
-    most = protocols[int(np.lexsort((known, often))[-1])]
+    (protocol, protocols), (method, methods) = arrays.codes(exchanges, "protocol"), arrays.codes(exchanges, "method")
+    counts = spill.count_codes(protocol, len(protocols), rows)
+    has_reader = np.array([word != UNREAD for word in protocols])  # decides between equal counts
+    main_protocol = protocols[int(np.lexsort((has_reader, counts))[-1])]
     target, targets = arrays.codes(exchanges, "target")
-    counted_words, seen = Counter[str](), np.zeros(len(targets) + 1, np.int64)
-    errors = away = refused = 0
+    statuses, redirects_of = Counter[str](), np.zeros(len(targets) + 1, np.int64)
+    errors = redirected = refused = 0
     for span, part in arrays.sliced(exchanges):
-        # of the rows' own type: else all of them would become that of the bounds
+        # bounds of the rows' type: otherwise numpy converts all rows to the type of the bounds
         begin, end = np.searchsorted(rows, np.array([span.start, span.stop], rows.dtype))
-        mine = rows[begin:end] - rows.dtype.type(span.start)
-        status = arrays.numbers(part, "status")[mine].astype(float)
-        counted_words.update(_status_words(part, mine, status))
-        errors += _errors(part, mine)
+        part_rows = rows[begin:end] - rows.dtype.type(span.start)
+        status = arrays.numbers(part, "status")[part_rows].astype(float)
+        statuses.update(_status_words(part, part_rows, status))
+        errors += _errors(part, part_rows)
         redirects = np.isin(status, REDIRECTS)
-        away, refused = away + int(redirects.sum()), refused + int(np.isin(status, LOGINS).sum())
-        seen += np.bincount(target[span][mine][redirects].astype(np.int64) + 1, minlength=len(seen))
-    targets_seen = seen[1:]  # the first are requests without a target
-    first = int(targets_seen.argmax()) if targets_seen.any() else -1
-    again, which = (0, None) if first < 0 else (int(targets_seen[first]), targets[first])
-    found: Traffic = {
-        "protocol": _called(most, port, software),
+        redirected, refused = redirected + int(redirects.sum()), refused + int(np.isin(status, LOGINS).sum())
+        targets_here = target[span][part_rows][redirects].astype(np.int64)
+        redirects_of += np.bincount(targets_here + 1, minlength=len(redirects_of))
+    targets_seen = redirects_of[1:]  # without the first, of requests without a target
+    main_target = int(targets_seen.argmax()) if targets_seen.any() else -1
+    asked_again, target_name = (0, None) if main_target < 0 else (int(targets_seen[main_target]), targets[main_target])
+    traffic: Traffic = {
+        "protocol": _called(main_protocol, port, software),
         "names": [printable(name) for name in names],
         "requests": len(rows),
         "methods": _counted(spill.count_codes(method, len(methods), rows), methods),
-        "statuses": dict(counted_words.most_common(show.MAX_WORDS)),
-        "answers": counted_words.total(),
+        "statuses": dict(statuses.most_common(show.MAX_WORDS)),
+        "answers": statuses.total(),
         "errors": errors,
-        "asked_again": again,
-        "target": which,
+        "asked_again": asked_again,
+        "target": target_name,
         "kind": None,
     }
-    found["kind"] = _kind(found, away, refused)
-    if found["kind"] == "redirect_loop" and _gap_s(exchanges, rows, target == first) > show.MAX_LOOP_GAP_S:
-        found["kind"] = None
-    return found
+    traffic["kind"] = _kind(traffic, redirected, refused)
+    if traffic["kind"] == "redirect_loop" and _gap_s(exchanges, rows, target == main_target) > show.MAX_LOOP_GAP_S:
+        traffic["kind"] = None
+    return traffic
 
 
 def _gap_s(exchanges: pa.Table, rows: Array, wanted: Array) -> float:
-    """How long after its answer came the next equal request, at the median? In seconds."""
+    """The median time from a response to the next request for the same target, in s."""
     import numpy as np
 
-    mine = rows[spill.take(wanted, rows)]
-    begun, done = (np.sort(arrays.taken(exchanges, c, mine).cast("int64").to_numpy()) for c in ("start", "end"))
-    return float(np.median(begun[1:] - done[:-1])) / 1e9 if len(mine) > 1 else 0.0
+    wanted_rows = rows[spill.take(wanted, rows)]
+    starts, ends = (np.sort(arrays.taken(exchanges, c, wanted_rows).cast("int64").to_numpy()) for c in ("start", "end"))
+    return float(np.median(starts[1:] - ends[:-1])) / 1e9 if len(wanted_rows) > 1 else 0.0
 
 
 def _status_words(exchanges: pa.Table, rows: Array, status: Array) -> Counter[str]:
-    """How the answers ended: the protocol's word, else its number; each with its count, the first seen first."""
+    """Count the statuses of responses, by the protocol's word, else by number, in order of first appearance."""
     import numpy as np
 
     text, texts = arrays.codes(exchanges, "status_text")
@@ -149,22 +152,24 @@ def _status_words(exchanges: pa.Table, rows: Array, status: Array) -> Counter[st
 
 
 def _errors(exchanges: pa.Table, rows: Array) -> int:
-    """How many answers were errors, as the protocol has it?"""
+    """Count the responses that are errors in their protocol, except connections that a side reset."""
     import numpy as np
 
-    cut, words_ = arrays.codes(exchanges, "cut_by")
-    ended = cut[rows] != arrays.code_of(words_, "reset")  # a side that had enough of it
-    return int((ended & (np.nan_to_num(arrays.numbers(exchanges, "error")[rows].astype(float)) == 1)).sum())
+    cut, cuts = arrays.codes(exchanges, "cut_by")
+    was_not_reset = cut[rows] != arrays.code_of(cuts, "reset")
+    return int((was_not_reset & (np.nan_to_num(arrays.numbers(exchanges, "error")[rows].astype(float)) == 1)).sum())
 
 
-def _counted(seen: Array, texts: list[str]) -> dict[str, int]:
+def _counted(counts: Array, texts: list[str]) -> dict[str, int]:
+    """The `MAX_WORDS` most frequent words with their counts."""
     import numpy as np
 
-    order = np.argsort(-seen, kind="stable")[: show.MAX_WORDS]
-    return {printable(texts[i]): int(seen[i]) for i in order.tolist() if seen[i]}
+    order = np.argsort(-counts, kind="stable")[: show.MAX_WORDS]
+    return {printable(texts[i]): int(counts[i]) for i in order.tolist() if counts[i]}
 
 
 def _called(protocol: str, port: int, software: str | None) -> str:
+    """The protocol's name; without a reader, by the server's software or its usual port."""
     if protocol != UNREAD:
         return protocol
     if software and software.upper().startswith("SSH"):
@@ -172,37 +177,37 @@ def _called(protocol: str, port: int, software: str | None) -> str:
     return f"{TCP_PORTS[port]}{BY_PORT}" if port in TCP_PORTS else UNKNOWN
 
 
-def _kind(found: Traffic, away: int, refused: int) -> str | None:
-    """Which kind of trouble do the answers show? None where most are fine, and where none shows what it is."""
-    if not found["answers"]:
+def _kind(traffic: Traffic, redirected: int, refused: int) -> str | None:
+    """The kind of trouble that the responses show; None where most are fine."""
+    if not traffic["answers"]:
         return None
-    everyday = found["protocol"] in ("http", "http2")
-    if found["errors"] and not everyday and found["errors"] >= show.MIN_ERROR_SHARE * found["answers"]:
+    is_http = traffic["protocol"] in ("http", "http2")
+    if traffic["errors"] and not is_http and traffic["errors"] >= show.MIN_ERROR_SHARE * traffic["answers"]:
         return "errors"
-    if found["answers"] < show.MIN_ANSWERS:
+    if traffic["answers"] < show.MIN_ANSWERS:
         return None
-    share = show.MOST_ANSWERS_SHARE * found["answers"]
-    if away >= share and found["asked_again"] >= show.MIN_LOOP_REQUESTS:
+    most = show.MOST_ANSWERS_SHARE * traffic["answers"]
+    if redirected >= most and traffic["asked_again"] >= show.MIN_LOOP_REQUESTS:
         return "redirect_loop"
-    if refused >= share:
+    if refused >= most:
         return "logins_refused"
-    return "errors" if found["errors"] >= share else None
+    return "errors" if traffic["errors"] >= most else None
 
 
 def sentence(t: Traffic, server: str) -> str | None:
-    """What kind of answers these are, where one kind is nearly all: the beginning of a headline."""
+    """The beginning of a headline about the kind of responses, where nearly all are alike; else None."""
     if t["kind"] is None:
         return None
-    status, many = next(iter(t["statuses"].items()))
+    status, count = next(iter(t["statuses"].items()))
     kind = t["kind"]
-    if kind == "errors" and many < show.MOST_ANSWERS_SHARE * t["answers"]:
+    if kind == "errors" and count < show.MOST_ANSWERS_SHARE * t["answers"]:
         kind = "mixed_errors"
     elif kind == "errors" and t["answers"] == 1:
         kind = "one_error"
     target = printable(t["target"] or "")[: show.MAX_NAME_LETTERS]
     return words.say(
         kind,
-        server=server, status=_status(t, status), statuses=_answers(t), n=many, of=t["answers"], target=target,
+        server=server, status=_status(t, status), statuses=_answers(t), n=count, of=t["answers"], target=target,
         again=t["asked_again"],
     )  # fmt: skip
 
@@ -212,39 +217,39 @@ def _status(t: Traffic, code: str) -> str:
 
 
 def _answers(t: Traffic) -> str:
-    """How the answers ended, and how many so."""
+    """Words for the statuses of the responses and their counts."""
     return words.say("and_more").join(f"{n:,} x {_status(t, code)}" for code, n in t["statuses"].items())
 
 
 def line(t: Traffic) -> str:
-    """The requests and answers, counted, in a line."""
-    many, others = words.say("turns" if turns(t) else "requests", n=t["requests"]), len(t["names"]) - 1
-    of = "traffic" if others < 0 else "traffic_for" if not others else "traffic_for_some"
+    """The line of an answer with the numbers of requests and responses."""
+    many, other_names = words.say("turns" if turns(t) else "requests", n=t["requests"]), len(t["names"]) - 1
+    sentence = "traffic" if other_names < 0 else "traffic_for" if not other_names else "traffic_for_some"
     methods = words.say("and_more").join(f"{n:,} {word}" for word, n in t["methods"].items())
     return words.joined([
-        words.say(of, many=many, protocol=t["protocol"], name=t["names"][0] if t["names"] else "", n=others),
+        words.say(sentence, many=many, protocol=t["protocol"], name=t["names"][0] if t["names"] else "", n=other_names),
         methods,
         words.say("traffic_answers", statuses=_answers(t)) if t["statuses"] else "",
     ])  # fmt: skip
 
 
 def turns(t: Traffic) -> bool:
-    """Is the protocol one that no reader knows, so that a turn need be no request?"""
+    """Whether no reader knows the protocol, so that a turn may not be a request."""
     return t["protocol"] == UNKNOWN or t["protocol"].endswith(BY_PORT)
 
 
 def people(t: Traffic) -> bool:
-    """Does a person type here?"""
+    """Whether a person types in this protocol."""
     return _has(t, "person")
 
 
 def log_in(t: Traffic) -> bool:
-    """Is it the log-in of people, and all that can be read of what they do?"""
+    """Whether only the login of an interactive session is readable."""
     return _has(t, "person") and list(t["methods"]) == ["handshake"]
 
 
 def tunnel(t: Traffic) -> bool:
-    """Do packets of others pass here, which answer nobody?"""
+    """Whether the protocol carries packets of others, which are not answered here."""
     return _has(t, "tunnel")
 
 

@@ -1,6 +1,6 @@
-"""What an answer holds before it becomes words: the types of its parts, with findings and checks as dataclasses.
+"""Types of the numbers of an answer; the keys are those of `Why.to_dict()`.
 
-The keys are those of `Why.to_dict()`; most of them are there only where requests were judged.
+Findings and checks are dataclasses here. Most keys of `Overall` exist only where requests were judged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from latpcap.user_waits.slow_requests import How
 
 
 class Part(TypedDict):
-    """What the main cause takes of a percentile."""
+    """The main cause's part of a percentile of the latencies."""
 
     ms: float
     of_ms: float
@@ -26,7 +26,7 @@ class Part(TypedDict):
 
 
 class Share(TypedDict):
-    """What the main cause takes of all time, and of three percentiles."""
+    """The main cause's share of all time, and its part of three percentiles."""
 
     p50: Part
     p90: Part
@@ -35,7 +35,10 @@ class Share(TypedDict):
 
 
 class Typical(TypedDict, total=False):
-    """The exchange in the middle of the main finding's time. The last four: of a stall whose frames are known."""
+    """The exchange in the middle of the main finding's time, its `ms` of the cause in `pieces` intervals.
+
+    The last four keys exist only for a stall whose three frames are known.
+    """
 
     exchange: int
     stream: int
@@ -53,7 +56,7 @@ class Typical(TypedDict, total=False):
 
 
 class Total(TypedDict):
-    """The time of one cause and owner, as the table of causes has it."""
+    """The time of one cause and owner in the table of causes."""
 
     cause: str
     owner: str
@@ -70,7 +73,7 @@ class Skipped(TypedDict):
 
 
 class Request(TypedDict):
-    """A slow request by its name: the request, and where it is in the capture."""
+    """A slow request: its name, its first and last frame, and the cause with the most of its time."""
 
     exchange: int
     stream: int
@@ -82,7 +85,12 @@ class Request(TypedDict):
 
 
 class Slow(TypedDict):
-    """How many of the headline's server's requests are slow, and what slow means here."""
+    """The slow requests of the headline's server.
+
+    `limit_ms`, `path_ms` and `trip_ms` are medians: the threshold, the path's part of a latency, and the handshake's
+    round trip. `unread` counts slow turns of protocols without a reader, `in_queue` slow requests during a transfer
+    that filled a queue.
+    """
 
     how: How
     count: int
@@ -98,8 +106,8 @@ class Slow(TypedDict):
 
 
 class Family(TypedDict):
-    """What one family of causes takes of the slow requests' time; of all requests', where none is slow. Of streams what
-    was waited for counts.
+    """The time of one family of causes in the slow requests, or in all requests where none is slow; by cause in
+    `causes`.
     """
 
     family: str
@@ -109,7 +117,7 @@ class Family(TypedDict):
 
 
 class Row(TypedDict):
-    """One server in the list of servers: in the order of `CauseTotals.servers`, those behind a proxy after it."""
+    """One server in the list of servers, which is in the order of `CauseTotals.servers`; `behind`: its proxy."""
 
     server: str
     behind: str | None
@@ -123,14 +131,14 @@ class Row(TypedDict):
 
 
 class Behind(TypedDict):
-    """The server behind the headline's, whose time that one's requests took, and what the requests to it wait for."""
+    """The server that the headline's server waited for, and what the requests to it wait for."""
 
     server: str
     text: str
 
 
 class Head(TypedDict):
-    """What an answer is about."""
+    """The entries about the subject of an answer."""
 
     file: str
     filter: str | None

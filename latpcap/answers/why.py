@@ -1,7 +1,7 @@
-"""Why were these requests slow? The tables and findings of a capture in, one answer in plain words and numbers out.
+"""The answer `Why`: reads the tables and findings of a capture, returns text and numbers.
 
-`Why.to_dict()` has every number of its text; what is not a finding (percentiles, counts, the frames' bytes) is computed
-here. Which lines the text has, `text.py` decides; which finding leads, `headline.py`.
+This module computes the numbers that are not in findings: percentiles, counts, the bytes of frames. `headline.py`
+chooses the leading finding, `text.py` the lines of the text. `Why.to_dict()` has every number of the text.
 """
 
 from __future__ import annotations
@@ -30,38 +30,38 @@ if TYPE_CHECKING:
 
 
 class Subject(HasTables, Protocol):
-    """What an answer is about: a capture, a part of one, or many captures together."""
+    """What an answer is about: a capture, a part of one, or several captures together."""
 
     name: str
     frames: int
 
     @property
     def title(self) -> str:
-        """What it is, in a few words."""
+        """A short name for error messages."""
 
     @property
     def display_filter(self) -> str | None:
-        """What it was limited to."""
+        """The display filter that selected its packets; None without one."""
 
     @property
     def seconds(self) -> float:
-        """How long it lasts."""
+        """Time from its first packet to its last one."""
 
     @property
     def damage(self) -> Sequence[str]:
-        """A sentence for each place where rows were lost."""
+        """One sentence for each place where rows were lost."""
 
     @property
     def unfiltered(self) -> HasTables:
         """The whole of which this is a part."""
 
     def rows(self, name: TableName) -> int:
-        """How many rows a table has."""
+        """The number of rows of a table."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What an answer is to be about: a threshold of its own, one server, or a list of so many."""
+    """Options of an answer: a slowness threshold, the server to start with, and the number of servers to list."""
 
     slow_ms: float | None = None
     server: str | None = None
@@ -71,41 +71,37 @@ class Question:
 EVERYTHING = Question()
 
 WHY_VERSION = 3
-"""Of `Why.to_dict()`. It rises when a key goes, or changes its name or meaning; `latpcap schema why` tells the form."""
+"""Version of `Why.to_dict()`, raised when a key is removed or changes its name or meaning (`latpcap schema why`)."""
 
 
 class Why:
-    """Why was it slow, who waited for whom, how sure is that, and what would mend it?
+    """The answer for a capture, a stream or one exchange: cause, owner, confidence and fix.
 
     `str(why)` is the answer in at most 15 lines; `to_dict()` has every number of it, durations in ms.
     """
 
     def __init__(self, data: Overall | OneExchange):
         self.lang = words.current()
-        """The language of its sentences: that in which it was made."""
+        """Language of its sentences: the one that was set when it was made."""
         self.data = data
-        """What `to_dict` gives, with findings, senders and checks as dataclasses."""
+        """The values of `to_dict`, with findings, senders and checks as dataclasses."""
 
     @classmethod
     def of(
-        cls,
-        capture: Subject,
-        scope: HasTables,
-        *,
-        stream: int | None = None,
-        question: Question = EVERYTHING,
+        cls, capture: Subject, scope: HasTables, *, stream: int | None = None, question: Question = EVERYTHING
     ) -> Why:
-        """Why were the exchanges of this capture slow? `scope` is the capture or, with its number, a stream of it."""
+        """Answer for the exchanges of `scope`: the capture itself, or the stream of it with this number."""
         return cls(_overall(capture, scope, stream, question))
 
     @classmethod
     def of_exchange(cls, capture: Subject, number: int) -> Why:
-        """Why was this one exchange slow? IndexError where there is no such exchange."""
+        """Answer for one exchange. IndexError if there is no such exchange."""
         return cls(_one_exchange(capture, number))
 
     def with_beside(self, added: Sequence[SideSource]) -> Why:
-        """Add what a trace or a log shows; gives the answer itself where there is none. Where a trace of the headline's
-        server contradicts it, the headline names that, and there is no fix.
+        """Add what system-call traces and logs show; without any, return the answer itself.
+
+        If a trace of the headline's server contradicts the headline, the headline says so and there is no fix.
         """
         if not added or self.data["kind"] != "overall":
             return self
@@ -115,7 +111,7 @@ class Why:
         return Why(data)
 
     def to_dict(self) -> dict[str, Any]:
-        """Which numbers stand behind the answer? Plain dicts, lists, strings and numbers (for JSON)."""
+        """The answer as plain dicts, lists, strings and numbers (for JSON)."""
         plain: dict[str, Any] = {"schema": WHY_VERSION, **self.data}
         for name in ("findings", "events", "quality"):
             if name in plain:
@@ -130,12 +126,12 @@ class Why:
 
     @property
     def _lead(self) -> Finding | None:
-        """The finding whose sentence the headline is; None where it speaks of the requests' causes."""
+        """The finding whose sentence is the headline; None if the headline is about the causes of requests."""
         return self.data["lead"] if self.data["kind"] == "overall" else None
 
     @property
     def findings(self) -> list[Finding]:
-        """The headline's own first; what took time of the requests, the most first; then what happened besides."""
+        """The findings: the headline's own, then causes of the requests' time, the most time first, then others."""
         if self.data["kind"] != "overall":
             return []
         first = [] if self._lead is None else [self._lead]
@@ -143,34 +139,34 @@ class Why:
 
     @property
     def verdict(self) -> str | None:
-        """Which cause is the headline? Of one exchange its top cause, None where it has none."""
+        """The cause in the headline; for one exchange its top cause, None without one."""
         return self.data["verdict"] if self.data["kind"] == "overall" else self.data["top_cause"]
 
     @property
     def server(self) -> str | None:
-        """Whose requests does the headline speak of? "address:port"; None for one exchange, or without requests."""
+        """The server in the headline as "address:port"; None for one exchange, or without requests."""
         return self.data.get("server") if self.data["kind"] == "overall" else None
 
     @property
     def confidence(self) -> float | None:
-        """How sure is the headline? 0.9 and more is proven, above 0.5 probable; None where nothing was judged."""
+        """Confidence of the headline: from 0.9 proven, above 0.5 probable; None where nothing was judged."""
         return self.data.get("confidence") if self.data["kind"] == "overall" else None
 
     @property
     def headline(self) -> str:
-        """The answer in one sentence; of one exchange, what took the most of it."""
+        """The answer in one sentence; for one exchange its first line."""
         if self.data["kind"] == "overall":
             return self.data["headline"]
         return str(self).split("\n", 1)[0]
 
     @property
     def fix(self) -> str | None:
-        """The fix of what the headline names; None where nothing is slow, or nothing mends it."""
+        """The fix of the headline's cause; None where nothing is slow, or no fix is known."""
         return self.data.get("fix") if self.data["kind"] == "overall" else None
 
     @property
     def grade(self) -> Grade | None:
-        """How sure the headline's cause is: proven, probable, suspected, unknown; None without a judged request."""
+        """The grade of the headline's cause: proven, probable, suspected or unknown; None without a judged request."""
         if self.data["kind"] != "overall":
             return None
         first = self._lead or headline.pushed(self.data) or next(iter(self.data["findings"]), None)
@@ -178,26 +174,25 @@ class Why:
 
     @property
     def picture(self) -> dict[str, int]:
-        """Which flow graph shows the evidence? Arguments of `Capture.flow_graph` ("exchange"), or the "stream" whose
-        graph it is; empty where no packets of TCP show it.
-        """
+        """Arguments of `Capture.flow_graph` for the evidence, an exchange or a stream; empty without packets of TCP."""
         if self.data["kind"] == "exchange":
             return {"exchange": self.data["exchange"]}
         if self._lead is None and "typical" in self.data:
             typical = self.data["typical"]
-            known = typical["exchange"] < self.data["exchanges"]  # else it is a set-up, or a pause
-            return {"exchange": typical["exchange"]} if known else {"stream": typical["stream"]}
+            is_exchange = typical["exchange"] < self.data["exchanges"]  # else a set-up or a pause, without a graph
+            return {"exchange": typical["exchange"]} if is_exchange else {"stream": typical["stream"]}
         lead = self._lead or headline.pushed(self.data)
         return {} if lead is None or lead.worst_stream is None else {"stream": lead.worst_stream}
 
     @property
     def servers(self) -> list[Row]:
-        """The servers with requests, the one whose slow requests did the most harm first; empty for one exchange."""
+        """The servers with requests, the most harmful slow requests first; empty for one exchange."""
         return list(self.data.get("servers", [])) if self.data["kind"] == "overall" else []
 
     def for_owner(self) -> list[str]:
-        """What does each owner need to know? A paragraph for each team, the headline's first: what, proof, a command
-        to check it where the capture lies, and the fix. ValueError for the answer of one exchange.
+        """One paragraph for each owner, the headline's first: cause, proof, a command to check it, and the fix.
+
+        ValueError for the answer of one exchange.
 
         >>> print(lp.read().why().for_owner()[0].splitlines()[0])
         For whoever runs the server 192.168.0.30:8080
@@ -221,6 +216,7 @@ class Why:
 
 
 def _head(capture: Subject) -> Head:
+    """The entries that both kinds of answers have."""
     return {
         "file": getattr(capture, "called", None) or Path(capture.name).name,
         "filter": capture.display_filter,
@@ -233,17 +229,17 @@ def _head(capture: Subject) -> Head:
 
 
 def _overall(capture: Subject, scope: HasTables, stream: int | None, question: Question) -> Overall:
-    """Of a capture, or of one stream of it."""
+    """Compute the answer for a capture, or for one stream of it."""
     data = _judged(capture, scope, stream, question)
     data["lead"] = headline.leading(data)
     data["headline"] = headline.headline(data)
-    other = _mostly(data, scope) if stream is None else None
-    if other is not None:
-        data["headline"] = headline.prepend_main_traffic(data, other)
+    main_traffic = _main_traffic(data, scope) if stream is None else None
+    if main_traffic is not None:
+        data["headline"] = headline.prepend_main_traffic(data, main_traffic)
     if data["capture_kind"] == "scan" and "server" in data:
-        data["verdict"] = "scan"  # not what the requests that were answered waited for
+        data["verdict"] = "scan"  # the headline is the scan, not the few answered requests
     if data.get("pushed", 0) and "slow" in data and data["slow"]["how"] == "none" and data["verdict"] != "scan":
-        data["verdict"] = "pushes"  # what its few requests took is nobody's question
+        data["verdict"] = "pushes"  # the server mainly pushes; its few requests are not slow
     if "fix" in data:
         data["fix"] = _fix(data)
     lead = data["lead"] or headline.pushed(data)
@@ -252,8 +248,8 @@ def _overall(capture: Subject, scope: HasTables, stream: int | None, question: Q
     return data
 
 
-def _mostly(data: Overall, scope: HasTables) -> str | None:
-    """What most frames are, where few are TCP's and no filter chose them."""
+def _main_traffic(data: Overall, scope: HasTables) -> str | None:
+    """The kind of most frames, where TCP is the smaller part and no filter chose the frames; else None."""
     if not data["streams"] or data["filter"] is not None or not hasattr(scope, "records"):
         return None
     streams = findings.read_from(scope)["streams"]
@@ -264,7 +260,10 @@ def _mostly(data: Overall, scope: HasTables) -> str | None:
 
 
 def _fix(data: Overall) -> str | None:
-    """The fix of what the headline names; None where nothing is slow and nothing is held up."""
+    """The fix of the headline's cause; None where nothing is slow and nothing was held.
+
+    If TCP_NODELAY changed during the capture, the fix names the frame from which, or up to which, it was missing.
+    """
     late, first = headline.late_request(data), data["findings"][0]
     if late is not None:
         return late.fix
@@ -273,16 +272,17 @@ def _fix(data: Overall) -> str | None:
     if first.grade == "unknown" or not (data["slow"]["how"] != "none" or first.cause == STALL):
         return None
     changed = [e for e in data["events"] if e.kind == "change" and e.sender == data["owners"].get("nagle")]
-    here = [e for e in changed if cause_totals.endpoint(e.server, e.server_port) == data["server"]]
+    at_server = [e for e in changed if cause_totals.endpoint(e.server, e.server_port) == data["server"]]
     if first.fix is None or first.cause != STALL:
         return first.fix
-    if not here:
+    if not at_server:
         return words.say("fix_before_first", fix=first.fix) if first.nodelay == "on" else first.fix
-    when = "fix_set_from" if here[-1].nodelay == "on" else "fix_set_before"
-    return words.say(when, fix=first.fix, frame=here[-1].worst_frames[0])
+    sentence = "fix_set_from" if at_server[-1].nodelay == "on" else "fix_set_before"
+    return words.say(sentence, fix=first.fix, frame=at_server[-1].worst_frames[0])
 
 
 def _judged(capture: Subject, scope: HasTables, stream: int | None, question: Question) -> Overall:
+    """Judge the requests: fill in every entry that the headline is chosen from."""
     data = cast(Overall, {"kind": "overall", **_head(capture), "scope": stream})
     tables = findings.read_from(scope)
     streams = tables["streams"]
@@ -294,29 +294,26 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, question: Qu
     ledger = cause_totals.CauseTotals(streams, tables["exchanges"], tables["causes"], question.slow_ms)
     if question.server is not None:
         ledger.put_first(question.server, lambda server: evidence.names_of(server, tables))
-    found = findings.rows(tables, checks, ledger, servers=1)
-    data["findings"] = [f for f in found if isinstance(f, LatencyFinding)]
-    data["events"] = [f for f in found if f.kind != "latency"]
-    known = capture_kind.kind_of(tables, data["events"], alone=not ledger.servers)
-    if known is None and not streams.num_rows and data["filter"] is None and hasattr(scope, "records"):
-        known = capture_kind.without_tcp(scope.records())
-    data["capture_kind"], data["capture_sentence"] = known or ("requests" if ledger.servers else "nothing", "")
+    rows = findings.rows(tables, checks, ledger, servers=1)
+    data["findings"] = [f for f in rows if isinstance(f, LatencyFinding)]
+    data["events"] = [f for f in rows if f.kind != "latency"]
+    kind = capture_kind.kind_of(tables, data["events"], alone=not ledger.servers)
+    if kind is None and not streams.num_rows and data["filter"] is None and hasattr(scope, "records"):
+        kind = capture_kind.without_tcp(scope.records())
+    data["capture_kind"], data["capture_sentence"] = kind or ("requests" if ledger.servers else "nothing", "")
     data["dns"] = lookups.summary(tables)
     if not ledger.servers:
         data["verdict"] = "no_exchanges"
-        data["silent"], data["shook"], data["ends"] = _silent(streams), _shook(streams), _ends(streams)
+        data["silent"], data["shook"], data["ends"] = _unanswered(streams), _slow_handshakes(streams), _ends(streams)
         data["open_ms"] = _open_ms(streams, tables["exchanges"])
-        bare = not streams.num_rows and data["filter"] is None
-        data["skipped"] = _skipped(tables["issues"]) if bare else []
-        data["pings"] = tables["probes"].num_rows if bare else 0  # without TCP there are no others
+        without_tcp = not streams.num_rows and data["filter"] is None
+        data["skipped"] = _skipped(tables["issues"]) if without_tcp else []
+        data["pings"] = tables["probes"].num_rows if without_tcp else 0
         return data
     server = ledger.servers[0]
     items = ledger.spent(server)
-    data["server"], data["servers"], data["shown"] = (
-        server.name,
-        _servers(ledger, data["quality"], tables["exchanges"]),
-        question.top or 0,
-    )
+    data["server"], data["shown"] = server.name, question.top or 0
+    data["servers"] = _servers(ledger, data["quality"], tables["exchanges"])
     software = evidence.software_of(server, tables)
     names = evidence.names_of(server, tables)
     data["traffic"] = traffic.of(tables["exchanges"], server.all_requests, server.port, software, names)
@@ -333,11 +330,11 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, question: Qu
         return data
     _main(data, items, tables)
     if items[0].owner == BACKEND:
-        at = proxies.source(server, items[0].cause, ledger, tables["exchanges"])
-        sentence = fixes.backend_clause(items[0].cause, at, headline.phrase(data["findings"][0]))
-        data["backend"] = {"server": at.server.name if at else fixes.unknown_backend(), "text": sentence}
-    pooled = findings.by_server(capture.arrow("evidence")).get((server.address, server.port), [])
-    data["senders"] = {side: socket_options.pool(pooled, side) for side in ("server", "client")}
+        source = proxies.source(server, items[0].cause, ledger, tables["exchanges"])
+        clause = fixes.backend_clause(items[0].cause, source, headline.phrase(data["findings"][0]))
+        data["backend"] = {"server": source.server.name if source else fixes.unknown_backend(), "text": clause}
+    evidence_rows = findings.by_server(capture.arrow("evidence")).get((server.address, server.port), [])
+    data["senders"] = {side: socket_options.pool(evidence_rows, side) for side in ("server", "client")}
     data["pushed"] = _pushes(tables, server)
     data["halves"] = _halves(data, server, tables)
     if data["halves"]:
@@ -352,51 +349,52 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, question: Qu
 
 
 def _pushes(tables: Mapping[str, pa.Table], server: cause_totals.Server) -> int:
-    """How many messages did this server push, where they are nearly all that it said? Else 0."""
+    """The number of messages that this server pushed, if it mainly pushes; else 0."""
     pushed = findings.pushes_of(tables)
     if pushed is None:
         return 0
     streams = tables["streams"]
     address, addresses = arrays.codes(streams, "server")
-    here = address == arrays.code_of(addresses, server.address)
-    here &= arrays.numbers(streams, "server_port") == server.port
-    many = int(pushed.of_streams(arrays.numbers(streams, "stream")[here]).sum())
-    return many if many >= show.MIN_PUSHES_PER_REQUEST * len(server.all_requests) else 0
+    is_server = address == arrays.code_of(addresses, server.address)
+    is_server &= arrays.numbers(streams, "server_port") == server.port
+    count = int(pushed.of_streams(arrays.numbers(streams, "stream")[is_server]).sum())
+    return count if count >= show.MIN_PUSHES_PER_REQUEST * len(server.all_requests) else 0
 
 
 def _halves(data: Overall, server: cause_totals.Server, tables: Mapping[str, pa.Table]) -> int:
-    """Where nothing but the path takes time, and no reader sees messages: so many turns began at the client just as the
-    answer to the one before came, every second one. They may be second halves, held until that was acknowledged.
+    """Count turns of TLS that may be the second half of a request, held until the first half was acknowledged.
+
+    Such a turn begins at the client within 0.1 ms of the response before it, which acknowledged the first half. Counted
+    only if about every second turn is like this, nothing but the path takes time, and no request is slow; else 0.
     """
     import numpy as np
 
     first, exchanges, streams = data["findings"][0], tables["exchanges"], tables["streams"]
-    hidden = first.cause == "network" and data["slow"]["how"] == "none" and not data["senders"]["client"].refuted
-    if not hidden or len(server.rows) < 2 * show.MIN_HALVES or data["traffic"]["protocol"] != "tls":
+    is_possible = first.cause == "network" and data["slow"]["how"] == "none" and not data["senders"]["client"].refuted
+    if not is_possible or len(server.rows) < 2 * show.MIN_HALVES or data["traffic"]["protocol"] != "tls":
         return 0
     rows = np.sort(server.rows)
     stream, start, end = (arrays.numbers(exchanges, name)[rows] for name in ("stream", "start", "end"))
     rows = np.lexsort((start, stream))
     stream, start, end = stream[rows], start[rows], end[rows]
-    place = spill.places(arrays.numbers(streams, "stream"), stream)
-    near = np.nan_to_num(arrays.numbers(streams, "client_rtt_ms").astype(float)[place[1:]], nan=np.inf) < show.NEAR_MS
-    gap = (start[1:] - end[:-1]) / NS_PER_MS
-    second = (stream[1:] == stream[:-1]) & near & (gap >= 0) & (gap <= show.MAX_HALF_GAP_MS)
-    count, in_a_row = int(second.sum()), bool((second[1:] & second[:-1]).any())
-    return count if count >= show.MIN_HALVES and not in_a_row and count >= show.MIN_HALVES_SHARE * len(gap) else 0
+    stream_rows = spill.places(arrays.numbers(streams, "stream"), stream)
+    client_rtt = arrays.numbers(streams, "client_rtt_ms").astype(float)[stream_rows[1:]]
+    near_client = np.nan_to_num(client_rtt, nan=np.inf) < show.NEAR_MS
+    gap_ms = (start[1:] - end[:-1]) / NS_PER_MS
+    follows_at_once = (stream[1:] == stream[:-1]) & near_client & (gap_ms >= 0) & (gap_ms <= show.MAX_HALF_GAP_MS)
+    count, in_a_row = int(follows_at_once.sum()), bool((follows_at_once[1:] & follows_at_once[:-1]).any())
+    return count if count >= show.MIN_HALVES and not in_a_row and count >= show.MIN_HALVES_SHARE * len(gap_ms) else 0
 
 
 def _servers(ledger: cause_totals.CauseTotals, checks: Sequence[quality.Check], exchanges: pa.Table) -> list[Row]:
-    """The servers with requests, in their order, those behind a proxy after it: how many requests, how many slow,
-    and what takes their time.
-    """
+    """The servers with requests in their order, each followed by the servers behind it as a proxy."""
     rows: list[Row] = []
-    most = quality.ceiling(list(checks))
-    behind = proxies.fronts(ledger.servers, exchanges)
+    max_confidence = quality.ceiling(list(checks))
+    fronts = proxies.fronts(ledger.servers, exchanges)
     ranks = {share: arrays.nearest_ranks([len(one.rows) for one in ledger.servers], share) for share in (0.50, 0.99)}
-    for place in proxies.in_order(len(ledger.servers), behind):
-        server, front = ledger.servers[place], behind.get(place)
-        items = ledger.spent(server) if place < show.MIN_SERVERS_EXAMINED else []
+    for position in proxies.in_order(len(ledger.servers), fronts):
+        server, front = ledger.servers[position], fronts.get(position)
+        items = ledger.spent(server) if position < show.MIN_SERVERS_EXAMINED else []
         families = slow_requests.by_family(items, server.waited_for, len(server.rows)) if items else {}
         rows.append(
             {
@@ -404,17 +402,18 @@ def _servers(ledger: cause_totals.CauseTotals, checks: Sequence[quality.Check], 
                 "behind": None if front is None else ledger.servers[front].name,
                 "requests": len(server.rows),
                 "slow": 0 if items and _unfelt(server, items) else len(server.slow),
-                "p50_ms": float(server.latency[ranks[0.50][place]]),
-                "p99_ms": float(server.latency[ranks[0.99][place]]),
+                "p50_ms": float(server.latency[ranks[0.50][position]]),
+                "p99_ms": float(server.latency[ranks[0.99][position]]),
                 "total_ms": server.total_ms,
                 "family": next(iter(families), None),
-                "grade": findings.grade(items[0].cause, min(most, items[0].confidence)) if items else None,
+                "grade": findings.grade(items[0].cause, min(max_confidence, items[0].confidence)) if items else None,
             }
         )
     return rows
 
 
 def _families(items: list[cause_totals.CauseTotal], server: cause_totals.Server) -> list[Family]:
+    """The time of each family of causes, the most first, with its share of their sum."""
     spent = slow_requests.by_family(items, server.waited_for, len(server.rows))
     total = sum(sum(causes.values()) for causes in spent.values()) or 1.0
     return [
@@ -424,30 +423,28 @@ def _families(items: list[cause_totals.CauseTotal], server: cause_totals.Server)
 
 
 def _slow(
-    server: cause_totals.Server,
-    items: list[cause_totals.CauseTotal],
-    tables: Mapping[str, pa.Table],
+    server: cause_totals.Server, items: list[cause_totals.CauseTotal], tables: Mapping[str, pa.Table],
     slow_ms: float | None,
-) -> Slow:
-    """How many of these requests are slow, from where on, and which is the worst?"""
+) -> Slow:  # fmt: skip
+    """Count this server's slow requests; thresholds and round trips are medians over its requests."""
     import numpy as np
 
     exchanges, count = tables["exchanges"], len(server.rows)
-    mine = spill.row_mask(server.rows, exchanges.num_rows)
-    took, limits, polls, streams = spill.Column("float64"), spill.Column("float64"), 0, 0
+    is_request = spill.row_mask(server.rows, exchanges.num_rows)
+    network_ms, limits, polls, streams = spill.Column("float64"), spill.Column("float64"), 0, 0
     for span, part in arrays.sliced(exchanges):
-        which = mine[span]
-        took.add(np.nan_to_num(arrays.numbers(part, "network_ms").astype(float))[which])
+        which = is_request[span]
+        network_ms.add(np.nan_to_num(arrays.numbers(part, "network_ms").astype(float))[which])
         limits.add(slow_requests.limits(part, slow_ms)[which])
         polls += int(slow_requests.polls(part)[which].sum())
         streams += int(slow_requests.streams(part)[which].sum())
-    unfelt = slow_ms is None and _unfelt(server, items)
+    is_unfelt = slow_ms is None and _unfelt(server, items)
     return {
-        "how": "none" if unfelt else slow_requests.how(len(server.slow), count),
+        "how": "none" if is_unfelt else slow_requests.how(len(server.slow), count),
         "count": len(server.slow),
         "of": count,
         "limit_ms": float(spill.nth_smallest(limits.array(), count // 2)),
-        "path_ms": float(spill.nth_smallest(took.array(), count // 2)),
+        "path_ms": float(spill.nth_smallest(network_ms.array(), count // 2)),
         "trip_ms": _trip_ms(server, tables["streams"]),
         "unread": server.unread,
         "polls": polls + server.polls,
@@ -458,17 +455,18 @@ def _slow(
 
 
 def _trip_ms(server: cause_totals.Server, streams: pa.Table) -> float:
-    """The round trip of this server's handshakes at the median; 0 where none was seen."""
+    """The median round trip of this server's handshakes; 0 without one."""
     import numpy as np
 
-    here = arrays.equals(streams, "server", server.address) & (arrays.numbers(streams, "server_port") == server.port)
-    trips = arrays.numbers(streams, "initial_rtt_ms").astype(float)[here]
+    is_server = arrays.equals(streams, "server", server.address)
+    is_server &= arrays.numbers(streams, "server_port") == server.port
+    trips = arrays.numbers(streams, "initial_rtt_ms").astype(float)[is_server]
     trips = trips[~np.isnan(trips)]
     return float(np.median(trips)) if len(trips) else 0.0
 
 
 def _unfelt(server: cause_totals.Server, items: list[cause_totals.CauseTotal]) -> bool:
-    """Are its slow requests few, and too short for anybody to notice?"""
+    """Whether its slow requests are too few and too short to be noticed."""
     if not len(server.slow):
         return False
     longest = float(server.latency[server.rows == server.slow[-1]][0])
@@ -476,54 +474,54 @@ def _unfelt(server: cause_totals.Server, items: list[cause_totals.CauseTotal]) -
 
 
 def _worst(server: cause_totals.Server, items: list[cause_totals.CauseTotal], exchanges: pa.Table) -> Request:
-    """The slowest request by its name: the request, its frames, and what took the most of it."""
-    at = int(server.slow[-1])
+    """The slowest request: its name, its frames, and the cause with the most time."""
+    row_number = int(server.slow[-1])
     columns = ["exchange", "stream", "method", "target", "request_first_frame", "response_last_frame"]
-    [row] = exchanges.select(columns).slice(at, 1).to_pylist()
-    spent = [(float(ms), item.cause) for item in items for ms in item.ms[item.rows == at]]
-    most, cause = max(spent, default=(0.0, None))
+    [row] = exchanges.select(columns).slice(row_number, 1).to_pylist()
+    causes = [(float(ms), item.cause) for item in items for ms in item.ms[item.rows == row_number]]
+    cause_ms, cause = max(causes, default=(0.0, None))
     frames = [frame for frame in (row["request_first_frame"], row["response_last_frame"]) if frame is not None]
     return {
         "exchange": row["exchange"],
         "stream": row["stream"],
         "name": evidence.called(row["method"], row["target"]),
-        "latency_ms": float(server.latency[server.rows == at][0]),
+        "latency_ms": float(server.latency[server.rows == row_number][0]),
         "frames": frames,
         "cause": cause,
-        "cause_ms": most,
+        "cause_ms": cause_ms,
     }
 
 
 def _skipped(issues: pa.Table) -> list[Skipped]:
-    """What of a capture without TCP was not understood, the most frames first: there may be TCP in it."""
+    """Frames of a capture without TCP that were not understood, by reason, the most first: they may contain TCP."""
     rows = [row for row in issues.select(["kind", "reason", "count"]).to_pylist() if row["kind"] == "skipped"]
     rows.sort(key=lambda row: -row["count"])
     return [{"reason": row["reason"], "frames": row["count"]} for row in rows]
 
 
-def _silent(streams: pa.Table) -> dict[str, int]:
-    """Connections without any exchange, by how far they got."""
-    code, answers = arrays.numbers(streams, "completeness"), arrays.numbers(streams, "server_packets")
-    data = code & Completeness.DATA != 0
-    unanswered = (code & Completeness.SYN != 0) & (answers == 0) & ~data
-    counts = {"unanswered": unanswered, "without_data": ~data & ~unanswered, "without_answer": data}
+def _unanswered(streams: pa.Table) -> dict[str, int]:
+    """Count connections without an exchange, by how far they got."""
+    completeness, server_packets = arrays.numbers(streams, "completeness"), arrays.numbers(streams, "server_packets")
+    has_data = completeness & Completeness.DATA != 0
+    is_unanswered = (completeness & Completeness.SYN != 0) & (server_packets == 0) & ~has_data
+    counts = {"unanswered": is_unanswered, "without_data": ~has_data & ~is_unanswered, "without_answer": has_data}
     return {name: int(which.sum()) for name, which in counts.items() if which.any()}
 
 
 def _open_ms(streams: pa.Table, exchanges: pa.Table) -> float:
-    """How long did the request wait that waited the longest for an answer which never was complete? 0 without one."""
+    """The longest time that a request without a complete response was open, in ms; 0 without one."""
     import numpy as np
 
     requests = np.flatnonzero(~arrays.equals(exchanges, "protocol", SETUP))
     if not len(requests):
         return 0.0
-    place = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream")[requests])
-    waited = arrays.numbers(streams, "end")[place] - arrays.numbers(exchanges, "request_end")[requests]
+    stream_rows = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream")[requests])
+    waited = arrays.numbers(streams, "end")[stream_rows] - arrays.numbers(exchanges, "request_end")[requests]
     return max(float(waited.max()) / NS_PER_MS, 0.0)
 
 
-def _shook(streams: pa.Table) -> list[float] | None:
-    """The shortest and the longest round trip of the handshakes; None where none is as long as a slow request."""
+def _slow_handshakes(streams: pa.Table) -> list[float] | None:
+    """The shortest and longest handshake round trip in ms; None if none is as long as a slow request."""
     import numpy as np
 
     trips = arrays.numbers(streams, "initial_rtt_ms").astype(float)
@@ -534,13 +532,13 @@ def _shook(streams: pa.Table) -> list[float] | None:
 
 
 def _ends(streams: pa.Table) -> dict[str, int]:
-    """Who closed connections first, and how: how many, by word."""
+    """Count connections by `closed_by`: the side that closed first, and how."""
     closed, by = arrays.codes(streams, "closed_by")
     return {word: n for code, word in enumerate(by) if (n := int((closed == code).sum()))}
 
 
 def _totals(items: list[cause_totals.CauseTotal], causes: pa.Table) -> list[Total]:
-    """Time and exchanges per cause and owner as the table of causes has them, the most time first."""
+    """Time and exchanges per cause and owner, as in the table of causes, the most time first."""
     import numpy as np
 
     (cause, causes_of), (owner, owners) = arrays.codes(causes, "cause"), arrays.codes(causes, "owner")
@@ -548,7 +546,7 @@ def _totals(items: list[cause_totals.CauseTotal], causes: pa.Table) -> list[Tota
     confidence, levels = arrays.levels(causes, "confidence")
     rows = spill.concatenated([i.causes for i in items])
     if len(rows) and int(number.max()) - int(number.min()) >= 2 * len(number):
-        number = np.unique(number, return_inverse=True)[1]  # captures that are joined have numbers far apart
+        number = np.unique(number, return_inverse=True)[1]  # joined captures have numbers far apart
     first = int(number.min()) if len(rows) else 0
     hit = int(number.max()) + 1 - first if len(rows) else 0
     spent: dict[int, list[float]] = {}
@@ -578,7 +576,7 @@ def _totals(items: list[cause_totals.CauseTotal], causes: pa.Table) -> list[Tota
 
 
 def _main(data: Overall, items: Sequence[cause_totals.CauseTotal], tables: Mapping[str, pa.Table]) -> None:
-    """What the first finding, the one that took the most time, gives the whole headline."""
+    """Fill in the entries about the first finding, the one with the most time."""
     import numpy as np
 
     first, item = data["findings"][0], items[0]
@@ -593,12 +591,12 @@ def _main(data: Overall, items: Sequence[cause_totals.CauseTotal], tables: Mappi
     data["confidence"], data["fix"] = first.confidence, first.fix
     data["owners"] = {"nagle": item.owner, "delayed_ack": item.held_by} if item.held_by else {item.cause: item.owner}
     numbers = arrays.numbers(tables["exchanges"], "exchange")
-    at = int(spill.places(numbers, np.array([first.typical_exchange], numbers.dtype))[0])
+    row = int(spill.places(numbers, np.array([first.typical_exchange], numbers.dtype))[0])
     pieces, longest = evidence.pieces(item, first.typical_exchange, tables["causes"])
     data["typical"] = {
         "exchange": first.typical_exchange,
         "stream": first.typical_stream,
-        "latency_ms": tables["exchanges"]["latency_ms"][at].as_py(),
+        "latency_ms": tables["exchanges"]["latency_ms"][row].as_py(),
         "frames": list(first.typical_frames),
         "ms": first.typical_ms,
         "pieces": pieces,
@@ -607,59 +605,63 @@ def _main(data: Overall, items: Sequence[cause_totals.CauseTotal], tables: Mappi
         "confidence": first.confidence,
     }
     data["waits_ms"], data["longest_ms"] = _waits_ms(item, items)
-    data["fin_released"], data["first_fast"] = _spared(item, tables)
+    data["fin_released"], data["first_fast"] = _unstalled(item, tables)
     data["closes_late"] = _closes_late(item, tables["causes"])
 
 
 def _waits_ms(first: cause_totals.CauseTotal, items: Sequence[cause_totals.CauseTotal]) -> tuple[float, float]:
-    """What each slow request waited for the first cause and its family, at the median of those that did and at most;
-    beyond the path's round trip, unless that is the cause. 0 where none is slow.
+    """The wait of slow requests for the first cause's family: the median and the longest, in ms; 0 where none is slow.
+
+    Requests without such a wait are left out, and so is the path's round trip unless it is the cause.
     """
     import numpy as np
 
-    slow, name = np.sort(first.server.slow), slow_requests.family(first.cause)
+    slow, family = np.sort(first.server.slow), slow_requests.family(first.cause)
     waited = np.zeros(len(slow))
     for item in items:
-        if slow_requests.family(item.cause) == name and (item.cause != "network" or first.cause == "network"):
-            hit = np.isin(item.rows, slow)
-            np.add.at(waited, np.searchsorted(slow, item.rows[hit]), item.ms[hit])
+        if slow_requests.family(item.cause) == family and (item.cause != "network" or first.cause == "network"):
+            is_slow = np.isin(item.rows, slow)
+            np.add.at(waited, np.searchsorted(slow, item.rows[is_slow]), item.ms[is_slow])
         spill.release_memory()
     waited = np.sort(waited[waited > 0])
     return (arrays.percentile(waited, 0.5), float(waited[-1])) if len(waited) else (0.0, 0.0)
 
 
 def _closes_late(item: cause_totals.CauseTotal, causes: pa.Table) -> bool:
-    """Is it mostly the time until the server closed behind its last byte?"""
+    """Whether most of its time passed between the server's last byte and its FIN."""
     rule, rules = arrays.codes(causes, "rule")
     if "late_close" not in rules:
         return False
-    mine = item.causes[rule[item.causes] == rules.index("late_close")]
-    late = float(arrays.numbers(causes, "duration_ms")[mine].sum())
-    return late > item.total_ms / 2
+    rows = item.causes[rule[item.causes] == rules.index("late_close")]
+    late_ms = float(arrays.numbers(causes, "duration_ms")[rows].sum())
+    return late_ms > item.total_ms / 2
 
 
-def _spared(item: cause_totals.CauseTotal, tables: Mapping[str, pa.Table]) -> tuple[int, int]:
-    """Of a stall: exchanges whose wait the peer's FIN ended, and first exchanges of streams that had no stall yet."""
+def _unstalled(item: cause_totals.CauseTotal, tables: Mapping[str, pa.Table]) -> tuple[int, int]:
+    """Of a stall: the number of exchanges that the peer's FIN released, and of first exchanges without a stall.
+
+    A first exchange counts if a later one of its stream was stalled.
+    """
     import numpy as np
 
     if item.cause != STALL:
         return 0, 0
     exchanges, causes = tables["exchanges"], tables["causes"]
     rule, rules = arrays.codes(causes, "rule")
-    fin = arrays.code_of(rules, "nagle_fin_release")
+    fin_code = arrays.code_of(rules, "nagle_fin_release")
     numbers = arrays.numbers(exchanges, "exchange")[item.server.rows]
-    ended = arrays.distinct(arrays.numbers(causes, "exchange")[rule == fin])
+    released = arrays.distinct(arrays.numbers(causes, "exchange")[rule == fin_code])
     index, stream = arrays.numbers(exchanges, "index"), arrays.numbers(exchanges, "stream")
     stalled = spill.row_mask(item.rows, exchanges.num_rows)
-    later = arrays.distinct(stream[stalled & (index > 0)])
-    first = item.server.rows[index[item.server.rows] == 0]
-    first = first[~np.isin(first, item.server.slow)]
-    spared = first[~stalled[first] & np.isin(stream[first], later)]
-    return int(np.isin(ended, numbers).sum()), len(spared)
+    stalled_streams = arrays.distinct(stream[stalled & (index > 0)])
+    first_rows = item.server.rows[index[item.server.rows] == 0]
+    first_rows = first_rows[~np.isin(first_rows, item.server.slow)]
+    fast = first_rows[~stalled[first_rows] & np.isin(stream[first_rows], stalled_streams)]
+    return int(np.isin(released, numbers).sum()), len(fast)
 
 
 def stall_frames(data: Overall, arrow: Callable[[TableName], pa.Table]) -> None:
-    """Of a stall: what its three frames carry, and the times between them."""
+    """Fill in what the three frames of a typical stall carry, and the times between them."""
     frames = data["typical"]["frames"]
     if data["findings"][0].cause != STALL or len(frames) != 3:
         return
@@ -676,7 +678,7 @@ def stall_frames(data: Overall, arrow: Callable[[TableName], pa.Table]) -> None:
 
 
 def _one_exchange(capture: Subject, number: int) -> OneExchange:
-    """Of one exchange. IndexError where there is no such exchange."""
+    """Compute the answer for one exchange. IndexError if there is no such exchange."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -685,28 +687,18 @@ def _one_exchange(capture: Subject, number: int) -> OneExchange:
         table.filter(pc.equal(table["exchange"], pa.scalar(number, pa.uint64()))) if 0 <= number < 2**63 else table[:0]
     )
     if found.num_rows == 0:
-        have = table["exchange"]
-        if not len(have):
+        numbers = table["exchange"]
+        if not len(numbers):
             raise IndexError(f"no exchange {number}: {capture.title} has none")
-        raise IndexError(f"no exchange {number}: those of {capture.title} are {have[0]} to {have[-1]}")
+        raise IndexError(f"no exchange {number}: those of {capture.title} are {numbers[0]} to {numbers[-1]}")
     row = found.select(
         ["exchange", "stream", "index", "protocol", "method", "target", "status", "latency_ms", "client_latency_ms",
          "ttfb_ms", "complete", "cut_by", "request_first_frame", "response_last_frame", "top_cause"]
     ).to_pylist()[0]  # fmt: skip
     causes = of_stretches(capture.arrow("causes"))
-    mine = causes.filter(pc.equal(causes["exchange"], pa.scalar(number, pa.uint64())))
+    of_exchange = causes.filter(pc.equal(causes["exchange"], pa.scalar(number, pa.uint64())))
     data = cast(OneExchange, {"kind": "exchange", **_head(capture), **row})
-    data["causes"] = mine.select(
-        [
-            "cause",
-            "parent",
-            "owner",
-            "duration_ms",
-            "from_frame",
-            "to_frame",
-            "evidence",
-            "rule",
-            "confidence",
-        ]
+    data["causes"] = of_exchange.select(
+        ["cause", "parent", "owner", "duration_ms", "from_frame", "to_frame", "evidence", "rule", "confidence"]
     ).to_pylist()
     return data
