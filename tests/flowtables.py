@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from latpcap.options import FlowOptions
 from latpcap.plot import FlowGraph
-from latpcap.plot.flow.drawing import Ink, extent
+from latpcap.plot.pen import Ink, extent
 
 START = 1_795_229_413_110_206_000
 C, S = ("192.168.0.2", 53992), ("192.168.0.30", 8080)

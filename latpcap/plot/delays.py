@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from latpcap import arrays
 from latpcap.format import count, ms
-from latpcap.plot.display import EM, RASTER, Display, Key, Panel, label
+from latpcap.plot.display import RASTER, Display, Key, Panel, label
+from latpcap.plot.text import EM
 
 if TYPE_CHECKING:
     import pyarrow as pa

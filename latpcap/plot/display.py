@@ -14,19 +14,15 @@ from typing import TYPE_CHECKING, Any, Self
 from latpcap import files
 from latpcap.plot import figure as paper
 from latpcap.plot.figure import DPI
-from latpcap.plot.flow.drawing import GREY, RED, Pen
-from latpcap.plot.flow.layout import width_of, wrap
 from latpcap.plot.numbers import moment
+from latpcap.plot.pen import GREY, RED, Pen
+from latpcap.plot.text import EM, WIDTH, width_of, wrap
 from latpcap.words import language
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTH = 54.0
-"""Width of a page in em."""
-EM = 8 * 72 / WIDTH
-"""Points per em. A page is 8 inches wide, so that its small letters can be read on a phone."""
 _EDGE, _SMALL, _GAP, _CLOSE = 0.9, 0.85, 3.6, 1.2
 """Margin, size of small letters, distance of two panels, and of two that share an x axis, in em."""
 GRID = "#E3E3E3"

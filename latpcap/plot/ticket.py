@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from latpcap import files
 from latpcap.plot import figure as paper
 from latpcap.plot.flow import drawing
-from latpcap.plot.flow.layout import wrap
+from latpcap.plot.text import wrap
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,8 +16,9 @@ from latpcap.arrays import percentile
 from latpcap.format import count, ms
 from latpcap.options import Scale
 from latpcap.plot.cause_patterns import mark
-from latpcap.plot.display import EM, MARKERS, RASTER, Display, Key, Panel, clock_axis, label
+from latpcap.plot.display import MARKERS, RASTER, Display, Key, Panel, clock_axis, label
 from latpcap.plot.numbers import moment
+from latpcap.plot.text import EM
 from latpcap.tables import REPEATED, Needed, TableSlice
 from latpcap.vocabulary import CAUSES
 

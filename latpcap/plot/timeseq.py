@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Self, get_args
 from latpcap.format import ms
 from latpcap.options import SequencePanel, Side
 from latpcap.plot import timeseq_data
-from latpcap.plot.display import WIDTH, Display, Key, Panel, label, words
-from latpcap.plot.flow.layout import width_of
+from latpcap.plot.display import Display, Key, Panel, label, words
 from latpcap.plot.numbers import size
+from latpcap.plot.text import WIDTH, width_of
 from latpcap.plot.timeseq_data import Limit, Numbers, Spans
 from latpcap.vocabulary import CAUSES, PROVEN
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Self
 from latpcap.format import count, percent
 from latpcap.options import Align, Sort
 from latpcap.plot.cause_patterns import hatch
-from latpcap.plot.display import EM, HATCH, Display, Key, Panel, label, words
+from latpcap.plot.display import HATCH, Display, Key, Panel, label, words
 from latpcap.plot.figure import drawable, font
 from latpcap.plot.numbers import spent
+from latpcap.plot.text import EM
 from latpcap.plot.waterfall_rows import ALIGNS, NAMES, Plan, plan
 from latpcap.vocabulary import CAUSES, PROVEN
 

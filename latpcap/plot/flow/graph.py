@@ -1,7 +1,7 @@
 """`FlowGraph`, Wireshark's flow graph with the causes of its waits, and `FlowPair`, two of them side by side.
 
 Reads the `events`, `causes` and `exchanges` tables of one or a few streams, or packets that are not TCP. The other
-modules split the work: pagination.py computes the content of a page, layout.py its places, drawing.py the strokes,
+modules split the work: pagination.py computes the content of a page, layout.py its places, drawing.py its strokes,
 packet_rows.py tshark's text, figure.py the bytes of the file.
 """
 
@@ -17,11 +17,11 @@ from latpcap.bars import bar
 from latpcap.options import FlowOptions
 from latpcap.plot import figure as paper
 from latpcap.plot.flow import drawing, layout, packet_rows, pagination
-from latpcap.plot.flow.drawing import Ink, figure_of
 from latpcap.plot.flow.packet_rows import Clock, FlowRow, Record, seconds
 from latpcap.plot.flow.pagination import FlowPages
 from latpcap.plot.flow.wait_marks import FlowBracket, FlowMark
 from latpcap.plot.numbers import tenths
+from latpcap.plot.pen import Ink, figure_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

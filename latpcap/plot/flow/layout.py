@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import accumulate, pairwise
 
 from latpcap import words
-from latpcap.plot.figure import drawable, face, font
 from latpcap.plot.flow.packet_rows import FlowRow
 from latpcap.plot.flow.wait_marks import FlowBracket, FlowMark
+from latpcap.plot.text import WIDTH, width_of, wrap
 
 TYPICAL_GAP, MAX_GAP = 10.0, 24.0
 """Height in em of a gap at the third quartile, and of the highest gap; a higher one is drawn with a break."""
 # All lengths in em.
-WIDTH = 54.0  # least width of a picture: 8 inches; texts may make it wider
 MARGIN, ROW, SLOT, LINE = 0.7, 1.75, 1.9, 1.45  # heights of a row, of a wait's line, and of a line of text
 UNDER = 0.47  # from an arrow to the lower edge of its row
 SMALL, PORT, TINY = 0.8, 0.8, 0.7  # sizes of letters
@@ -104,37 +102,6 @@ def nice(value: float) -> float:
     while power * 10 <= value:
         power *= 10
     return next((power * step for step in (5, 2) if power * step <= value), power)
-
-
-def width_of(text: str, size: float = 1.0, bold: bool = False) -> float:
-    """Return the width of a line of text in em, plus 4 % for the rounding of letters to pixels."""
-    return _width(drawable(text), face(bold=bold)) * size * 1.04
-
-
-@lru_cache(maxsize=4096)
-def _width(text: str, file: str) -> float:
-    from matplotlib.textpath import text_to_path
-
-    width, _, _ = text_to_path.get_text_width_height_descent(text, font(100, file=file), False)
-    return float(width) / 100
-
-
-def wrap(text: str, width: float, size: float = 1.0, bold: bool = False) -> list[str]:
-    """Split the text into lines of at most `width` em, at blanks, or inside a word that is longer than a line."""
-    lines = [""]
-    for word in text.split():
-        joined = f"{lines[-1]} {word}".strip()
-        if width_of(joined, size, bold) <= width:
-            lines[-1] = joined
-            continue
-        if lines[-1]:
-            lines.append("")
-        while len(word) > 1 and width_of(word, size, bold) > width:
-            keep = max(1, int(len(word) * width / width_of(word, size, bold)) - 1)
-            lines[-1], word = word[:keep], word[keep:]
-            lines.append("")
-        lines[-1] = word
-    return lines
 
 
 @dataclass(slots=True)

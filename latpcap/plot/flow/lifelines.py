@@ -12,7 +12,8 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
 from latpcap.format import ms
-from latpcap.plot.display import WIDTH, Display, Key, Panel, words
+from latpcap.plot.display import Display, Key, Panel, words
+from latpcap.plot.text import WIDTH
 from latpcap.vocabulary import CAUSES
 from latpcap.words import current, say
 
