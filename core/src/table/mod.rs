@@ -319,6 +319,10 @@ impl Batches {
             .map(|schema| RecordBatch::try_new(Arc::clone(schema), values));
         let batches = place.and_then(|place| self.0.get_mut(place));
         // All columns of a batch have one length and the types of the schema, so this does not fail.
+        debug_assert!(
+            matches!((&built, &batches), (Some(Ok(_)), Some(_))),
+            "no batch of {name}: {built:?}"
+        );
         if let (Some(Ok(batch)), Some(batches)) = (built, batches) {
             batches.push(batch);
         }
