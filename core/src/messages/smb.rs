@@ -6,9 +6,12 @@
 
 mod packet;
 
+use std::collections::VecDeque;
+
 use smol_str::{SmolStr, format_smolstr};
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
+use super::pending_queue::push_bounded;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{FirstBytes, Guess, Kind, Listener, Side, Status};
@@ -33,11 +36,11 @@ const MAX_COMMANDS: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct Smb {
     /// Files that are being opened, oldest first: message id of the CREATE, and name.
-    opening: Vec<(u64, SmolStr)>,
+    opening: VecDeque<(u64, SmolStr)>,
     /// Open files, oldest first: the server's file id, and name.
-    files: Vec<(u128, SmolStr)>,
+    files: VecDeque<(u128, SmolStr)>,
     /// Compounded requests, oldest first: message id of their message's first request, and their own.
-    compounded: Vec<(u64, u64)>,
+    compounded: VecDeque<(u64, u64)>,
 }
 
 fn sniff(first: &FirstBytes<'_>) -> Guess {
@@ -113,7 +116,7 @@ impl Smb {
         };
         if sink.side() == Side::Client {
             for other in others {
-                push_bounded(&mut self.compounded, (first.number, other.number));
+                push_bounded(&mut self.compounded, MAX_FILES, (first.number, other.number));
             }
             return;
         }
@@ -155,7 +158,7 @@ impl Smb {
         };
         if packet.command == Command::CREATE {
             *file = Some(target.clone());
-            push_bounded(&mut self.opening, (key, target.clone()));
+            push_bounded(&mut self.opening, MAX_FILES, (key, target.clone()));
         }
         let waits = packet.is_long_poll();
         let kind = if waits { Kind::LongPoll } else { Kind::Request };
@@ -186,11 +189,11 @@ impl Smb {
         if packet.is_pending() {
             return Some(Role::Interim(key));
         }
-        if let Some(place) = self.opening.iter().position(|(request, _)| *request == key) {
-            let (_, name) = self.opening.remove(place);
-            if let Some(id) = packet.opened_file().filter(|_| packet.status == 0) {
-                push_bounded(&mut self.files, (id, name));
-            }
+        if let Some(place) = self.opening.iter().position(|(request, _)| *request == key)
+            && let Some((_, name)) = self.opening.remove(place)
+            && let Some(id) = packet.opened_file().filter(|_| packet.status == 0)
+        {
+            push_bounded(&mut self.files, MAX_FILES, (id, name));
         }
         let text = format_smolstr!("{:#010x}", packet.status);
         let code = u16::try_from(packet.status).ok();
@@ -198,12 +201,4 @@ impl Smb {
         sink.exchange(key).answer(status);
         Some(Role::Last(key))
     }
-}
-
-/// Appends an entry, and drops the oldest one if the list is full.
-fn push_bounded<T>(list: &mut Vec<T>, entry: T) {
-    if list.len() >= MAX_FILES {
-        list.remove(0);
-    }
-    list.push(entry);
 }
