@@ -151,7 +151,7 @@ class Search:
     def openings(self) -> tuple[list[Finding], set[int]]:
         """Waits before the first request of a connection, and the streams that they explain."""
         busy = {cause_totals.endpoint(f.server, f.server_port) for f in self.found if f.cause == "pool"}
-        return openings.found(self.tables, busy)
+        return openings.find(self.tables, busy)
 
     @cached_property
     def queue_costs(self) -> list[Finding]:
@@ -204,13 +204,13 @@ def _pushes(search: Search) -> list[Finding]:
     if search.pushed is None:
         return []
     tables, slow_ms = search.tables, search.ledger.slow_ms
-    return pushes.found(search.pushed, tables["streams"], search.evidence, search.checks, slow_ms)
+    return pushes.find(search.pushed, tables["streams"], search.evidence, search.checks, slow_ms)
 
 
 def _silences(search: Search) -> list[Finding]:
     # streams whose data went to another address are explained by that finding
     moved = {e.worst_stream for e in search.openings[0] if e.cause == "data_other_address"}
-    return [e for e in silence.found(search.tables, search.pushed) if e.worst_stream not in moved]
+    return [e for e in silence.find(search.tables, search.pushed) if e.worst_stream not in moved]
 
 
 def _round_trips(search: Search) -> list[Finding]:
@@ -225,7 +225,7 @@ def _alerts(search: Search) -> list[Finding]:
 def _transfers(search: Search) -> list[Finding]:
     # an upload that waited for "100 Continue" was not slowed by the network
     paused = {(e.server, e.server_port) for e in search.found if e.sentence == "expect_continue"}
-    slow = [e for e in transfers.found(search.tables) if (e.server, e.server_port) not in paused]
+    slow = [e for e in transfers.find(search.tables) if (e.server, e.server_port) not in paused]
     return slow + search.queue_costs
 
 
@@ -271,8 +271,8 @@ FINDERS = (
     Finder("late or failed lookups of names", lambda search: lookups.of_lookups(search.tables), ("lookups",)),
     Finder("late or missing answers of services over UDP",
            lambda search: lookups.of_services(search.tables), ("lookups",)),
-    Finder("tries that were repeated until a server accepted", lambda search: retries.found(search.tables)),
-    Finder("sessions that waited for another session", lambda search: sessions.found(search.tables)),
+    Finder("tries that were repeated until a server accepted", lambda search: retries.find(search.tables)),
+    Finder("sessions that waited for another session", lambda search: sessions.find(search.tables)),
     Finder("failed TLS handshakes", _alerts),
     Finder("what limited downloads and uploads, and what they cost others", _transfers, ("transfers",)),
     Finder("FTP data connections that nobody answered", lambda search: connections.passive(search.tables)),

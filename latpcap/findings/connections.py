@@ -51,12 +51,12 @@ def of(streams: pa.Table, probes: pa.Table | None = None) -> list[Finding]:
 
     seen = _Seen(streams)
     expired, unreachable = (seen.answered_by(probes, word) for word in ("time_exceeded", "unreachable"))
-    found: list[Finding] = []
+    findings: list[Finding] = []
     floods: list[int] = []
     for server, rows in seen.by_server(seen.half_open):
         flood = _flood(seen, server, rows)
         if flood:
-            found.append(flood)
+            findings.append(flood)
             floods.append(server)
     is_explained = np.zeros(len(seen.of), bool)
     is_explained[[*floods, *seen.server[expired].tolist()]] = True
@@ -70,17 +70,17 @@ def of(streams: pa.Table, probes: pa.Table | None = None) -> list[Finding]:
         (~seen.host_answers(), "unanswered_all"),
     ):
         mute = _events(seen, "unanswered", "server", unanswered & which, sentence)
-        found += [_outage(seen, event, unanswered & which) for event in mute]
-    found += [_traced(seen, event, silent) for event in _events(seen, "traceroute", "client", expired, "traced")]
-    found += _events(seen, "unreachable", "network", unreachable & seen.half_open, "unreachable")
-    found += _events(seen, "half_open", "client", seen.half_open & unexplained & answered, "half_open")
+        findings += [_outage(seen, event, unanswered & which) for event in mute]
+    findings += [_traced(seen, event, silent) for event in _events(seen, "traceroute", "client", expired, "traced")]
+    findings += _events(seen, "unreachable", "network", unreachable & seen.half_open, "unreachable")
+    findings += _events(seen, "half_open", "client", seen.half_open & unexplained & answered, "half_open")
     refused = (seen.code & Completeness.SYN != 0) & (seen.code & Completeness.SYN_ACK == 0) & seen.reset_by("server")
-    found += _events(seen, "refused", "server", refused, "refused")
+    findings += _events(seen, "refused", "server", refused, "refused")
     for side in ("server", "client"):
-        found += _events(
+        findings += _events(
             seen, "reset", side, (seen.code & Completeness.DATA != 0) & seen.reset_by(side), f"reset_by_{side}"
         )
-    return sorted(found, key=lambda e: (e.cause != "syn_flood", -(e.streams or 0), e.server, e.server_port, e.cause))
+    return sorted(findings, key=lambda e: (e.cause != "syn_flood", -(e.streams or 0), e.server, e.server_port, e.cause))
 
 
 def noted(tables: Mapping[str, pa.Table]) -> list[Finding]:
@@ -90,15 +90,15 @@ def noted(tables: Mapping[str, pa.Table]) -> list[Finding]:
     events, streams = segments(tables), tables["streams"]
     if events is None or not streams.num_rows:
         return []
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for side in (0, 1):
         key, frame, often = events.noted("zero_window")
         mine = key & 1 == side
         values = {"side": "client" if side else "server"}
-        found += _noted(streams, "zero_window", key[mine] >> 1, frame[mine], often[mine], values)
+        findings += _noted(streams, "zero_window", key[mine] >> 1, frame[mine], often[mine], values)
     key, frame, often = events.noted("reports")
     agreed = np.isin(key >> 1, events.noted("agreed")[0] >> 1)
-    return found + _noted(streams, "ecn", key[agreed] >> 1, frame[agreed], often[agreed], {})
+    return findings + _noted(streams, "ecn", key[agreed] >> 1, frame[agreed], often[agreed], {})
 
 
 def passive(tables: Mapping[str, pa.Table]) -> list[Finding]:
@@ -156,16 +156,16 @@ def _noted(
         return []
     _, server, of = arrays.grouped(server_keys(streams))
     places = spill.places(arrays.numbers(streams, "stream"), stream)
-    mine, found = server[places], []
-    for one in arrays.distinct(mine).tolist():
-        rows = mine == one
+    servers, findings = server[places], []
+    for one in arrays.distinct(servers).tolist():
+        rows = servers == one
         worst = int(often[rows].argmax())
         [row] = streams.select(["server", "server_port", "client", "stream"]).slice(
             int(places[rows][worst]), 1
         ).to_pylist()  # fmt: skip
         count = int(often[rows].sum())
         end = endpoint(row["server"], row["server_port"])
-        found.append(
+        findings.append(
             Finding(
                 kind="connection", server=row["server"], server_port=row["server_port"], cause=cause,
                 owner=values.get("side", "network"), streams=int(rows.sum()), of_streams=int(of[one]),
@@ -174,7 +174,7 @@ def _noted(
                 values={"server": end, "n": count, "frame": int(frame[rows][worst]), **values},
             )
         )  # fmt: skip
-    return sorted(found, key=lambda e: -(e.values or {})["n"])
+    return sorted(findings, key=lambda e: -(e.values or {})["n"])
 
 
 class _Seen:
@@ -301,8 +301,8 @@ def _flood(seen: _Seen, server: int, half_open: Array) -> Finding | None:
     certain = sources >= LIMITS["flood_sources"] and rate >= LIMITS["flood_sure_per_s"]
     sure = SEEN if certain else LIKELY
     values = {"sources": sources, "rate": rate, "answered": int(seen.answered[half_open].sum())}
-    found = _event(seen, "syn_flood", "client", server, half_open, sure, "syn_flood", values)
-    return replace(found, rate_per_s=rate)
+    flood = _event(seen, "syn_flood", "client", server, half_open, sure, "syn_flood", values)
+    return replace(flood, rate_per_s=rate)
 
 
 def _outage(seen: _Seen, event: Finding, unanswered: Array) -> Finding:
@@ -373,7 +373,7 @@ def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:
     groups: dict[tuple[str, int, str], list[tuple[int, str]]] = defaultdict(list)
     for row, (server, port, client) in zip(rows.tolist(), ends, strict=True):
         groups[server, port, texts[int(code[row])]].append((row, client))
-    found = []
+    findings = []
     for (server, port, text), mine in groups.items():
         side, _, alert = text.partition(ALERT)
         columns = ["exchange", "stream", "request_first_frame", "start", "end"]
@@ -388,7 +388,7 @@ def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:
             "server": endpoint(server, port), "n": len(mine), "of": of, "side": side, "alert": alert,
             "frame": first["request_first_frame"], "hint": words.say(f"alert_{kind}"),
         }  # fmt: skip
-        found.append(
+        findings.append(
             Finding(
                 kind="wait", server=server, server_port=port, cause="tls_alert", owner=side,
                 clients=len({client for _, client in mine}), exchanges=len(mine), of_exchanges=of,
@@ -398,4 +398,4 @@ def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:
                 sentence="tls_alert", values=values,
             )
         )  # fmt: skip
-    return found
+    return findings

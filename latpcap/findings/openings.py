@@ -80,7 +80,7 @@ class LateOpening:
     """The ends of another connection that takes part, a frame of it, and the id of a phrase about it."""
 
 
-def found(tables: Mapping[str, pa.Table], busy: Collection[str] = ()) -> tuple[list[Finding], set[int]]:
+def find(tables: Mapping[str, pa.Table], busy: Collection[str] = ()) -> tuple[list[Finding], set[int]]:
     """Return the findings, and the streams whose SYNs they explain.
 
     `busy`: endpoints of servers with a limited number of workers, whose accept queue may be full.
@@ -107,7 +107,7 @@ def found(tables: Mapping[str, pa.Table], busy: Collection[str] = ()) -> tuple[l
     groups: dict[tuple[str, str, int], list[LateOpening]] = defaultdict(list)
     for case in cases:
         groups[case.sentence, *case.ends.to].append(case)
-    return [_finding(mine, all_of) for mine in groups.values()], {case.opened.stream for case in cases}
+    return [_finding(of_reason, all_of) for of_reason in groups.values()], {case.opened.stream for case in cases}
 
 
 def _strays(rows: dict[str, Array]) -> Array:
@@ -247,8 +247,8 @@ def _old_time_stamp(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, 
         if (one.answered is None or len(one.syns) > 1) and one.stamps[0] >= 0:
             groups[ends.client, ends.to].append((one, ends))
     cases = []
-    for (client, server), mine in groups.items():
-        if len(mine) < FEW:
+    for (client, server), openings in groups.items():
+        if len(openings) < FEW:
             continue
         syns = sorted(
             (time, stamp, one.answered is not None and time == one.syns[-1], one.stream)
@@ -267,7 +267,7 @@ def _old_time_stamp(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, 
             else:
                 against += 1
         if len(dropped) >= FEW and passed >= FEW and not against:
-            for one, ends in mine:
+            for one, ends in openings:
                 if one.stream in dropped:
                     until = one.answered or one.syns[-1]
                     cases.append(LateOpening("syn_old_stamp", one, ends, (until - one.syns[0]) / NS_PER_MS))
@@ -290,11 +290,11 @@ def _ecn(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) 
         if one.answered is not None and one.ecn[0] and not one.ecn[-1]:
             groups[ends.to].append((one, ends))
     cases = []
-    for server, mine in groups.items():
+    for server, openings in groups.items():
         every = begun(all_of.rows, all_of.to(server))
-        if len(mine) < FEW or any(one.answered is not None and one.ecn[-1] for one in every):
+        if len(openings) < FEW or any(one.answered is not None and one.ecn[-1] for one in every):
             continue  # a SYN with ECN was answered, so that these were lost
-        for one, ends in mine:
+        for one, ends in openings:
             cases.append(LateOpening("syn_ecn", one, ends, ((one.answered or 0) - one.syns[0]) / NS_PER_MS))
     return cases
 
@@ -348,11 +348,11 @@ def _greeting(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, p
 
 def _looked_up(known_names: Sequence[Question], begin: int, end: int) -> Question | None:
     """Return the first of these lookups between `begin` and `end` if they took most of that time."""
-    mine = [q for q in known_names if begin <= q.start <= end]
-    if not mine:
+    questions = [q for q in known_names if begin <= q.start <= end]
+    if not questions:
         return None
-    known = max((q.end for q in mine if q.end is not None), default=end) if mine[-1].end is not None else end
-    return mine[0] if min(known, end) - mine[0].start >= REASON_SHARE * (end - begin) else None
+    known = max((q.end for q in questions if q.end is not None), default=end) if questions[-1].end is not None else end
+    return questions[0] if min(known, end) - questions[0].start >= REASON_SHARE * (end - begin) else None
 
 
 def _server_waits(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
@@ -396,8 +396,8 @@ def _waits(hosts: Set[str], all_of: Streams, exchanges: pa.Table) -> list[tuple[
 
     if not exchanges.num_rows:
         return []
-    mine = np.isin(all_of.server_code, [all_of.servers.index(host) for host in hosts])
-    wanted = np.isin(arrays.numbers(exchanges, "stream"), all_of.number[mine])
+    from_hosts = np.isin(all_of.server_code, [all_of.servers.index(host) for host in hosts])
+    wanted = np.isin(arrays.numbers(exchanges, "stream"), all_of.number[from_hosts])
     wanted &= ~arrays.equals(exchanges, "protocol", SETUP)
     begin, end = arrays.filled(exchanges, "request_end", 0), arrays.filled(exchanges, "end", 0)
     rows = np.flatnonzero(wanted & (end - begin >= LIMITS["setup_ms"] * NS_PER_MS))[:MAX_OPENINGS]
@@ -451,14 +451,14 @@ def _client_idle(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str
     cases = []
     for client in {ends.client for _, ends in mute}:
         code = all_of.clients.index(client)
-        mine, streams = np.flatnonzero(client_of == code), np.flatnonzero(all_of.client_code == code)
+        rows_of_client, streams = np.flatnonzero(client_of == code), np.flatnonzero(all_of.client_code == code)
         dead = {one.stream for one, ends in mute if ends.client == client}
         others = [at for at in streams.tolist() if int(all_of.number[at]) not in dead]
-        begins = [(int(start[row]), int(place[row])) for row in mine.tolist()]
+        begins = [(int(start[row]), int(place[row])) for row in rows_of_client.tolist()]
         begins += [(int(t), at) for at in others for t in (all_of.start[at], all_of.end[at])]
         acts = sorted(begins)
         times = [time for time, _ in acts]
-        answers = sorted((int(end[row]), int(place[row])) for row in mine.tolist() if end[row] > 0)
+        answers = sorted((int(end[row]), int(place[row])) for row in rows_of_client.tolist() if end[row] > 0)
         known = [time for time, _ in answers]
         for one, ends in mute:
             if ends.client != client:
@@ -520,25 +520,25 @@ def _finding(cases: list[LateOpening], all_of: Streams) -> Finding:
 def before_asking(tables: Mapping[str, pa.Table], known: Set[int] = frozenset()) -> list[Finding]:
     """Find connects that waited for a repeated SYN, late first requests, and requests held by a cork; by server.
 
-    `known`: streams with a better reason for the repeated SYN (`found`).
+    `known`: streams with a better reason for the repeated SYN (`find`).
     """
     streams, exchanges = tables["streams"], tables["exchanges"]
     columns = ["server", "server_port", "client", "protocol", "server_packets", "client_unseen_frames"]
     groups: dict[tuple[str, str, int], list[tuple[float, int, int, int, str]]] = defaultdict(list)
     number, stream = arrays.numbers(exchanges, "exchange"), arrays.numbers(exchanges, "stream")
     frame = arrays.numbers(exchanges, "request_first_frame")
-    for cause, mine in _late(exchanges).items():
+    for cause, late_rows in _late(exchanges).items():
         ms = arrays.numbers(exchanges, f"{cause}_ms")
-        ends = arrays.looked_up(streams, "stream", stream[mine], columns)
-        for row, (server, port, client, protocol, answers, lost) in zip(mine.tolist(), ends, strict=True):
+        ends = arrays.looked_up(streams, "stream", stream[late_rows], columns)
+        for row, (server, port, client, protocol, answers, lost) in zip(late_rows.tolist(), ends, strict=True):
             if cause == "syn_rto" and int(stream[row]) in known:
                 continue
             if not answers or (cause == "client_think" and "client_first" not in PROTOCOLS.get(protocol, ())):
                 continue
             if cause == "client_think" and lost:  # the client may have sent an earlier copy that was lost
                 continue
-            found = (float(ms[row]), int(stream[row]), int(number[row]), int(frame[row]), client)
-            groups[cause, server, port].append(found)
+            opening = (float(ms[row]), int(stream[row]), int(number[row]), int(frame[row]), client)
+            groups[cause, server, port].append(opening)
     order = sorted(groups.items(), key=lambda g: (g[0][0] != "syn_rto", -max(g[1])[0]))
     return [_before(*key, seen) for key, seen in order]
 
@@ -547,17 +547,17 @@ def _late(exchanges: pa.Table) -> dict[str, Array]:
     """Return by cause the rows that are no requests and have enough of the cause's time."""
     import numpy as np
 
-    found: dict[str, list[Array]] = {cause: [] for cause in ROWS}
+    rows_by_cause: dict[str, list[Array]] = {cause: [] for cause in ROWS}
     for span, rows in arrays.sliced(exchanges):
         protocol, names = arrays.codes(rows, "protocol")
         if SETUP not in names:
             continue
         before = protocol == names.index(SETUP)
-        for cause, places in found.items():
+        for cause, places in rows_by_cause.items():
             of_kind = arrays.equals(rows, "method", ROWS[cause])
             late = arrays.numbers(rows, f"{cause}_ms") >= LIMITS["setup_ms"]
             places.append(np.flatnonzero(before & of_kind & late) + span.start)
-    return {cause: np.concatenate(places) for cause, places in found.items() if places}
+    return {cause: np.concatenate(places) for cause, places in rows_by_cause.items() if places}
 
 
 class Pauses(TypedDict):
@@ -580,9 +580,9 @@ def pauses(tables: Mapping[str, pa.Table], server: str, port: int) -> Pauses:
     if not len(rows):
         return {"count": 0, "median_ms": 0.0}
     is_server = arrays.equals(streams, "server", server)
-    mine = arrays.numbers(streams, "stream")[is_server & (arrays.numbers(streams, "server_port") == port)]
-    found = np.sort(ms[rows][np.isin(arrays.numbers(exchanges, "stream")[rows], mine)])
-    return {"count": len(found), "median_ms": arrays.percentile(found, 0.5) if len(found) else 0.0}
+    streams_of_server = arrays.numbers(streams, "stream")[is_server & (arrays.numbers(streams, "server_port") == port)]
+    latencies = np.sort(ms[rows][np.isin(arrays.numbers(exchanges, "stream")[rows], streams_of_server)])
+    return {"count": len(latencies), "median_ms": arrays.percentile(latencies, 0.5) if len(latencies) else 0.0}
 
 
 def _before(cause: str, server: str, port: int, seen: list[tuple[float, int, int, int, str]]) -> Finding:

@@ -206,7 +206,7 @@ MESSAGE_IDS = {("websocket", "message"): "push_websocket", ("mqtt", "PUBLISH"): 
 """Id of the words for a push, by protocol and method; others are called messages of their protocol."""
 
 
-def found(
+def find(
     pushed: Pushed,
     streams: pa.Table,
     evidence: Mapping[tuple[str, int], list[dict[str, Any]]],

@@ -68,7 +68,7 @@ def runs(tries: list[Try]) -> list[Run]:
     return found
 
 
-def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
+def find(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find connections and requests that were repeated until they were accepted, by server."""
     return [*_refused(tables["streams"]), *_later(tables["streams"], tables["exchanges"])]
 

@@ -286,7 +286,7 @@ def blocks(tables: Mapping[str, pa.Table]) -> list[Finding]:
     table = events.of_streams(number[which])
     stream, time, length, frame = (arrays.numbers(table, name) for name in ("stream", "time", "len", "frame"))
     client = arrays.numbers(table, "from_client").astype(bool)
-    found = []
+    findings = []
     for place in np.flatnonzero(which).tolist():
         mine = np.flatnonzero((stream == number[place]) & (length > 0))
         turns = np.flatnonzero(np.diff(client[mine], prepend=~client[mine[:1]]))
@@ -311,8 +311,8 @@ def blocks(tables: Mapping[str, pa.Table]) -> list[Finding]:
             harm="path", worst_stream=int(number[place]), worst_ms=whole, worst_frames=at,
             sentence="blocks_in_turn", values=values,
         )  # fmt: skip
-        found.append(made)
-    return found
+        findings.append(made)
+    return findings
 
 
 def messages(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[Finding]:

@@ -43,7 +43,7 @@ SWITCHING_PROTOCOLS = 101
 """HTTP status of an upgrade to WebSocket (RFC 9110 section 15.2.2)."""
 
 
-def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
+def find(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """The findings about sessions of all servers."""
     return [*_shared_client_ids(tables), *_idle_timeouts(tables), *_closed_windows(tables), *_forged_resets(tables)]
 

@@ -79,7 +79,7 @@ def find_answered_together(
     groups = np.split(late, np.flatnonzero(~near) + 1)
     all_answered, stream = np.sort(answered[server.rows]), arrays.numbers(exchanges, "stream")
     span = int(all_answered[-1] - arrived[server.rows].min())
-    found = []
+    candidates = []
     for rows in groups:
         ends, starts = int(np.ptp(answered[rows])), int(np.ptp(arrived[rows]))
         if len(rows) < MIN_GROUP or len(set(stream[rows].tolist())) < MIN_GROUP or starts <= MIN_SPREAD * ends:
@@ -89,23 +89,23 @@ def find_answered_together(
         first, begun, end = int(rows[arrived[rows].argmin()]), int(arrived[rows].min()), int(answered[rows].min())
         before = int(np.searchsorted(all_answered, end, side="left"))
         quiet = end - max(begun, int(all_answered[before - 1]) if before else begun)  # since the server's last answer
-        found.append(_Group(rows, first, ends, quiet if quiet >= MOST_OF_WAIT * (end - begun) else 0))
-    if not found:
+        candidates.append(_Group(rows, first, ends, quiet if quiet >= MOST_OF_WAIT * (end - begun) else 0))
+    if not candidates:
         return None
-    worst = max(found, key=lambda one: float(took[one.first]))
+    worst = max(candidates, key=lambda one: float(took[one.first]))
     rows, first, is_frozen = worst.rows, worst.first, bool(worst.quiet)
-    found = [one for one in found if bool(one.quiet) == is_frozen]
+    candidates = [one for one in candidates if bool(one.quiet) == is_frozen]
     # the holder of a lock works and does not wait; in a program that stands still all of them wait
-    total = sum(float(took[one.rows].sum()) - (0.0 if is_frozen else float(took[one.first])) for one in found)
+    total = sum(float(took[one.rows].sum()) - (0.0 if is_frozen else float(took[one.first])) for one in candidates)
     row = request(exchanges, first)
     values = {
         "server": server.name, "n": len(rows) - (not is_frozen), "streams": len(set(stream[rows].tolist())),
         "span_ms": worst.quiet / NS_PER_MS if is_frozen else float(took[first]), "ends_ms": worst.ends / NS_PER_MS,
-        "name": called(row["method"], row["target"]), "frame": row["request_first_frame"], "times": len(found),
+        "name": called(row["method"], row["target"]), "frame": row["request_first_frame"], "times": len(candidates),
     }  # fmt: skip
     return wait_finding(
         server, row, float(took[first]), "frozen" if is_frozen else "behind_one", values, total_ms=total,
-        clients=len(server.clients), exchanges=sum(len(one.rows) for one in found),
+        clients=len(server.clients), exchanges=sum(len(one.rows) for one in candidates),
     )  # fmt: skip
 
 
@@ -239,7 +239,7 @@ def find_stampede(server: Server, tables: Mapping[str, pa.Table]) -> Finding | N
     stream, took = arrays.numbers(exchanges, "stream"), arrays.numbers(exchanges, "latency_ms")
     start, end = (arrays.filled(exchanges, name, 0) for name in ("start", "end"))
     key = method.astype(np.int64) * (len(targets) + 1) + target
-    found: list[Array] = []
+    stampedes: list[Array] = []
     for name in np.unique(key[late]).tolist():
         rows = server.all_requests[key[server.all_requests] == name]
         rows = rows[np.argsort(start[rows], kind="stable")]
@@ -254,19 +254,19 @@ def find_stampede(server: Server, tables: Mapping[str, pa.Table]) -> Finding | N
             is_burst &= int(np.ptp(start[burst])) / NS_PER_MS <= shortest
             is_burst &= MIN_SPREAD * np.ptp(end[burst]) >= np.ptp(start[burst])  # else they waited for one thing
             if is_burst and longest <= MAX_WORK_RATIO * shortest and shortest >= LIMITS["stuck_ms"] / 2:
-                found.append(burst)
-        pauses = [(start[b[0]] - end[a].max()) / NS_PER_MS for a, b in pairwise(found) if key[a[0]] == key[b[0]]]
-        if any(pause < took[found[-1]].min() / 2 for pause in pauses):
+                stampedes.append(burst)
+        pauses = [(start[b[0]] - end[a].max()) / NS_PER_MS for a, b in pairwise(stampedes) if key[a[0]] == key[b[0]]]
+        if any(pause < took[stampedes[-1]].min() / 2 for pause in pauses):
             return None
-    if not found:
+    if not stampedes:
         return None
-    rows = np.concatenate(found)
+    rows = np.concatenate(stampedes)
     row = request(exchanges, int(rows[took[rows].argmax()]))
-    largest = max(found, key=len)
+    largest = max(stampedes, key=len)
     frame = int(arrays.numbers(exchanges, "request_first_frame")[int(largest[0])])
     shortest_ms, longest_ms = float(took[rows].min()), float(took[rows].max())
     values = {
-        "server": server.name, "client": server.clients[0], "n": len(largest), "times": len(found),
+        "server": server.name, "client": server.clients[0], "n": len(largest), "times": len(stampedes),
         "span_ms": (shortest_ms, longest_ms), "name": called(row["method"], row["target"]), "frame": frame,
     }  # fmt: skip
     return wait_finding(

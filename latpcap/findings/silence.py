@@ -90,21 +90,21 @@ def path_mtu(
         if course is None:
             continue
         for client in (False, True):
-            found = _too_large(case, course, client, notices.get(case.stream))
-            if found is not None:
-                word, values, grade = found
+            refusal = _too_large(case, course, client, notices.get(case.stream))
+            if refusal is not None:
+                word, values, grade = refusal
                 groups[case.server, case.port, client, word].append((case, values, grade))
                 break
     findings = []
-    for (server, port, by_client, word), several in groups.items():
-        case, values, grade = max(several, key=lambda one: one[1]["span_ms"])
-        one_client = len({c.client for c, *_ in several}) == 1
+    for (server, port, by_client, word), grouped in groups.items():
+        case, values, grade = max(grouped, key=lambda one: one[1]["span_ms"])
+        one_client = len({c.client for c, *_ in grouped}) == 1
         there = (case.client if one_client else words.say("clients"), endpoint(server, port))
         sender, receiver = there if by_client else there[::-1]
-        values = {**values, "sender": sender, "receiver": receiver, "n": len(several)}
-        mine = [c for c, *_ in several]
-        made = _finding("path_mtu", word, values, mine, "network", grade, values["span_ms"])
-        findings += [(c, made) for c, *_ in several]
+        values = {**values, "sender": sender, "receiver": receiver, "n": len(grouped)}
+        waits = [c for c, *_ in grouped]
+        made = _finding("path_mtu", word, values, waits, "network", grade, values["span_ms"])
+        findings += [(c, made) for c, *_ in grouped]
     return findings
 
 
@@ -163,11 +163,11 @@ def _is_heard_late(course: Course, held: Resent) -> bool:
 
 def _never_came(course: Course, client: bool) -> tuple[str, dict[str, Any], Grade] | None:
     """Find the same in a capture at the receiver: a hole of full size that stays, and only smaller packets after it."""
-    found = course.hole(client)
+    hole = course.hole(client)
     most = course.most_allowed(client)
-    if found is None or not most:
+    if hole is None or not most:
         return None
-    place, length, largest = found
+    place, length, largest = hole
     closing = course.closes(not client, place)
     end = int(course.time[closing]) if closing is not None else course.end
     waited = (end - int(course.time[place])) / NS_PER_MS
@@ -193,17 +193,17 @@ def after_idling(
     with_request = {case.stream for case in cases if case.exchange is not None}
     for case in cases:
         course = None if case.exchange is None and case.stream in with_request else courses.get(case.stream)
-        found = None if course is None else _ended_idle(case, course, next_at) or _forgotten(case, course, lives)
-        if found is not None and found[1]["idle_ms"] > survived.get(case.key, 0.0):
-            groups[case.server, case.port, found[0]].append((case, found[1]))
+        end = None if course is None else _ended_idle(case, course, next_at) or _forgotten(case, course, lives)
+        if end is not None and end[1]["idle_ms"] > survived.get(case.key, 0.0):
+            groups[case.server, case.port, end[0]].append((case, end[1]))
     findings = []
-    for (server, port, word), several in groups.items():
-        idle = [values["idle_ms"] for _, values in several]
-        worst, values = max(several, key=lambda one: one[0].waited_ms)
+    for (server, port, word), grouped in groups.items():
+        idle = [values["idle_ms"] for _, values in grouped]
+        worst, values = max(grouped, key=lambda one: one[0].waited_ms)
         longest = survived.get((server, port), 0.0)
         several_ms = max(idle) >= (1 + LIMITS["timer_near_share"]) * min(idle)
         values = {
-            **values, "server": endpoint(server, port), "n": len(several), "name": worst.name, "frame": worst.frame,
+            **values, "server": endpoint(server, port), "n": len(grouped), "name": worst.name, "frame": worst.frame,
             "idle_ms": (min(idle), max(idle)) if several_ms else min(idle),
             "timer": _timer(min(idle), exact=word == "keepalive_race"),
             "least": words.say("timer_least", longest_ms=longest) if longest else "",
@@ -211,11 +211,11 @@ def after_idling(
         owner = "server" if word == "keepalive_race" else "network"
         grade: Grade = "proven" if word == "keepalive_race" else "probable"
         made = _finding(
-            word, word, values, [c for c, _ in several], owner, grade,
-            max(found.get("span_ms", case.waited_ms) for case, found in several),
+            word, word, values, [c for c, _ in grouped], owner, grade,
+            max(end.get("span_ms", case.waited_ms) for case, end in grouped),
             of=requests_of.get((server, port)),
         )  # fmt: skip
-        findings += [(c, made) for c, _ in several]
+        findings += [(c, made) for c, _ in grouped]
     return findings
 
 
@@ -274,9 +274,9 @@ def dead(cases: Sequence[UnansweredWait], courses: Mapping[int, Course]) -> list
     groups: dict[tuple[str, int, bool], list[tuple[UnansweredWait, dict[str, Any]]]] = defaultdict(list)
     for case in cases:
         course = courses.get(case.stream)
-        found = None if course is None else course.probes()
-        if course is not None and found is not None:
-            client, probes, first = found
+        probes_from = None if course is None else course.probes()
+        if course is not None and probes_from is not None:
+            client, probes, first = probes_from
             values: dict[str, Any] = {
                 "repeats": probes, "span_ms": (course.end - int(course.time[first])) / NS_PER_MS,
                 "idle_ms": course.silence_before(first) / NS_PER_MS, "frame": int(course.frame[first]),
@@ -284,14 +284,14 @@ def dead(cases: Sequence[UnansweredWait], courses: Mapping[int, Course]) -> list
             }  # fmt: skip
             groups[case.server, case.port, client].append((case, values))
     findings = []
-    for (server, port, client), several in groups.items():
-        _, values = max(several, key=lambda one: one[1]["span_ms"])
+    for (server, port, client), grouped in groups.items():
+        _, values = max(grouped, key=lambda one: one[1]["span_ms"])
         name, peer = endpoint(server, port), words.say("client_of", server=endpoint(server, port))
         sides = {"prober": peer, "silent": name} if client else {"prober": name, "silent": peer}
-        values = {**values, **sides, "n": len(several)}
-        mine = [case for case, _ in several]
-        made = _finding("peer_gone", "peer_gone", values, mine, "network", "probable", values["span_ms"])
-        findings += [(case, made) for case in mine]
+        values = {**values, **sides, "n": len(grouped)}
+        waits = [case for case, _ in grouped]
+        made = _finding("peer_gone", "peer_gone", values, waits, "network", "probable", values["span_ms"])
+        findings += [(case, made) for case in waits]
     return findings
 
 
@@ -314,22 +314,22 @@ def half_way(
     groups: dict[tuple[str, int], list[tuple[UnansweredWait, dict[str, Any]]]] = defaultdict(list)
     for case in cases:
         course = courses.get(case.stream)
-        found = None if course is None or not case.is_partial else _stopped(case, course)
-        if found is not None:
-            groups[case.key].append((case, found))
+        stop = None if course is None or not case.is_partial else _stopped(case, course)
+        if stop is not None:
+            groups[case.key].append((case, stop))
     findings = []
-    for key, several in groups.items():
-        worst, values = max(several, key=lambda one: one[1]["span_ms"])
-        of = answered.get(key, len(several))
-        values = {**values, "server": endpoint(*key), "name": worst.name, "frame": worst.frame, "n": len(several),
+    for key, grouped in groups.items():
+        worst, values = max(grouped, key=lambda one: one[1]["span_ms"])
+        of = answered.get(key, len(grouped))
+        values = {**values, "server": endpoint(*key), "name": worst.name, "frame": worst.frame, "n": len(grouped),
                   "of": of}  # fmt: skip
         word = "stalled_answer" if of == 1 else "stalled_answers"
         proven = at_server(worst.stream)
         made = _finding(
-            "stalled_answer", word, values, [c for c, _ in several], "server", "proven" if proven else "probable",
+            "stalled_answer", word, values, [c for c, _ in grouped], "server", "proven" if proven else "probable",
             values["waited_ms"], of=of,
         )  # fmt: skip
-        findings += [(c, made) for c, _ in several]
+        findings += [(c, made) for c, _ in grouped]
     return findings
 
 
@@ -337,26 +337,26 @@ def _stopped(case: UnansweredWait, course: Course) -> dict[str, Any] | None:
     import numpy as np
 
     place = course.at(case.frame)
-    mine = np.flatnonzero(~course.client & (course.len > 0) & (np.arange(len(course.time)) > place))
-    if not len(mine) or course.unacked(client=False):
+    answer_packets = np.flatnonzero(~course.client & (course.len > 0) & (np.arange(len(course.time)) > place))
+    if not len(answer_packets) or course.unacked(client=False):
         return None
-    last = int(mine[-1])
+    last = int(answer_packets[-1])
     if course.as_long_as_one_before(last):
         return None  # the answer is whole, although its header gave no length
     shut = [at for at in (course.closes(client=side, after=last) for side in (True, False)) if at is not None]
     waited_until = int(course.time[place]) + int(case.waited_ms * NS_PER_MS)  # the capture may go on after the stream
     end = int(course.time[min(shut)]) if shut else max(course.end, waited_until)
     gap = (end - int(course.time[last])) / NS_PER_MS
-    gaps = np.diff(course.time[mine]) / NS_PER_MS
+    gaps = np.diff(course.time[answer_packets]) / NS_PER_MS
     if gap < LIMITS["stuck_ms"] or (len(gaps) and gaps.max() > gap / 2):
         return None  # the server sends in pieces with pauses
     windows = course.window[course.client]
     if len(windows) and windows[-1] == 0:
         return None  # the client's window is closed
     ended_by = None if not shut else bool(course.client[min(shut)])
-    begun = int(course.seq[mine].min())
+    begun = int(course.seq[answer_packets].min())
     return {
-        "bytes": int((course.seq + course.len)[mine].max()) - begun,
+        "bytes": int((course.seq + course.len)[answer_packets].max()) - begun,
         "span_ms": gap,
         "waited_ms": (end - int(course.time[place])) / NS_PER_MS,
         "until": words.say(_UNTIL[ended_by]),
@@ -393,21 +393,23 @@ def survived(exchanges: pa.Table, streams: pa.Table) -> dict[tuple[str, int], fl
     follows = (stream[1:] == stream[:-1]) & complete[1:] & complete[:-1]
     idle = np.where(follows, (start[1:] - end[:-1]) / NS_PER_MS, 0.0)
     rows = np.flatnonzero(idle >= LIMITS["idle_least_ms"])
-    found: dict[tuple[str, int], float] = {}
+    longest: dict[tuple[str, int], float] = {}
     ends = arrays.looked_up(streams, "stream", stream[1:][rows], ("server", "server_port"))
     for key, waited in zip(ends, idle[rows].tolist(), strict=True):
-        found[key[0], key[1]] = max(found.get((key[0], key[1]), 0.0), waited)
-    return found
+        longest[key[0], key[1]] = max(longest.get((key[0], key[1]), 0.0), waited)
+    return longest
 
 
-def _deduplicated(found: Iterable[tuple[UnansweredWait, Finding]]) -> tuple[list[Finding], set[int], set[int | None]]:
+def _deduplicated(
+    found_by_case: Iterable[tuple[UnansweredWait, Finding]],
+) -> tuple[list[Finding], set[int], set[int | None]]:
     """Return the findings, each once, and the streams and the exchanges that they explain."""
-    several = list(found)
-    once = list({id(finding): finding for _, finding in several}.values())
-    return once, {case.stream for case, _ in several}, {case.exchange for case, _ in several}
+    pairs = list(found_by_case)
+    once = list({id(finding): finding for _, finding in pairs}.values())
+    return once, {case.stream for case, _ in pairs}, {case.exchange for case, _ in pairs}
 
 
-def found(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[Finding]:
+def find(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[Finding]:
     """Find requests that were never answered, and peers that fell silent; by server, the longest wait first.
 
     `pushed`: the streams on which servers send without requests.
@@ -418,21 +420,21 @@ def found(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[
     known |= {case.exchange for case in unanswered if case.stream in answered}
     groups: dict[tuple[str, str, int], list[UnansweredWait]] = defaultdict(list)
     for place, case in enumerate(gone):
-        mine = [one for one in unanswered if one.stream == case.stream and one.cause == "unanswered_request"]
-        if mine and case.cause == "server" and case.stream not in left:  # the server answers nothing at all
-            first = max(mine, key=lambda one: one.waited_ms)
+        of_stream = [one for one in unanswered if one.stream == case.stream and one.cause == "unanswered_request"]
+        if of_stream and case.cause == "server" and case.stream not in left:  # the server answers nothing at all
+            first = max(of_stream, key=lambda one: one.waited_ms)
             gone[place] = replace(case, name=first.name, waited_ms=first.waited_ms, exchange=first.exchange)
-            known |= {one.exchange for one in mine}
+            known |= {one.exchange for one in of_stream}
     for case in unanswered:
         if case.cause and case.exchange not in known:
             groups[case.cause, case.server, case.port].append(case)
-    found = [_row(cause, "server", at, mine, requests_of[at]) for cause, at, mine in _keyed(groups)]
+    findings = [_row(cause, "server", at, cases, requests_of[at]) for cause, at, cases in _keyed(groups)]
     groups.clear()
     for case in gone:
         if case.stream not in done and case.stream not in left:
             groups[case.cause, case.server, case.port].append(case)
-    found += [_row("silent_peer", side, at, mine, 0) for side, at, mine in _keyed(groups)]
-    return sorted(explained + found, key=lambda f: -(f.max_ms or 0.0))
+    findings += [_row("silent_peer", side, at, cases, 0) for side, at, cases in _keyed(groups)]
+    return sorted(explained + findings, key=lambda f: -(f.max_ms or 0.0))
 
 
 def _explained(
@@ -465,7 +467,7 @@ def _explained(
     notices = {n: ((f[0] or 0) + (f[2] or 0), f[3] or f[1] or 0) for n, f in facts.items()}
     streams_done: set[int] = set()
     exchanges_done: set[int | None] = set()
-    found: list[Finding] = []
+    findings: list[Finding] = []
     idled = survived(tables["exchanges"], streams) if tables["exchanges"].num_rows else {}
     later = _next_answered(streams)
     rules: list[Callable[[list[UnansweredWait]], list[tuple[UnansweredWait, Finding]]]] = [
@@ -477,7 +479,7 @@ def _explained(
     for rule in rules:
         left = [case for case in every if case.stream not in streams_done]
         rows, numbered, exchanges = _deduplicated(rule(left))
-        found += rows
+        findings += rows
         streams_done |= numbered
         exchanges_done |= exchanges
     answered = {number for number, one in courses.items() if one.unseen(client=False) > 0}
@@ -486,7 +488,7 @@ def _explained(
         for case in cases
         if case.stream in courses and courses[case.stream].reset_by(client=case.cause == "client")
     }
-    return found, streams_done, exchanges_done - {None}, answered, reset
+    return findings, streams_done, exchanges_done - {None}, answered, reset
 
 
 def _with_holes(tables: Mapping[str, pa.Table]) -> Array:
@@ -496,8 +498,8 @@ def _with_holes(tables: Mapping[str, pa.Table]) -> Array:
     causes = tables["causes"]
     gaps = arrays.equals(causes, "cause", "capture_gap") & (arrays.numbers(causes, "duration_ms") >= LIMITS["stuck_ms"])
     numbers = np.unique(arrays.numbers(causes, "exchange")[gaps])
-    found = arrays.looked_up(tables["exchanges"], "exchange", numbers, ("stream",)) if len(numbers) else []
-    return np.array(sorted({stream for (stream,) in found}), np.int64)
+    matches = arrays.looked_up(tables["exchanges"], "exchange", numbers, ("stream",)) if len(numbers) else []
+    return np.array(sorted({stream for (stream,) in matches}), np.int64)
 
 
 def _next_answered(streams: pa.Table) -> Callable[[UnansweredWait, int], tuple[int, bool] | None]:
@@ -528,8 +530,8 @@ def _lives(streams: pa.Table) -> Callable[[UnansweredWait, int], bool]:
     (client, clients), sent = arrays.codes(streams, "client"), arrays.numbers(streams, "client_packets") > 0
 
     def lives(case: UnansweredWait, instant: int) -> bool:
-        mine = (client == clients.index(case.client)) & (number != case.stream) & sent
-        return bool((end[mine] > instant).any())
+        later_of_client = (client == clients.index(case.client)) & (number != case.stream) & sent
+        return bool((end[later_of_client] > instant).any())
 
     return lives
 
@@ -537,8 +539,8 @@ def _lives(streams: pa.Table) -> Callable[[UnansweredWait, int], bool]:
 def _keyed(
     groups: Mapping[tuple[str, str, int], list[UnansweredWait]],
 ) -> Iterator[tuple[str, tuple[str, int], list[UnansweredWait]]]:
-    for (word, server, port), mine in groups.items():
-        yield word, (server, port), mine
+    for (word, server, port), cases in groups.items():
+        yield word, (server, port), cases
 
 
 def _unanswered(
@@ -562,25 +564,25 @@ def _unanswered(
     lost = _unread_answers(streams, exchanges, place)
     last = _last(end, exchanges, place)
     two_way_answers = _answered_two_way(streams.num_rows, exchanges, place)
-    found, waits, closings, begun, counts = [], [], [], [], np.zeros(streams.num_rows, np.uint32)
+    unanswered, waits, closings, begun, counts = [], [], [], [], np.zeros(streams.num_rows, np.uint32)
     for span, rows in arrays.sliced(exchanges):
         is_request = ~arrays.equals(rows, "protocol", SETUP)
         np.add.at(counts, place[span][is_request], 1)
         silent = np.isnan(arrays.numbers(rows, "response_first_frame").astype(float))
         incomplete = ~arrays.numbers(rows, "complete").astype(bool)
-        requested, mine = arrays.numbers(rows, "request_end"), place[span]
-        left = (last[mine] - requested) / NS_PER_MS
-        still = arrays.equals(rows, "cut_by", "capture_end") & ~closed[mine] & (left < MAX_WAIT_MS)
-        waited = np.where(still, left, (end[mine] - requested) / NS_PER_MS)
+        requested, stream_rows = arrays.numbers(rows, "request_end"), place[span]
+        left = (last[stream_rows] - requested) / NS_PER_MS
+        still = arrays.equals(rows, "cut_by", "capture_end") & ~closed[stream_rows] & (left < MAX_WAIT_MS)
+        waited = np.where(still, left, (end[stream_rows] - requested) / NS_PER_MS)
         which = is_request & ~polls(rows)  # long polls are meant to wait
-        which &= answers[mine] & incomplete
+        which &= answers[stream_rows] & incomplete
         nameless = arrays.codes(rows, "method")[0] < 0
         half = which & ~nameless & ~silent & (waited >= LIMITS["stuck_ms"]) & ~streaming(rows)
         half &= ~arrays.equals(rows, "protocol", TWO_WAY)
-        which &= ~arrays.equals(rows, "protocol", TWO_WAY) | (two_way_answers[mine] >= MIN_TWO_WAY_ANSWERS)
-        which &= ~lost[mine] & silent & ~arrays.equals(rows, "cut_by", "gap")
+        which &= ~arrays.equals(rows, "protocol", TWO_WAY) | (two_way_answers[stream_rows] >= MIN_TWO_WAY_ANSWERS)
+        which &= ~lost[stream_rows] & silent & ~arrays.equals(rows, "cut_by", "gap")
         never = (waited >= LIMITS["stuck_ms"]) & ~nameless
-        met = shut[mine] & arrays.equals(rows, "cut_by", "fin", "rst") & ~never
+        met = shut[stream_rows] & arrays.equals(rows, "cut_by", "fin", "rst") & ~never
         encrypted = nameless & arrays.equals(rows, "protocol", "tls")
         encrypted &= arrays.numbers(rows, "request_bytes") >= MIN_TLS_REQUEST
         closed_instead = met & (arrays.equals(rows, "protocol", *protocol_names("all_answered")) | encrypted)
@@ -591,11 +593,11 @@ def _unanswered(
             which &= ~(
                 arrays.equals(rows, "protocol", TWO_WAY) & (pushed.of_streams(arrays.numbers(rows, "stream")) > 0)
             )
-        found.append(np.flatnonzero(which) + span.start)
+        unanswered.append(np.flatnonzero(which) + span.start)
         waits.append(waited[which])
         closings.append(np.where(met_rst, 2, closed_instead)[which])
         begun.append(half[which])
-    rows, waited, closes, halves = (np.concatenate(parts) for parts in (found, waits, closings, begun))
+    rows, waited, closes, halves = (np.concatenate(parts) for parts in (unanswered, waits, closings, begun))
     columns = ("exchange", "stream", "request_first_frame", "method", "target")
     seen = zip(*(arrays.taken(exchanges, c, rows).to_pylist() for c in columns), strict=True)
     ends = arrays.looked_up(streams, "stream", arrays.numbers(exchanges, "stream")[rows], ENDS)
@@ -616,11 +618,11 @@ def _answered_two_way(count: int, exchanges: pa.Table, place: Array) -> Array:
     """Count for each stream the answered messages of a protocol in which either side may send at any time."""
     import numpy as np
 
-    found = np.zeros(count, np.uint32)
+    counts = np.zeros(count, np.uint32)
     for span, rows in arrays.sliced(exchanges):
         which = arrays.equals(rows, "protocol", TWO_WAY) & arrays.numbers(rows, "complete").astype(bool)
-        np.add.at(found, place[span][which], 1)
-    return found
+        np.add.at(counts, place[span][which], 1)
+    return counts
 
 
 def _last(end: Array, exchanges: pa.Table, place: Array) -> Array:
@@ -635,8 +637,8 @@ def _last(end: Array, exchanges: pa.Table, place: Array) -> Array:
     known = which >= 0
     ends = np.zeros(int(which.max()) + 1, end.dtype)
     np.maximum.at(ends, which[known], end[known])
-    found: Array = ends[which]
-    return found
+    captures_end: Array = ends[which]
+    return captures_end
 
 
 def _unread_answers(streams: pa.Table, exchanges: pa.Table, place: Array) -> Array:
@@ -671,7 +673,7 @@ def _silent_peers(tables: Mapping[str, pa.Table]) -> list[UnansweredWait]:
     wanted = arrays.numbers(streams, "stream")[(many[0] | many[1]) & both]
     if events is None or not len(wanted):
         return []
-    found = []
+    waits = []
     gone = [
         (number, is_client, frame, (until - since) / NS_PER_MS, repeats)
         for number, is_client, frame, since, repeats, until in events.gone(wanted)
@@ -680,8 +682,8 @@ def _silent_peers(tables: Mapping[str, pa.Table]) -> list[UnansweredWait]:
     ends = arrays.looked_up(streams, "stream", np.array([number for number, *_ in gone], wanted.dtype), ENDS)
     for (number, is_client, frame, waited, repeats), (server, port, client) in zip(gone, ends, strict=True):
         side = "client" if is_client else "server"
-        found.append(UnansweredWait(number, client, server, port, frame, waited, "", repeats=repeats, cause=side))
-    return found
+        waits.append(UnansweredWait(number, client, server, port, frame, waited, "", repeats=repeats, cause=side))
+    return waits
 
 
 def _row(cause: str, owner: str, key: tuple[str, int], cases: list[UnansweredWait], of: int) -> Finding:

@@ -65,11 +65,11 @@ def costs(tables: Mapping[str, pa.Table]) -> list[Finding]:
     return sorted(made, key=lambda one: -(one.total_ms or 0.0))
 
 
-def excused(found: Iterable[Finding], of: Sequence[Finding]) -> list[Finding]:
+def excused(findings: Iterable[Finding], of: Sequence[Finding]) -> list[Finding]:
     """Return the findings; programs whose requests waited in a transfer's queue (`of`) become only suspected."""
     queued = {(one.server, one.server_port): one for one in of if one.grade == "probable"}
     made = []
-    for one in found:
+    for one in findings:
         cost = queued.get((one.server, one.server_port or 0))
         program = one.cause == "server_think" and one.grade == "probable" and one.of_p50_share is not None
         if cost is not None and program and 2 * (cost.exchanges or 0) >= (one.exchanges or 0):
@@ -173,7 +173,7 @@ def _acknowledged(tables: Mapping[str, pa.Table], streams: Array, over: Array) -
     return took
 
 
-def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
+def find(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find the long transfers with a known limit, by server, direction and limit; the longest first."""
     rows = [row for row in tables["transfers"].to_pylist() if _matters(row)]
     pauses = [row for row in rows if row["limited_by"] == "sender_program"]
@@ -227,7 +227,7 @@ def _between_messages(rows: list[dict[str, Any]], exchanges: pa.Table) -> set[tu
     streams, at = np.unique(stream[mine], return_inverse=True)
     instants = {name: arrays.filled(exchanges, name, 0)[mine] for name in ("start", "request_end", "end")}
     counts = dict(zip(streams.tolist(), np.bincount(at).tolist(), strict=True))
-    found = set()
+    limited = set()
     for way, spent in (
         ("to_client", instants["end"] - begun[mine]), ("to_server", instants["request_end"] - instants["start"]),
     ):  # fmt: skip
@@ -235,8 +235,8 @@ def _between_messages(rows: list[dict[str, Any]], exchanges: pa.Table) -> set[tu
         for row in rows:
             several = row["direction"] == way and counts.get(row["stream"], 0) > 1
             if several and 2 * in_ms[row["stream"]] < row["duration_ms"]:
-                found.add((row["stream"], way))
-    return found
+                limited.add((row["stream"], way))
+    return limited
 
 
 def _matters(row: dict[str, Any]) -> bool:
