@@ -312,8 +312,9 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, question: Qu
         return data
     server = ledger.servers[0]
     items = ledger.spent(server)
-    data["server"], data["shown"] = server.name, question.top or 0
+    data["server"] = server.name
     data["servers"] = _servers(ledger, data["quality"], tables["exchanges"])
+    data["shown"] = question.top or 0
     software = evidence.software_of(server, tables)
     names = evidence.names_of(server, tables)
     data["traffic"] = traffic.of(tables["exchanges"], server.all_requests, server.port, software, names)
