@@ -41,6 +41,11 @@ MAX_WORK_SHARE = 0.25
 """Largest share of the server's own work in a wait for a reverse lookup; above it, the wait is mostly that work."""
 
 
+def _frames(question: Question) -> tuple[int, ...]:
+    """The frames of a question and its answer."""
+    return tuple(frame for frame in (question.frame, question.answer) if frame is not None)
+
+
 def of_lookups(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Return late name lookups by reason and name server, reverse lookups of servers, and late ARP and NDP."""
     rows, all_questions = resolutions(tables["lookups"]), questions(tables["lookups"])
@@ -99,15 +104,14 @@ def _reverse_finding(host: str, port: int, cases: list[tuple[float, Question, in
     worst, q, stream = cases[-1]
     values = {
         "n": len(cases), "span_ms": (cases[0][0], worst), "server": endpoint(host, port), "name": printable(q.name),
-        "other": endpoint(q.server, q.server_port),
-        "came": say("reverse_never" if q.end is None else "reverse_late"),
+        "other": endpoint(q.server, q.server_port), "came": say("reverse_never" if q.end is None else "reverse_late"),
     }  # fmt: skip
     return Finding(
         kind="wait", server=host, server_port=port, cause="dns_reverse", owner="dns",
         clients=len({q.name for _, q, _ in cases}),
         exchanges=len(cases), total_ms=sum(waited for waited, *_ in cases), median_ms=cases[len(cases) // 2][0],
-        max_ms=worst, harm="late", worst_stream=stream, worst_ms=worst,
-        worst_frames=tuple(f for f in (q.frame, q.answer) if f is not None), sentence="dns_reverse", values=values,
+        max_ms=worst, harm="late", worst_stream=stream, worst_ms=worst, worst_frames=_frames(q),
+        sentence="dns_reverse", values=values,
     )  # fmt: skip
 
 
@@ -129,15 +133,13 @@ def _neighbour_finding(cases: list[tuple[float, Question]]) -> Finding:
     worst, q = cases[-1]
     values = {
         "n": len(cases), "span_ms": (cases[0][0], worst), "address": q.name, "client": q.client,
-        "requests": q.repeats + 1,
-        "what": q.kind,
+        "requests": q.repeats + 1, "what": q.kind,
     }  # fmt: skip
     return Finding(
         kind="wait", server=q.server, server_port=0, cause="arp_late", owner="network", clients=1, client=q.client,
         exchanges=len(cases), of_exchanges=len(cases), total_ms=sum(waited for waited, _ in cases),
-        median_ms=cases[len(cases) // 2][0], max_ms=worst, harm="late",
-        worst_ms=worst,
-        worst_frames=tuple(f for f in (q.frame, q.answer) if f is not None), sentence="arp_late", values=values,
+        median_ms=cases[len(cases) // 2][0], max_ms=worst, harm="late", worst_ms=worst, worst_frames=_frames(q),
+        sentence="arp_late", values=values,
     )  # fmt: skip
 
 
@@ -152,9 +154,10 @@ def of_services(tables: Mapping[str, pa.Table]) -> list[Finding]:
 
 
 def _failure_finding(failure: services.Failure) -> Finding:
+    """Return the finding of one server that answers a service with one error."""
     first, *_ = questions = failure.questions
     durations_ms = sorted(((q.end or q.start) - q.start) / NS_PER_MS for q in questions)
-    frames = tuple(frame for frame in (first.frame, first.answer) if frame is not None)
+    frames = _frames(first)
     values = {
         "protocol": first.kind, "server": endpoint(first.server, first.server_port), "n": len(questions),
         "of": failure.of, "status": printable(first.status or ""), "frame": first.frame,
@@ -170,6 +173,7 @@ def _failure_finding(failure: services.Failure) -> Finding:
 
 
 def _service_finding(cases: list[services.ServiceWait]) -> Finding:
+    """Return the finding of one reason, service and server; `cases` ascend by wait."""
     worst = cases[-1]
     q, other, reason = worst.question, worst.then, worst.reason
     values = {
@@ -178,13 +182,12 @@ def _service_finding(cases: list[services.ServiceWait]) -> Finding:
         "checks": worst.checks,
         "then": say("datagram_then", other=endpoint(other.server, other.server_port)) if other and other.end else "",
     }  # fmt: skip
-    frames = tuple(frame for frame in (q.frame, q.answer) if frame is not None)
+    frames = _frames(q)
     return Finding(
         kind="wait", server=q.server, server_port=q.server_port, cause=reason, owner=services.owner_of(reason),
         clients=len({case.question.client for case in cases}), client=q.client,
         total_ms=sum(case.waited_ms for case in cases), median_ms=cases[len(cases) // 2].waited_ms,
-        max_ms=worst.waited_ms, harm="never" if reason == "dhcp_never" else "late",
-        worst_ms=worst.waited_ms,
+        max_ms=worst.waited_ms, harm="never" if reason == "dhcp_never" else "late", worst_ms=worst.waited_ms,
         worst_frames=frames, filter=f"frame.number in {{{', '.join(map(str, frames))}}}", sentence=reason,
         values=values,
     )  # fmt: skip
@@ -199,25 +202,17 @@ def _lookup_finding(sentence: str, cases: list[tuple[float, Resolution, Question
     other_answers = [q for q in row.questions if q.end is not None and q.server != question.server]
     other_ms = [((q.end or 0) - q.start) / NS_PER_MS for q in other_answers]
     values = {
-        "n": len(cases),
-        "span_ms": (cases[0][0], worst),
-        "server": endpoint(question.server, question.server_port),
-        "name": printable(row.name),
-        "tried": printable(question.name),
-        "kind": question.kind,
-        "needless": len(needless),
-        "questions": sum(q.status == "NXDOMAIN" for q in row.questions),
-        "status": question.status or "",
-        "other": other_answers[0].server if other_answers else "",
+        "n": len(cases), "span_ms": (cases[0][0], worst), "server": endpoint(question.server, question.server_port),
+        "name": printable(row.name), "tried": printable(question.name), "kind": question.kind,
+        "needless": len(needless), "questions": sum(q.status == "NXDOMAIN" for q in row.questions),
+        "status": question.status or "", "other": other_answers[0].server if other_answers else "",
         "other_ms": other_ms[0] if other_ms else 0.0,
-    }
+    }  # fmt: skip
     return Finding(
         kind="wait", server=question.server, server_port=question.server_port, cause=sentence, owner=owner_of(sentence),
         clients=len({r.client for _, r, _ in cases}), client=row.client, exchanges=len(cases),
         of_exchanges=resolution_count, total_ms=sum(w for w, *_ in cases), median_ms=cases[len(cases) // 2][0],
-        max_ms=worst, harm=harm, worst_ms=worst,
-        worst_frames=tuple(f for f in (question.frame, question.answer) if f is not None),
-        sentence=sentence, values=values,
+        max_ms=worst, harm=harm, worst_ms=worst, worst_frames=_frames(question), sentence=sentence, values=values,
     )  # fmt: skip
 
 
