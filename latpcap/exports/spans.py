@@ -1,7 +1,8 @@
-"""Spans of what clients did: an action, its waits, and the causes of each wait, as a tree.
+"""Builds spans for trace viewers: a tree of each action of a client, its waits, and the causes of each wait.
 
-Reads the tables of `account` and `causes`. An action of one wait is that wait. Ids are made of the rows, so that the
-same capture gives the same ones; a request that carried a trace's id (W3C traceparent) belongs to that trace.
+Reads the tables `actions`, `waits`, `exchanges` and `causes`. An action with a single wait becomes one span. Ids are
+hashes of the rows, so that a capture always gives equal ids. A request with a trace id (W3C traceparent) belongs to
+that trace.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ if TYPE_CHECKING:
     from latpcap.tables import HasTables
 
 _TRACE = re.compile(r"[0-9a-f]{32}")
-_OF_KIND = {"request": "exchange", "connect": "connect", "push": "push"}
-"""Kinds of waits, and the column of `causes` that their rows' numbers stand in."""
+_CAUSE_COLUMNS = {"request": "exchange", "connect": "connect", "push": "push"}
+"""The column of `causes` with the row number of a wait, by kind of wait."""
 _HTTP = ("http", "http2", "grpc")
 
 
 @dataclass
 class Span:
-    """A stretch of time with a name; instants in ns since 1970."""
+    """A named interval of a trace; `start` and `end` in ns since 1970."""
 
     name: str
     kind: str
-    """Of an action, the kinds of the table `waits`, or "cause"."""
+    """"action", a kind of the table `waits`, or "cause"."""
     start: int
     end: int
     client: str
@@ -42,9 +43,9 @@ class Span:
 
 
 def build_spans(scope: HasTables) -> list[Span]:
-    """All spans, each behind its parent."""
+    """Return all spans, each after its parent."""
     requests = {row["exchange"]: row for row in _rows(scope, "exchanges")}
-    causes = _causes(scope)
+    causes = _causes_of_waits(scope)
     waits: dict[int | None, list[dict[str, Any]]] = defaultdict(list)
     for row in _rows(scope, "waits"):
         waits[row["action"]].append(row)
@@ -52,26 +53,26 @@ def build_spans(scope: HasTables) -> list[Span]:
     for action in _rows(scope, "actions"):
         inside = waits.pop(action["action"], [])
         if len(inside) == 1:
-            found += _of_wait(inside[0], None, requests, causes)
+            found += _wait_spans(inside[0], None, requests, causes)
             continue
         key = f"action {action['action']} {action['client']} {action['start']}"
         stream = next((row["stream"] for row in inside if row["stream"] is not None), None)
         root = Span(
             action["name"] or "action", "action", action["start"], action["end"], action["client"],
-            _end(action["server"], action["server_port"]), stream, _id(key, 8),
-            _trace(inside, requests) or _id(key, 16), error=action["ended"] not in ("answered", None),
+            _endpoint(action["server"], action["server_port"]), stream, _id(key, 8),
+            _trace_id(inside, requests) or _id(key, 16), error=action["ended"] not in ("answered", None),
             attributes={"latpcap.action": action["action"], "latpcap.ended": action["ended"]},
         )  # fmt: skip
         found.append(root)
         for row in inside:
-            found += _of_wait(row, root, requests, causes)
+            found += _wait_spans(row, root, requests, causes)
     for row in (row for rows in waits.values() for row in rows):
-        found += _of_wait(row, None, requests, causes)
+        found += _wait_spans(row, None, requests, causes)
     return found
 
 
 def _rows(scope: HasTables, name: Any) -> list[dict[str, Any]]:
-    """The rows of a table, instants as ns."""
+    """Return the rows of a table, with instants in ns since 1970."""
     import pyarrow as pa
 
     table = scope.arrow(name)
@@ -82,10 +83,11 @@ def _rows(scope: HasTables, name: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def _causes(scope: HasTables) -> dict[tuple[str, int], list[dict[str, Any]]]:
+def _causes_of_waits(scope: HasTables) -> dict[tuple[str, int], list[dict[str, Any]]]:
+    """Return the causes by column and row number of their wait."""
     found: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
     for row in _rows(scope, "causes"):
-        for column in _OF_KIND.values():
+        for column in _CAUSE_COLUMNS.values():
             if row[column] is not None:
                 found[column, row[column]].append(row)
     return found
@@ -95,14 +97,14 @@ def _id(key: str, size: int) -> str:
     return hashlib.blake2b(key.encode(), digest_size=size).hexdigest()
 
 
-def _end(address: str | None, port: int | None) -> str:
+def _endpoint(address: str | None, port: int | None) -> str:
     if not address or not port:
         return address or ""
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def _trace(waits: list[dict[str, Any]], requests: dict[int, dict[str, Any]]) -> str | None:
-    """The trace that a request of these carried."""
+def _trace_id(waits: list[dict[str, Any]], requests: dict[int, dict[str, Any]]) -> str | None:
+    """Return the trace id of the first request that has one."""
     for row in waits:
         request = requests.get(row["row"]) if row["table"] == "exchanges" else None
         if request is not None and _TRACE.fullmatch(request["trace_id"] or ""):
@@ -110,7 +112,7 @@ def _trace(waits: list[dict[str, Any]], requests: dict[int, dict[str, Any]]) -> 
     return None
 
 
-def _of_wait(
+def _wait_spans(
     row: dict[str, Any],
     parent: Span | None,
     requests: dict[int, dict[str, Any]],
@@ -129,17 +131,17 @@ def _of_wait(
         name, more = _request(request)
         attributes |= more
     root = Span(
-        name, row["kind"], row["start"], row["end"], row["client"], _end(row["server"], row["server_port"]),
-        row["stream"], _id(key, 8), parent.trace_id if parent else _trace([row], requests) or _id(key, 16),
-        parent.span_id if parent and row["kind"] != "transfer" else None,  # it goes on behind the request
+        name, row["kind"], row["start"], row["end"], row["client"], _endpoint(row["server"], row["server_port"]),
+        row["stream"], _id(key, 8), parent.trace_id if parent else _trace_id([row], requests) or _id(key, 16),
+        parent.span_id if parent and row["kind"] != "transfer" else None,  # a transfer continues after its request
         error=row["ended"] not in ("answered", None) or bool(request and request["error"]), attributes=attributes,
     )  # fmt: skip
     yield root
     for number, cause in enumerate(
-        causes.get((_OF_KIND.get(row["kind"] if row["table"] != "lookups" else "", ""), row["row"]), ())
+        causes.get((_CAUSE_COLUMNS.get(row["kind"] if row["table"] != "lookups" else "", ""), row["row"]), ())
     ):
         start, end = max(cause["start"], root.start), min(cause["end"], root.end)
-        if start > end:  # a set-up whose causes go on where its wait has ended
+        if start > end:  # causes of a connection setup may continue after its wait
             continue
         yield Span(
             cause["cause"], "cause", start, end, root.client, root.server, root.stream,
@@ -152,7 +154,7 @@ def _of_wait(
 
 
 def _request(row: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Name and attributes of a request, by OpenTelemetry's conventions where they have one."""
+    """Return name and attributes of a request, by OpenTelemetry's semantic conventions where they exist."""
     path, mark, query = (row["target"] or "").partition("?")
     more: dict[str, Any] = {
         "client.port": row["client_port"], "network.protocol.name": row["protocol"],

@@ -1,7 +1,7 @@
-"""The text of a TLS key log (SSLKEYLOGFILE's format), for the engine.
+"""Reads a TLS key log (the format of SSLKEYLOGFILE) for the engine.
 
-The text goes from the file to the engine and is kept nowhere: captures remember the file's name, and results not even
-that. The environment variable is not read: pass `keylog=os.environ["SSLKEYLOGFILE"]`.
+The text is passed to the engine and not kept: captures keep the file's name, results not even that. The environment
+variable is not read; pass `keylog=os.environ["SSLKEYLOGFILE"]`.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from latpcap.format import phrase
 
 Keylog: TypeAlias = str | os.PathLike[str]
 
-MAX_BYTES = 64 << 20
-"""The engine reads no more (`MAX_TEXT_BYTES` in core/src/decrypt/keylog.rs)."""
+_MAX_BYTES = 64 << 20
+"""Upper bound on the text that the engine reads (`MAX_TEXT_BYTES` in core/src/decrypt/keylog.rs)."""
 
 
 def text(keylog: Keylog | None) -> bytes | None:
-    """Read a key log; None for no key log. CaptureError where there is no such file."""
+    """Return the text of a key log; None without a key log. Raises CaptureError if the file cannot be read."""
     if keylog is None:
         return None
     name = os.fspath(keylog)
     files.note_input(name)
     try:
         with open(name, "rb") as file:
-            return file.read(MAX_BYTES + 1)
+            return file.read(_MAX_BYTES + 1)
     except (OSError, ValueError) as problem:
         reason = "no such key log" if isinstance(problem, FileNotFoundError) else f"key log: {phrase(problem)}"
         raise CaptureError(name, reason, layer="keylog") from None
 
 
 def state(keylog: Keylog | None) -> str | None:
-    """Tell one key log from another without its content: twelve digits of a hash."""
+    """Return twelve digits of a hash, which identify a key log without its content."""
     import hashlib
 
     read = text(keylog)

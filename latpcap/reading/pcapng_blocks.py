@@ -1,8 +1,8 @@
-"""What a pcapng file holds besides its packets: comments, options, and blocks of others, for those who write it anew.
+"""Reads from a pcapng file what a copy has to keep besides the packets: comments, other options, and unknown blocks.
 
-Walks over the blocks again (draft-ietf-opsawg-pcapng) and counts frames as the core does. Gives everything as a
-little-endian file has it: of a big-endian section only what can be turned round without knowing its meaning, and
-numbers that the draft defines. Keys of TLS, statistics of the whole file, and what forbids to be copied stay behind.
+Reads the blocks again (draft-ietf-opsawg-pcapng) and counts frames as the core does. Everything is returned in
+little-endian byte order. Of a big-endian section only text and the numbers that the draft defines can be converted;
+unknown blocks are dropped. TLS keys, statistics of the whole file and blocks marked as not to be copied are left out.
 """
 
 from __future__ import annotations
@@ -14,46 +14,50 @@ from dataclasses import dataclass, field
 SECTION, _INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _NAMES, _STATISTICS, PACKET = 0x0A0D0D0A, 1, 2, 3, 4, 5, 6
 _SECRETS, _COPYABLE, _UNCOPYABLE = 10, 0xBAD, 0x40000BAD
 FRAMES = {_OLD_PACKET, _SIMPLE_PACKET, PACKET, 9, _COPYABLE, _UNCOPYABLE, 0x204, 0x208, 0x216, 0x217, 0x221, 0x222}
-"""Blocks that count as frames: `core/src/capture/pcapng/packet.rs`."""
-_LEFT = {_STATISTICS, _SECRETS, _UNCOPYABLE, 9}
+"""Types of blocks that count as frames, as in `core/src/capture/pcapng/packet.rs`."""
+_NOT_COPIED = {_STATISTICS, _SECRETS, _UNCOPYABLE, 9}
 _NUMBERS = {PACKET: {2, 4, 5, 6}, _INTERFACE: {8, 10, 16, 17}}
-"""Options that are one number each: their bytes are turned round."""
-_OWN = {_INTERFACE: {9, 14}, SECTION: {4}}
-"""Options that who writes the file decides: resolution and offset of times, the program."""
+"""Options, by block type, that hold one number, whose bytes are reversed for little-endian."""
+_OF_WRITER = {_INTERFACE: {9, 14}, SECTION: {4}}
+"""Options, by block type, that the writer of the copy sets itself: resolution and offset of times, the program."""
 _CUSTOM = range(2988, 19_374)
-"""Custom options begin with a number of four bytes."""
-MAX_BYTES = 16 << 20
-"""Further blocks and options are left out."""
-_MAX_BLOCK = 16 << 20
+"""Codes of custom options, which begin with a Private Enterprise Number of four bytes."""
+_MAX_BYTES = 16 << 20
+"""Upper bound on the options and blocks kept in memory; later ones are dropped."""
+_MAX_BLOCK_BYTES = 16 << 20
+"""Upper bound on one block; a larger one is taken for damage."""
 
 
 @dataclass
 class Foreign:
-    """Options, packed and without their end, and whole blocks."""
+    """Encoded options, without the end-of-options mark, and whole blocks of one capture."""
 
     section: bytes = b""
-    """Of all sections."""
+    """Options of all sections."""
     interfaces: dict[tuple[int, int], bytes] = field(default_factory=dict)
-    """By section, from 0 on, and number in it."""
+    """Options by section, from 0 on, and number of the interface in it."""
     packets: dict[int, bytes] = field(default_factory=dict)
-    """By frame."""
+    """Options by frame number."""
     begins: list[int] = field(default_factory=list)
-    """Of each section the frames before it."""
+    """Number of frames before each section."""
     blocks: list[bytes] = field(default_factory=list)
     frames: int = 0
 
     def section_of(self, frame: int) -> int:
-        """Which section has this frame?"""
+        """Return the number of the section with this frame."""
         return max(sum(begin < frame for begin in self.begins) - 1, 0)
 
 
 def read_extras(files: Iterable[Iterable[bytes]], wanted: Container[int] | None = None) -> Foreign:
-    """What these files say; of packets, those that are wanted. What is damaged ends its file."""
-    found, room = Foreign(), MAX_BYTES
+    """Read the options and blocks to copy. Damage ends the reading of its file.
+
+    `wanted` limits the packets' options to these frames.
+    """
+    found, room = Foreign(), _MAX_BYTES
     for file in files:
         interfaces = -1
         for kind, big, body in blocks(file):
-            if interfaces < 0 and kind != SECTION:  # no pcapng: how many frames it has is not known here
+            if interfaces < 0 and kind != SECTION:  # not pcapng, so later frame numbers are unknown
                 return Foreign()
             if kind == SECTION:
                 found.begins.append(found.frames)
@@ -74,14 +78,14 @@ def read_extras(files: Iterable[Iterable[bytes]], wanted: Container[int] | None 
                 if options:
                     found.packets[found.frames] = options
                     room -= len(options)
-            elif kind not in FRAMES - {_COPYABLE} | _LEFT | {SECTION, _INTERFACE} and not big:
-                found.blocks.append(struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12))
+            elif kind not in FRAMES - {_COPYABLE} | _NOT_COPIED | {SECTION, _INTERFACE} and not big:
+                found.blocks.append(packed_block(kind, body))
                 room -= len(body)
     return found
 
 
 def blocks(file: Iterable[bytes]) -> Iterator[tuple[int, bool, bytes]]:
-    """Type, byte order and body of each block, up to what is none."""
+    """Yield type, is-big-endian and body of each block, up to the first damaged one."""
     held, big, order = bytearray(), False, "<II"
     for piece in file:
         held += piece
@@ -92,7 +96,7 @@ def blocks(file: Iterable[bytes]) -> Iterator[tuple[int, bool, bytes]]:
                 order = ">II" if big else "<II"
             kind, total = struct.unpack_from(order, held, at)
             total += -total % 4
-            if not 12 <= total <= _MAX_BLOCK:
+            if not 12 <= total <= _MAX_BLOCK_BYTES:
                 return
             if len(held) - at < total:
                 break
@@ -101,7 +105,19 @@ def blocks(file: Iterable[bytes]) -> Iterator[tuple[int, bool, bytes]]:
         del held[:at]
 
 
+def packed_block(kind: int, body: bytes) -> bytes:
+    """Encode a block; its body has to be padded to four bytes."""
+    length = struct.pack("<I", len(body) + 12)
+    return struct.pack("<I", kind) + length + body + length
+
+
+def packed_option(code: int, value: bytes) -> bytes:
+    """Encode an option, padded to four bytes."""
+    return struct.pack("<HH", code, len(value)) + value + bytes(-len(value) % 4)
+
+
 def _options(data: bytes, kind: int, big: bool) -> bytes:
+    """Return the options of a block of this type that are to be copied, in little-endian byte order."""
     out, at, order = [], 0, ">HH" if big else "<HH"
     while at + 4 <= len(data):
         code, length = struct.unpack_from(order, data, at)
@@ -109,11 +125,11 @@ def _options(data: bytes, kind: int, big: bool) -> bytes:
         at += 4 + length + -length % 4
         if not code or len(value) < length:
             break
-        if code in _OWN.get(kind, ()):
+        if code in _OF_WRITER.get(kind, ()):
             continue
         if big and code in _NUMBERS.get(kind, ()):
             value = value[::-1]
         elif big and code in _CUSTOM:
             value = value[3::-1] + value[4:]
-        out.append(struct.pack("<HH", code, length) + value + bytes(-length % 4))
+        out.append(packed_option(code, value))
     return b"".join(out)

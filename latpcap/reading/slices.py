@@ -1,8 +1,8 @@
-"""Write chosen frames of a capture to a pcap or pcapng file.
+"""Writes chosen frames of a capture to a pcap or pcapng file.
 
-Takes records as `reread.py` reads them; bytes, link types, original lengths and times go through unchanged, and so do
-comments, options and blocks of others (`pcapng_blocks.py`) between two pcapng files. Packed here: dpkt's writers know
-no original length and no nanoseconds.
+Bytes, link types, original lengths and times of the records are kept; between two pcapng files also comments, options
+and unknown blocks (`pcapng_blocks.py`). The files are encoded here, since dpkt's writers support neither original
+lengths nor nanoseconds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 from latpcap import files
 from latpcap.errors import OutputError
-from latpcap.reading.pcapng_blocks import Foreign
+from latpcap.reading.pcapng_blocks import Foreign, packed_block, packed_option
 from latpcap.reading.reread import Record
 from latpcap.vocabulary import PROVEN
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".pcap", ".pcapng")
 LONGEST_IN_PCAP = 262_144
-"""Bytes of a record; Wireshark takes a longer one for damage."""
-NOTED_MS = 1.0
-"""Shorter waits get no comment."""
+"""Upper bound on the bytes of a record; Wireshark takes a longer one for damage."""
+_MIN_NOTED_MS = 1.0
+"""Waits below this duration get no comment."""
 
 _Write = Callable[[Record], None]
 
@@ -45,15 +45,15 @@ def write_slice(
     *,
     anonymise: bool | str | bytes = False,
 ) -> int:
-    """Where do these packets go? Writes the frames of a scope's events, or every frame; gives how many it wrote.
+    """Write the frames of a scope's events, or every frame if `scope` is None; return how many were written.
 
-    `.pcap` or `.pcapng` by suffix, compressed with `.gz` behind it. `about` becomes a comment of a pcapng file; each
-    of its packets has its frame number in the capture as a comment, with the wait that it shows if there is one.
-    `anonymise`: with other addresses and names and without payload; TCP segments alone, and no `about`. A key instead
-    of True gives the same names in every file that is written with it.
+    The suffix chooses `.pcap` or `.pcapng`, and `.gz` after it compression. `about` becomes a comment of a pcapng file.
+    Each of its packets has a comment with its frame number in the capture, and with the wait that it ends or proves.
+    `anonymise` replaces addresses and names, drops payload and `about`, and keeps only TCP segments. A key instead of
+    True gives equal replacements in every file that is written with it.
 
-    OutputError for another suffix, for what pcap cannot hold (two link types, a record beyond 262,144 bytes, a time
-    before 1970 or after 2106), where the file cannot be written, or is the capture itself.
+    Raises OutputError for another suffix, for what pcap cannot hold (two link types, a record beyond 262,144 bytes, a
+    time before 1970 or after 2106), and if the file cannot be written or is the capture itself.
     """
     target = Path(path)
     kind = "".join(target.suffixes[-2:]).lower().removesuffix(".gz")
@@ -66,36 +66,36 @@ def write_slice(
         scope = scope or capture
         about = "an anonymised part of a capture; comments have its frame numbers"
     frames = None if scope is None else scope.arrow("events")["frame"].to_pylist()
-    if frames is not None and not anonymise and scope is capture:  # other protocols' frames may pass a filter, too
+    if frames is not None and not anonymise and scope is capture:  # a filter may also leave frames of other protocols
         frames = sorted({*frames, *capture.others})
     found: Iterator[Record] = (record for record in capture.records(frames) if record.link is not None)
     if anonymise and scope is not None:
         from latpcap.reading.anonymise import anonymised
 
-        found = anonymised(found, capture.records(frames), _Speakers(scope), _key(anonymise))
+        found = anonymised(found, capture.records(frames), _Senders(scope), _key(anonymise))
     head = list(islice(found, 1))
     found = chain(head, found)
     if kind == ".pcap":
-        if scope is None:  # of several files only the last one's format is known
+        if scope is None:  # of several files only the last file's format is known
             nanos = len(capture.files) > 1 or capture.format not in ("pcap", "pcap (modified)")
         else:
-            nanos = _nanos(scope.arrow("events"))
+            nanos = _needs_nanoseconds(scope.arrow("events"))
         link = next((record.link for record in head), 1)
-        return _written(target, lambda file: pcap(file, nanos, link), found)
+        return _write_file(target, lambda file: pcap(file, nanos, link), found)
     notes = _notes((capture if scope is None else scope).arrow("causes"))
     others = Foreign() if anonymise else capture.foreign(None if frames is None else set(frames))
-    return _written(target, lambda file: _pcapng(file, about, notes, others), found)
+    return _write_file(target, lambda file: _pcapng(file, about, notes, others), found)
 
 
 def _key(given: bool | str | bytes) -> bytes:
-    """A key of the caller's, or one that nobody knows afterwards."""
+    """Return the caller's key, or a random one."""
     if isinstance(given, bool):
         return os.urandom(32)
     return given.encode() if isinstance(given, str) else given
 
 
-class _Speakers:
-    """Who sent each frame of these events? Frames are looked for in their order: in a long capture that is quick."""
+class _Senders:
+    """Finds stream and sender of each frame of the events. Looking frames up in order is fast."""
 
     def __init__(self, scope: HasTables):
         events = scope.arrow("events")
@@ -103,13 +103,13 @@ class _Speakers:
         self._clients = events["from_client"].to_numpy()
         streams = scope.arrow("streams").select(["stream", "protocol"]).drop_null()
         self._protocols: dict[int, str] = dict(zip(*(column.to_pylist() for column in streams.columns), strict=True))
-        # gRPC is a word of requests, HTTP/2 of the connection
+        # A connection with gRPC has the protocol "http2" in `streams`; only its exchanges have "grpc".
         calls = scope.arrow("exchanges").select(["stream", "protocol"]).to_pylist()
         self._protocols |= {row["stream"]: "grpc" for row in calls if row["protocol"] == "grpc"}
         self._next = 0
 
     def get(self, frame: int) -> tuple[int, bool] | None:
-        """Its stream, and whether the client sent it; None for another frame."""
+        """Return a frame's stream, and whether the client sent it; None for a frame that is not among the events."""
         place = self._next
         if place >= len(self._frames) or self._frames[place] != frame:
             place = int(self._frames.searchsorted(frame))
@@ -119,7 +119,7 @@ class _Speakers:
         return int(self._streams[place]), bool(self._clients[place])
 
     def protocol(self, stream: int) -> str:
-        """What a stream carries."""
+        """Return a stream's protocol; "" if unknown."""
         return self._protocols.get(stream, "")
 
 
@@ -130,8 +130,8 @@ def _same_file(path: Path, name: str) -> bool:
         return False
 
 
-def _nanos(events: pa.Table) -> bool:
-    """Does a time need more than microseconds?"""
+def _needs_nanoseconds(events: pa.Table) -> bool:
+    """Whether a time of the events has a resolution finer than microseconds."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -140,11 +140,11 @@ def _nanos(events: pa.Table) -> bool:
     return bool(pc.any(pc.not_equal(times, micros)).as_py())
 
 
-def _written(path: Path, begin: Callable[[IO[bytes]], _Write], records: Iterable[Record]) -> int:
-    """The file is there whole or not at all."""
+def _write_file(path: Path, begin: Callable[[IO[bytes]], _Write], records: Iterable[Record]) -> int:
+    """Write all records and return their number. The file is written completely or not at all."""
     count = 0
     try:
-        with files.replacing(path) as beside, open(beside, "wb") as plain, _packed(plain, path) as file:
+        with files.replacing(path) as temporary, open(temporary, "wb") as plain, _packed(plain, path) as file:
             write = begin(file)
             for record in records:
                 write(record)
@@ -166,7 +166,7 @@ def _packed(file: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
 
 
 def pcap(file: IO[bytes], nanos: bool, link: int | None) -> _Write:
-    """A pcap file: one link type, in microseconds or nanoseconds."""
+    """Write the head of a pcap file, in microseconds or nanoseconds; return a function that writes a record."""
     magic, unit = (0xA1B23C4D, 1) if nanos else (0xA1B2C3D4, 1000)
     file.write(struct.pack("<IHHiIII", magic, 2, 4, 0, 0, LONGEST_IN_PCAP, link or 0))
 
@@ -184,13 +184,15 @@ def pcap(file: IO[bytes], nanos: bool, link: int | None) -> _Write:
 
 
 def _pcapng(file: IO[bytes], about: str, notes: Mapping[int, str], others: Foreign) -> _Write:
-    """A pcapng file: an interface for each one of the capture, times in nanoseconds, a comment on each packet. What the
-    capture has itself comes behind ours.
+    """Write the head of a pcapng file; return a function that writes a record.
+
+    Interfaces are those of the capture, times are in ns, and each packet has a comment. The capture's own options
+    follow after those written here.
     """
     comment, program, resolution = 1, 4, 9
     head = struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)
-    options = _option(comment, about.encode()) + _option(program, b"latpcap") + others.section
-    file.write(_block(0x0A0D0D0A, head + options + _END))
+    options = packed_option(comment, about.encode()) + packed_option(program, b"latpcap") + others.section
+    file.write(packed_block(0x0A0D0D0A, head + options + _END_OF_OPTIONS))
     for block in others.blocks:
         file.write(block)
     interfaces: dict[tuple[int | None, int, int], int] = {}
@@ -200,38 +202,29 @@ def _pcapng(file: IO[bytes], about: str, notes: Mapping[int, str], others: Forei
         key = (record.link, section, record.interface)
         if key not in interfaces:
             interfaces[key] = len(interfaces)
-            options = _option(resolution, b"\x09") + others.interfaces.get((section, record.interface), b"")
-            file.write(_block(1, struct.pack("<HHI", record.link, 0, 0) + options + _END))
+            options = packed_option(resolution, b"\x09") + others.interfaces.get((section, record.interface), b"")
+            file.write(packed_block(1, struct.pack("<HHI", record.link, 0, 0) + options + _END_OF_OPTIONS))
         if record.time_ns < 0:
             raise OutputError(f"frame {record.frame:,} has a time before 1970, which these files cannot hold")
         data = record.data + b"\0" * (-len(record.data) % 4)
         note = notes.get(record.frame)
         text = (f"frame {record.frame}: {note}" if note else f"frame {record.frame}").encode()
-        options = _option(comment, text) + others.packets.get(record.frame, b"")
+        options = packed_option(comment, text) + others.packets.get(record.frame, b"")
         lengths = len(record.data), record.original_len
         head = struct.pack("<IIIII", interfaces[key], record.time_ns >> 32, record.time_ns & 0xFFFFFFFF, *lengths)
-        file.write(_block(6, head + data + options + _END))
+        file.write(packed_block(6, head + data + options + _END_OF_OPTIONS))
 
     return write
 
 
-_END = bytes(4)
-"""Behind the last option of a block."""
-
-
-def _option(code: int, value: bytes) -> bytes:
-    return struct.pack("<HH", code, len(value)) + value + bytes(-len(value) % 4)
-
-
-def _block(kind: int, body: bytes) -> bytes:
-    return struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
+_END_OF_OPTIONS = bytes(4)
 
 
 def _notes(causes: pa.Table) -> dict[int, str]:
-    """What to say of a frame: the longest wait that it ended or is the evidence of."""
+    """Return the comment of each frame that ends a wait or is evidence of one: the longest such wait."""
     import pyarrow.compute as pc
 
-    long = causes.filter(pc.greater_equal(causes["duration_ms"], NOTED_MS)).sort_by("duration_ms")
+    long = causes.filter(pc.greater_equal(causes["duration_ms"], _MIN_NOTED_MS)).sort_by("duration_ms")
     ended: dict[int, str] = {}
     shown: dict[int, str] = {}
     for row in long.to_pylist():

@@ -1,4 +1,4 @@
-"""Which instant is meant by `start=` and `end=`? Reads what a user gives; knows nothing of captures."""
+"""Parses the instants that users give as `start=` and `end=`."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ import re
 from typing import NamedTuple, TypeAlias
 
 Instant: TypeAlias = str | dt.datetime | float
-"""ISO 8601 text or a datetime (UTC where it names no zone), or seconds since the capture's first frame."""
+"""ISO 8601 text or a datetime (UTC if it has no time zone), or seconds since the capture's first frame."""
 
 _FRACTION = re.compile(r"(?<=:\d\d)\.(\d{1,9})")
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class Given(NamedTuple):
-    """An instant in ns: since 1970, or `relative` to the capture's first frame."""
+    """An instant in ns: since 1970, or if `relative` since the capture's first frame."""
 
     ns: int
     relative: bool
 
     def since_1970(self, zero_ns: int) -> int:
-        """Instants relative to a first frame at `zero_ns`."""
+        """Return the instant in ns since 1970, of a capture whose first frame is at `zero_ns`."""
         return zero_ns + self.ns if self.relative else self.ns
 
 
 def given(value: Instant | None, name: str) -> Given | None:
-    """Read an instant; ValueError, which names the option, for what is none."""
+    """Parse an instant. Raises a ValueError that names the option (`name`) for other values."""
     if value is None:
         return None
     if isinstance(value, (int, float)):
@@ -41,18 +41,18 @@ def given(value: Instant | None, name: str) -> Given | None:
             wanted = 'an instant such as "2026-11-21T06:07:31.5Z"'
             raise ValueError(f"{name}={value!r}: is not {wanted}, nor a number of seconds") from None
         return Given(_whole(instant) + int(found[1].ljust(9, "0") if found else 0), False)
-    exact = getattr(value, "value", None)  # pandas counts nanoseconds
+    exact = getattr(value, "value", None)  # pandas.Timestamp has ns
     return Given(exact if isinstance(exact, int) else _whole(value) + value.microsecond * 1000, False)
 
 
 def _whole(instant: dt.datetime) -> int:
-    """Its whole seconds, in ns."""
+    """Return the whole seconds of an instant, in ns since 1970."""
     zoned = instant.replace(microsecond=0, tzinfo=instant.tzinfo or dt.UTC)
     return (zoned - _EPOCH) // dt.timedelta(seconds=1) * 1_000_000_000
 
 
 def text(ns: int) -> str:
-    """An instant as a display filter has it."""
+    """Format an instant for a display filter: `2026-11-21T06:07:31.5Z`."""
     seconds, rest = divmod(ns, 1_000_000_000)
     moment = _EPOCH + dt.timedelta(seconds=seconds)
     fraction = f".{rest:09}".rstrip("0").rstrip(".")

@@ -1,16 +1,16 @@
-"""What does a web server hold under this address? Bytes by http and https, with the standard library alone.
+"""Downloads files over HTTP and HTTPS, with the standard library.
 
-Gives a download as a file object, and size and version without one. A transfer that ends before its length is an
-error here: rows up to the break are kept, with an issue. A redirection leads to web servers alone, and a
-password goes to the server that it was given for. Knows nothing of captures.
+A transfer that ends before its length raises an error; the caller keeps what was read and adds an issue. Redirections
+are followed to web servers only, and credentials are sent only to the server for which they were given.
 
-fsspec's http needs aiohttp, and requests and urllib3 would be dependencies as well; all three leave to the caller what
-most of this file is: a body that ends early, sizes without HEAD, redirections, and a time limit over all of them.
+aiohttp (of fsspec), requests and urllib3 would be further dependencies. All three also leave to the caller most of what
+this file does: bodies that end early, sizes without HEAD, redirections, and one time limit over all of them.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import email.utils
 import hashlib
 import http.client
@@ -27,40 +27,43 @@ from latpcap.reading.timeouts import within
 
 _T = TypeVar("_T")
 _SILENCE_S = 20.0
-"""A server that sends nothing for so long is given up."""
+"""Time without any data after which a download fails."""
 BUDGET_S = 60.0
-"""So long one download may wait in all: for its beginning, with all redirections, and between its bytes."""
-_LEAST_BYTES_S = 1024
-"""What comes slower than this is waited for; a modem was quicker."""
+"""Upper bound on the waiting time of one download: for its beginning, with all redirections, and between its bytes."""
+_MIN_BYTES_PER_S = 1024
+"""Transfer rate that uses none of the budget. Slower data counts as waiting; a modem was faster."""
 _SCHEMES = ("http", "https")
 _PRIVATE = ("authorization", "cookie", "proxy-authorization")
-"""Headers that are meant for one server."""
+"""Headers that are removed when a redirection leads to another server."""
 _UNQUOTED = "/:?#[]@!$&'()*+,;=%~"
-"""Characters of a URL that have a meaning, or stand for others already."""
-_WHOLE = 200
+"""Characters of a URL that are not quoted: delimiters, and "%" of characters that are quoted already."""
+_OK = 200
 _NO_HEAD = (403, 405, 501)
-"""What servers answer that refuse to tell a length alone."""
+"""Statuses of servers that do not support HEAD."""
 
 
 class State(NamedTuple):
-    """What lies there? Bytes (None where the server does not tell), and a number that changes with the content."""
+    """Size of a file in bytes (None if unknown), and a number that changes with its content."""
 
     size: int | None
     version: int
 
 
 class _Budget:
-    """The time that is left to wait for one download; a bar shows how much is gone."""
+    """The remaining time to wait for one download; a progress bar shows the time used."""
 
     def __init__(self) -> None:
         self._left_s = BUDGET_S
 
     def wait(self, call: Callable[[], _T], size: Callable[[_T], int] = lambda _: 0) -> _T:
-        """What the call gives, which brings so many bytes. TimeoutError where nothing is left."""
+        """Return the call's result. Raises TimeoutError if the budget is used up.
+
+        `size` returns the bytes of a result; the time that they may take is not deducted.
+        """
         begin, why = time.monotonic(), f"the server was waited for {BUDGET_S:.0f} s in all"
         found = within(call, self._left_s, why, self._tick)
-        took = time.monotonic() - begin - size(found) / _LEAST_BYTES_S
-        self._left_s -= max(took, 0.0)
+        waited_s = time.monotonic() - begin - size(found) / _MIN_BYTES_PER_S
+        self._left_s -= max(waited_s, 0.0)
         if self._left_s <= 0:
             raise TimeoutError(why)
         return found
@@ -70,56 +73,59 @@ class _Budget:
 
 
 def look(url: str) -> State:
-    """How long is it, and which version? FileNotFoundError, or OSError with the server's answer."""
+    """Return size and version of a file. Raises FileNotFoundError, or OSError with the server's status.
+
+    The version is a hash of the ETag, or else the time of Last-Modified in ns, or else 0.
+    """
     budget = _Budget()
     try:
-        answer = _asked(url, "HEAD", budget)
+        response = _request(url, "HEAD", budget)
     except urllib.error.HTTPError as problem:
         if problem.code not in _NO_HEAD:
-            raise _refused(problem) from None
+            raise _os_error(problem) from None
         try:
-            answer = _asked(url, "GET", budget)
+            response = _request(url, "GET", budget)
         except urllib.error.HTTPError as other:
-            raise _refused(other) from None
-    with answer:
-        headers = answer.headers
-        size = headers.get("Content-Length", "")
-        state = headers.get("ETag") or ""
-        changed = email.utils.parsedate_to_datetime(headers["Last-Modified"]) if _dated(headers) else None
-    if changed is not None and not state:
-        return State(int(size) if size.isdecimal() else None, int(changed.timestamp()) * 10**9)
-    digest = int.from_bytes(hashlib.sha256(state.encode()).digest()[:7], "big") if state else 0
-    return State(int(size) if size.isdecimal() else None, digest)
+            raise _os_error(other) from None
+    with response:
+        size, tag = response.headers.get("Content-Length", ""), response.headers.get("ETag") or ""
+        version = int.from_bytes(hashlib.sha256(tag.encode()).digest()[:7], "big") if tag else 0
+        if not tag:
+            with contextlib.suppress(TypeError, ValueError):  # no Last-Modified, or a malformed one
+                version = int(email.utils.parsedate_to_datetime(response.headers["Last-Modified"]).timestamp()) * 10**9
+    return State(int(size) if size.isdecimal() else None, version)
 
 
 class Download(io.RawIOBase):
-    """The bytes behind a URL, as they come. OSError where it cannot be opened, or breaks off."""
+    """A file object of a URL's content. Raises OSError if it cannot be opened, or ends early."""
 
     def __init__(self, url: str):
         self._budget = _Budget()
         try:
-            self.answer = _asked(url, "GET", self._budget)
+            self._response = _request(url, "GET", self._budget)
         except urllib.error.HTTPError as problem:
-            raise _refused(problem) from None
-        self._left, self._given_up = self.answer.length, False
+            raise _os_error(problem) from None
+        self._left: int | None = self._response.length
+        """Bytes until the end; None if the server did not send a length."""
+        self._timed_out = False
 
     def readable(self) -> bool:
-        """Yes."""
+        """Return True, as io.RawIOBase requires."""
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """What has arrived, at most so many bytes; all of it for -1."""
+        """Return at most `size` of the bytes that have arrived; for -1 wait for all bytes."""
         if size < 0:
             return b"".join(iter(lambda: self.read(1 << 16), b""))
         if self._left == 0:
             return b""
         try:
             most = size if self._left is None else min(size, self._left)
-            data = self._budget.wait(lambda: bytes(self.answer.read1(most)), len)
+            data = self._budget.wait(lambda: bytes(self._response.read1(most)), len)
         except (http.client.HTTPException, ValueError):
             raise ConnectionError("the connection was closed before the end") from None
         except TimeoutError as problem:
-            self._given_up = True
+            self._timed_out = True
             words = str(problem).replace("timed out", f"the server sent nothing for {_SILENCE_S:.0f} s")
             raise TimeoutError(words) from None
         if self._left is not None:
@@ -129,14 +135,14 @@ class Download(io.RawIOBase):
         return data
 
     def close(self) -> None:
-        """Ends the connection; one that a thread still waits for ends with it."""
-        if not self._given_up:
-            self.answer.close()
+        """Close the connection, unless a thread that timed out still reads from it."""
+        if not self._timed_out:
+            self._response.close()
         super().close()
 
 
-def _asked(url: str, method: str, budget: _Budget) -> Any:
-    """The server's answer, redirections followed. HTTPError for a refusal, OSError where nobody answers."""
+def _request(url: str, method: str, budget: _Budget) -> Any:
+    """Return the server's response, after redirections. Raises HTTPError for its errors, OSError without a response."""
     begin, mark, rest = url.partition("://")
     host, slash, path = rest.partition("/")
     name, at, host = host.rpartition("@")
@@ -147,11 +153,11 @@ def _asked(url: str, method: str, budget: _Budget) -> Any:
     plain = begin + mark + host + slash + urllib.parse.quote(path, safe=_UNQUOTED)
     request = urllib.request.Request(plain, headers=headers, method=method)
     try:
-        answer = budget.wait(lambda: _opener().open(request, timeout=_SILENCE_S))
-        if answer.status != _WHOLE:  # no range was requested
-            answer.close()
-            raise ConnectionError(f"the server answered {answer.status}, expected the whole file (200)")
-        return answer
+        response = budget.wait(lambda: _opener().open(request, timeout=_SILENCE_S))
+        if response.status != _OK:  # no range was requested
+            response.close()
+            raise ConnectionError(f"the server answered {response.status}, expected the whole file (200)")
+        return response
     except urllib.error.HTTPError:
         raise
     except urllib.error.URLError as problem:
@@ -162,10 +168,10 @@ def _asked(url: str, method: str, budget: _Budget) -> Any:
 
 
 class _Redirections(urllib.request.HTTPRedirectHandler):
-    """Follows to web servers, each time with what the next one may know."""
+    """Follows redirections to web servers, without the credentials of other servers."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
-        """The request to the next place. ConnectionError for one that is not followed."""
+        """Return the next request. Raises ConnectionError for a redirection that is not followed."""
         before, after = urllib.parse.urlsplit(req.full_url), urllib.parse.urlsplit(newurl)
         if after.scheme.lower() not in _SCHEMES:
             raise ConnectionError(f"the server redirects to {after.scheme}://, which is not followed")
@@ -179,12 +185,13 @@ class _Redirections(urllib.request.HTTPRedirectHandler):
 
 
 def _server(parts: urllib.parse.SplitResult) -> tuple[str, str, int]:
+    """Return scheme, host and port of a URL."""
     scheme = parts.scheme.lower()
     return scheme, (parts.hostname or "").lower(), parts.port or (443 if scheme == "https" else 80)
 
 
 def _opener() -> urllib.request.OpenerDirector:
-    """Speaks HTTP and HTTPS, through the proxies of the environment, and nothing else."""
+    """Return an opener for HTTP and HTTPS alone, through the proxies of the environment."""
     found = urllib.request.OpenerDirector()
     kinds = (
         urllib.request.ProxyHandler,
@@ -199,16 +206,9 @@ def _opener() -> urllib.request.OpenerDirector:
     return found
 
 
-def _refused(problem: urllib.error.HTTPError) -> OSError:
+def _os_error(problem: urllib.error.HTTPError) -> OSError:
     problem.close()
     if problem.code in (404, 410):
         return FileNotFoundError("no such file")
     words = http.client.responses.get(problem.code, "")
     return ConnectionError(f"the server answered {problem.code} {words}".rstrip())
-
-
-def _dated(headers: Any) -> bool:
-    try:
-        return bool(email.utils.parsedate_to_datetime(headers["Last-Modified"]))
-    except (TypeError, ValueError):
-        return False

@@ -1,7 +1,7 @@
-"""Who exchanged how much with whom, and for how long? Conversations and endpoints, as Wireshark counts them.
+"""Tables of conversations and endpoints, counted as Wireshark does.
 
-TCP comes from the events of each stream, all other layers from the frames read again. Bytes are whole frames, as they
-were on the wire. `a` is who sent the conversation's first packet.
+TCP is counted from `events`, all other layers from the frames, which are read again. Bytes are those of whole frames on
+the wire. `a` is the sender of the conversation's first packet.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Layer: TypeAlias = Literal["eth", "ip", "ipv6", "tcp", "udp"]
 LAYERS: tuple[Layer, ...] = get_args(Layer)
 _NS = 1e9
 _Packet: TypeAlias = tuple[str, "int | None", "End", "End", int]
-"""Layer, its stream, source, destination, frame."""
+"""Layer, number of its stream (of TCP and UDP), source, destination, and number of the frame."""
 
 
 def _packets(capture: Recorded, wanted: tuple[Layer, ...], frames: set[int] | None) -> Iterator[_Packet]:
-    """Every packet of the wanted layers."""
+    """Yield every packet of the wanted layers; `frames` limits the frames, None means all."""
     if set(wanted) - {"tcp"}:
         streams: dict[frozenset[End], int] = {}
         for found in layers.decode(capture.unfiltered.records()):
@@ -42,7 +42,7 @@ def _packets(capture: Recorded, wanted: tuple[Layer, ...], frames: set[int] | No
             yield "tcp", stream, (src, sport), (dst, dport), frame
 
 
-def _wanted(layer: Layer | None) -> tuple[Layer, ...]:
+def _layers_of(layer: Layer | None) -> tuple[Layer, ...]:
     if layer is None:
         return LAYERS
     if layer not in LAYERS:
@@ -51,7 +51,7 @@ def _wanted(layer: Layer | None) -> tuple[Layer, ...]:
 
 
 def _heads(capture: Recorded) -> tuple[list[int], list[int]]:
-    """Instant in ns and bytes on the wire of each frame, from 1 on."""
+    """Return time (ns since 1970) and length on the wire (bytes) of each frame; frame numbers are the indexes."""
     import numpy as np
 
     table = np.frombuffer(b"".join(capture.unfiltered.heads()), "<i8").reshape(-1, 3)
@@ -59,38 +59,38 @@ def _heads(capture: Recorded) -> tuple[list[int], list[int]]:
 
 
 def left_by_filter(capture: Recorded) -> set[int] | None:
-    """The frames that a filter leaves; None for all."""
+    """Return the frames that the capture's filter leaves; None without a filter."""
     if capture.unfiltered is capture:
         return None
     return {*capture.arrow("events")["frame"].to_pylist(), *capture.others}
 
 
 def conversations(capture: Recorded, layer: Layer | None = None) -> pa.Table:
-    """Each pair of ends of a layer, or of all; see `Capture.conversations`."""
+    """Return a row for each pair of ends of one layer, or of all; see `Capture.conversations`."""
     import pyarrow as pa
 
     times, sizes = _heads(capture)
     rows: dict[tuple[object, ...], _Pair] = {}
-    for kind, number, source, target, frame in _packets(capture, _wanted(layer), left_by_filter(capture)):
+    for kind, number, source, target, frame in _packets(capture, _layers_of(layer), left_by_filter(capture)):
         key = (kind, number) if number is not None else (kind, frozenset((source, target)))
         pair = rows.get(key)
         if pair is None:
             pair = rows[key] = _Pair(kind, number, source, target, times[frame])
         pair.start, pair.end = min(pair.start, times[frame]), max(pair.end, times[frame])
-        way = pair.forth if source == pair.a else pair.back
-        way[0] += 1
-        way[1] += sizes[frame]
-    pairs = sorted(rows.values(), key=lambda pair: (*_place(pair.layer, pair.forth[1] + pair.back[1]), pair.start))
+        direction = pair.forth if source == pair.a else pair.back
+        direction[0] += 1
+        direction[1] += sizes[frame]
+    pairs = sorted(rows.values(), key=lambda pair: (*_sort_key(pair.layer, pair.forth[1] + pair.back[1]), pair.start))
     return pa.Table.from_pylist([pair.row(times[1]) for pair in pairs], schema=_conversation_schema())
 
 
-def _place(layer: str, size: int) -> tuple[int, int]:
-    """Where a row stands: the largest of a layer first."""
+def _sort_key(layer: str, size: int) -> tuple[int, int]:
+    """Return the sort key of a row: by layer, then by falling size."""
     return [*LAYERS].index(layer), -size  # type: ignore[arg-type]
 
 
 class _Pair:
-    """What two ends have exchanged so far: packets and bytes, each way."""
+    """Counts of one conversation: packets and bytes from `a` to `b` (`forth`) and from `b` to `a` (`back`)."""
 
     def __init__(self, layer: str, stream: int | None, a: End, b: End, start: int) -> None:
         self.layer, self.stream, self.a, self.b = layer, stream, a, b
@@ -126,21 +126,21 @@ def _conversation_schema() -> pa.Schema:
 
 
 def endpoints(capture: Recorded, layer: Layer | None = None) -> pa.Table:
-    """Each end of a layer, or of all; see `Capture.endpoints`."""
+    """Return a row for each end of one layer, or of all; see `Capture.endpoints`."""
     import pyarrow as pa
 
     times, sizes = _heads(capture)
     rows: dict[tuple[str, End], list[int]] = {}
-    for kind, _, source, target, frame in _packets(capture, _wanted(layer), left_by_filter(capture)):
+    for kind, _, source, target, frame in _packets(capture, _layers_of(layer), left_by_filter(capture)):
         for place, end in ((0, source), (2, target)):
             row = rows.setdefault((kind, end), [0, 0, 0, 0, times[frame], times[frame]])
             row[place] += 1
             row[place + 1] += sizes[frame]
             row[4], row[5] = min(row[4], times[frame]), max(row[5], times[frame])
-    made = []
-    for (kind, end), row in sorted(rows.items(), key=lambda r: (*_place(r[0][0], r[1][1] + r[1][3]), r[1][4])):
+    table = []
+    for (kind, end), row in sorted(rows.items(), key=lambda r: (*_sort_key(r[0][0], r[1][1] + r[1][3]), r[1][4])):
         sent, sent_bytes, received, received_bytes, start, last = row
-        made.append(
+        table.append(
             {
                 "layer": kind, "address": end[0], "port": end[1], "packets": sent + received,
                 "bytes": sent_bytes + received_bytes, "packets_sent": sent, "bytes_sent": sent_bytes,
@@ -156,4 +156,4 @@ def endpoints(capture: Recorded, layer: Layer | None = None) -> pa.Table:
             ("start", pa.timestamp("ns", "UTC")), ("start_s", rate), ("duration_s", rate),
         ]
     )  # fmt: skip
-    return pa.Table.from_pylist(made, schema=schema)
+    return pa.Table.from_pylist(table, schema=schema)
