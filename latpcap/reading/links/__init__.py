@@ -1,8 +1,7 @@
-"""What is in a frame of a rare link type?
+"""Readers of rare link types and tunnels: find the IP packet in a frame, or a layer that contains it.
 
-A frame in, the IP packet in it out, or a layer that holds it. The core reads the common link types and tunnels itself
-and asks here for the others, one frame at a time: `read(layer, number, data)`. Add a type by adding its reader to
-`READERS`:
+The core reads the common link types itself and calls `read(layer, number, data)` for all others, frame by frame. A link
+type is added by adding its reader to `READERS`:
 
     latpcap.reading.links.READERS["link", 147] = lambda frame: frame[4:]  # LINKTYPE_USER0: four bytes, then IP
     latpcap.reading.links.READERS["link", 148] = lambda frame: ("link", 1, frame[4:])  # four bytes, then Ethernet
@@ -18,15 +17,14 @@ from latpcap.reading.links.parts import Found, Reader, by_version, ethertype, fi
 
 __all__ = ["READERS", "Found", "read"]
 
-_LONGEST_PACKET = 65_575
+_MAX_PACKET_BYTES = 65_575
+"""Length of the longest IPv6 packet without a jumbo payload."""
 
 
 def read(layer: str, number: int, data: bytes) -> Found:
-    """What is in these bytes?
+    """Return the IPv4 or IPv6 packet in these bytes, or one of the other values of `Found`. Never raises.
 
-    `layer` is the kind of `number`: "link" (LINKTYPE_), "ethertype", "ip" (IP protocol), "capwap" (its
-    binding). Gives an IPv4 or
-    IPv6 packet from its first byte on, or one of the other values of `Found`; never raises for what the bytes hold.
+    `layer` is the kind of `number`: "link" (LINKTYPE_), "ethertype", "ip" (IP protocol) or "capwap" (its binding).
     """
     reader = READERS.get((layer, number))
     if reader is None:
@@ -38,7 +36,7 @@ def read(layer: str, number: int, data: bytes) -> Found:
 
 
 def _token_ring(data: bytes) -> Found:
-    """IEEE 802.5: a bit of the source address shows whether a route follows it."""
+    """IEEE 802.5: the first bit of the source address shows whether routing information follows the addresses."""
     head = need(data, 14)
     if head[1] & 0xC0 != 0x40:
         return b""
@@ -51,7 +49,7 @@ def _fddi(data: bytes) -> Found:
 
 
 def _arcnet(type_at: int) -> Reader:
-    """ARCnet: RFC 1201 has a split flag and a number before the packet, RFC 1051 has not."""
+    """ARCnet: RFC 1201 puts a split flag and a sequence number before the packet, RFC 1051 does not."""
 
     def reader(data: bytes) -> Found:
         kind = data[type_at]
@@ -60,7 +58,7 @@ def _arcnet(type_at: int) -> Reader:
         if kind not in (0xC4, 0xD4):
             return b""
         flag = data[type_at + 1]
-        if flag == 0xFF:  # a frame of an awkward length: four bytes more
+        if flag == 0xFF:  # an exception packet has four bytes more
             return data[type_at + 8 :]
         return "cut" if flag else data[type_at + 4 :]
 
@@ -68,7 +66,7 @@ def _arcnet(type_at: int) -> Reader:
 
 
 def _frame_relay(data: bytes) -> Found:
-    """Q.922 address, then a network layer identifier (RFC 2427) or Cisco's ethertype."""
+    """Frame Relay: a Q.922 address, then a network layer identifier (RFC 2427) or Cisco's ethertype."""
     at = 1
     while not data[at - 1] & 1:
         at += 1
@@ -82,7 +80,7 @@ def _frame_relay(data: bytes) -> Found:
 
 
 def _amateur_radio(data: bytes) -> Found:
-    """AX.25: addresses of seven bytes, the last one marked, then control and a protocol number."""
+    """AX.25: addresses of seven bytes, the last one with its lowest bit set, then control and a protocol number."""
     at = 14
     while not need(data, at + 2)[at - 1] & 1:
         at += 7
@@ -90,7 +88,7 @@ def _amateur_radio(data: bytes) -> Found:
 
 
 def _batman(data: bytes) -> Found:
-    """B.A.T.M.A.N. advanced, compatibility version 15: a mesh network's header before Ethernet."""
+    """B.A.T.M.A.N. advanced (a mesh network), compatibility version 15: a header before Ethernet."""
     kind, version = need(data, 2)[:2]
     size = {0x01: 14, 0x40: 10, 0x42: 18}.get(kind)
     if version == 15 and size is not None:
@@ -107,12 +105,12 @@ def _sun_atm(data: bytes) -> Found:
 
 
 def _packet_filter(data: bytes) -> Found:
-    """OpenBSD's pflog: the header has its length, without what pads it to a multiple of four."""
+    """OpenBSD's pflog: the header begins with its length, without the padding to a multiple of four."""
     return by_version(data[data[0] + 3 & ~3 :])
 
 
 def _nflog(data: bytes) -> Found:
-    """Linux netfilter log: tagged fields in the host's byte order, one of them is the packet."""
+    """Linux netfilter log: tagged fields in the host's byte order; tag 9 is the packet."""
     for order in "<>":
         at = 4
         while at + 4 <= len(data):
@@ -126,7 +124,7 @@ def _nflog(data: bytes) -> Found:
 
 
 def _exported(data: bytes) -> Found:
-    """Wireshark's exported PDUs: tags, one of which names what follows."""
+    """Wireshark's exported PDUs: tagged fields before the data; tag 12 is the name of its dissector."""
     name, at = b"", 0
     while (tag := int.from_bytes(need(data, at + 4)[at : at + 2], "big")) != 0:
         size = int.from_bytes(data[at + 2 : at + 4], "big")
@@ -139,11 +137,14 @@ def _exported(data: bytes) -> Found:
 
 
 def _ip_compressed(data: bytes) -> Found:
-    """IPComp (RFC 3173) around a packet; its index is often a negotiated one, so deflate (RFC 2394) is tried."""
+    """IPComp (RFC 3173) around an IP packet.
+
+    The compression index is often a negotiated one that names no algorithm, so deflate (RFC 2394) is tried.
+    """
     if need(data, 4)[0] not in (4, 41):
         return None
     try:
-        return by_version(zlib.decompressobj(-zlib.MAX_WBITS).decompress(data[4:], _LONGEST_PACKET))
+        return by_version(zlib.decompressobj(-zlib.MAX_WBITS).decompress(data[4:], _MAX_PACKET_BYTES))
     except zlib.error:
         return None
 
@@ -155,7 +156,7 @@ READERS: dict[tuple[str, int], Reader] = {
     ("link", 8): fixed(16),  # SLIP of BSD
     ("link", 10): _fddi,
     ("link", 11): _atm,
-    **{("link", number): _atm for number in (16, 18, 19)},  # what libpcap has since called 106
+    **{("link", number): _atm for number in (16, 18, 19)},  # older numbers of 106
     ("link", 100): _atm,  # RFC 1483; 11 is its number on BSD
     ("link", 105): wifi.frame,
     ("link", 106): _atm,  # classical IP over ATM of Linux
@@ -173,7 +174,7 @@ READERS: dict[tuple[str, int], Reader] = {
     ("link", 163): wifi.avs,
     ("link", 192): wrapped.ppi,
     ("link", 197): wrapped.erf,
-    ("link", 202): lambda data: _amateur_radio(need(data, 1)[1:]),  # behind a KISS header
+    ("link", 202): lambda data: _amateur_radio(need(data, 1)[1:]),  # after a KISS header
     ("link", 226): fixed(24),  # Solaris ipnet
     ("link", 239): _nflog,
     ("link", 240): typed(16, 18),  # Hilscher's analyser: four bytes, then Ethernet
@@ -187,10 +188,9 @@ READERS: dict[tuple[str, int], Reader] = {
     ("link", 281): typed(16, 18),  # tags that Ethernet switches put in: Broadcom's behind the addresses,
     ("link", 282): typed(16, 18),  # before them,
     ("link", 284): typed(16, 18),  # Marvell's, four bytes
-    ("link", 285): typed(20, 22),  # or eight
+    ("link", 285): typed(20, 22),  # and eight bytes
     ("ethertype", 0x4305): _batman,
     ("ip", 108): _ip_compressed,
     ("capwap", 1): wifi.tunnelled,
 }
-"""Who reads what: ("link", LINKTYPE_), ("ethertype", type), ("ip", protocol) or ("capwap", binding) to a function of
-the layer's bytes."""
+"""Reader of each ("link", LINKTYPE_), ("ethertype", type), ("ip", protocol) and ("capwap", binding)."""

@@ -1,7 +1,6 @@
-"""Juniper's routers: a header with a magic number, the interface card's header, then the frame or the packet.
+"""Link types of Juniper's routers: a header with a magic number, the interface card's header, then frame or packet.
 
-The numbers of protocols are those of JUNOS; a card's header is recognised by its first byte, or guessed as
-Wireshark does.
+Protocol numbers are those of JUNOS. A card's header is recognised by its first byte, or guessed as Wireshark does.
 """
 
 from __future__ import annotations
@@ -11,17 +10,18 @@ from collections.abc import Callable
 from latpcap.reading.links.parts import Found, Reader, by_version, link, llc, mpls, need, nlpid, ppp
 
 INCOMING, NO_LINK_LAYER, EXTENDED = 0x01, 0x02, 0x80
+"""Flags of the header that all link types share."""
 SERVICE_COOKIES = {0x54: 4, 0x40: 8, 0x47: 8}
-"""First byte and length of a services card's header."""
+"""Length of a services card's header (its "cookie"), by its first byte."""
 PPP_PROTOCOLS = {0x21, 0x23, 0x281, 0x283, 0x3D, 0x57, 0x8021, 0x8023, 0x8281, 0xC021, 0xC023, 0xC223, 0x8057}
 
 
 def headed(inner: Callable[[int, bytes], Found]) -> Reader:
-    """Reads the header that all have; `inner` takes its flags and what follows."""
+    """Return a reader of the header that all link types share; `inner` gets its flags and the bytes after it."""
 
     def reader(data: bytes) -> Found:
         flags, at = need(data, 4)[3], 4
-        if data[:3] != b"MGC":  # JUNOS 6 and older
+        if data[:3] != b"MGC":  # JUNOS 6 and older write no such header
             return inner(flags, data)
         if flags & EXTENDED:
             at = 6 + int.from_bytes(need(data, 6)[4:6], "big")
@@ -39,25 +39,25 @@ def _payload(protocol: int, data: bytes) -> Found:
 
 
 def ggsn(_: int, data: bytes) -> Found:
-    """A mobile network's gateway: the protocol, and a VLAN."""
+    """Gateway of a mobile network (GGSN): a protocol number, and a VLAN."""
     protocol = int.from_bytes(need(data, 4)[:2], "little")
     return by_version(data[8:]) if protocol == 0xA248 else _payload(protocol, data[4:])
 
 
 def services(flags: int, data: bytes) -> Found:
-    """A services card has a longer header for what comes in."""
+    """Services card: 16 bytes of header for incoming packets, 12 for outgoing ones."""
     return by_version(data[16 if flags & INCOMING else 12 :])
 
 
 def tunnel(_: int, data: bytes) -> Found:
-    """A secure tunnel: the headers around the packet, 16 bytes more, then the packet in the clear."""
+    """Secure tunnel (IPsec): Ethernet, IP and ESP headers and 16 further bytes, then the packet in plain text."""
     if need(data, 38)[12:14] != b"\x08\0" or data[23] != 50:
         return b""
     return by_version(data[14 + 4 * (data[14] & 0x0F) + 24 :])
 
 
 def virtual_network(data: bytes) -> Found:
-    """Tagged fields up to one of 255, then Ethernet."""
+    """Virtual network: tagged fields up to tag 255, then Ethernet."""
     at = 0
     while need(data, at + 2)[at] != 255:
         at += 2 + data[at + 1]
@@ -65,13 +65,13 @@ def virtual_network(data: bytes) -> Found:
 
 
 def atm1(_: int, data: bytes) -> Found:
-    """The first ATM card: four bytes of its own."""
+    """First ATM card: a header of four bytes."""
     return b"" if need(data, 4)[0] == 0x80 else _cells(data[4:], first_card=True)
 
 
 def atm2(flags: int, data: bytes) -> Found:
-    """The second ATM card: eight bytes, which tell Ethernet."""
-    if need(data, 8)[7] & 0x70:  # a cell of the network's own
+    """Second ATM card: a header of eight bytes, which shows whether Ethernet follows."""
+    if need(data, 8)[7] & 0x70:  # an OAM cell
         return b""
     if not flags & INCOMING and data[3] & 0x3F and data[8:11] not in (b"\xaa\xaa\x03", b"\xfe\xfe\x03"):
         return link(1, data[8:])
@@ -87,7 +87,7 @@ def _cells(data: bytes, first_card: bool) -> Found:
 
 
 def multilink_ppp(flags: int, data: bytes) -> Found:
-    """PPP over several links, by each kind of card."""
+    """Multilink PPP; the header depends on the kind of card."""
     kind = need(data, 8)[0]
     rest = data[SERVICE_COOKIES.get(kind, 0) :]
     if kind == 0x54:
@@ -105,7 +105,7 @@ def multilink_ppp(flags: int, data: bytes) -> Found:
 
 
 def multilink_frame_relay(_: int, data: bytes) -> Found:
-    """Frame Relay over several links, by each kind of card."""
+    """Multilink Frame Relay; the header depends on the kind of card."""
     kind = need(data, 8)[0]
     rest = data[SERVICE_COOKIES.get(kind, 0) :]
     if kind == 0x54:
@@ -140,4 +140,4 @@ READERS: dict[int, Reader] = {
     184: virtual_network,
     200: headed(tunnel),
 }
-"""By LINKTYPE_ number."""
+"""Reader of each LINKTYPE_ number."""

@@ -1,7 +1,7 @@
-"""What readers of rare link types have in common: LLC, ethertypes, headers of fixed length.
+"""Parts that the readers of rare link types share: LLC, ethertypes, headers of fixed length.
 
-A reader takes a frame's bytes and gives what is in them (`Found`); it reads its own header only, and leaves what
-follows to the core where that knows it, so that VLAN tags, labels and tunnels are read in one place.
+A reader takes a frame's bytes and returns their content (`Found`). It reads only its own header. Layers that the core
+can read are left to the core, so that VLAN tags, MPLS labels and tunnels are read in one place.
 """
 
 from __future__ import annotations
@@ -9,53 +9,52 @@ from __future__ import annotations
 from collections.abc import Callable
 
 Layer = tuple[str, int, bytes]
-"""A layer that is still to be read: ("link", LINKTYPE_ number, its bytes) or ("ethertype", type, its bytes)."""
+"""A layer for the core to read: ("link", LINKTYPE_ number, its bytes) or ("ethertype", type, its bytes)."""
 
 One = bytes | str | Layer | None
-"""The IP packet, or a layer that holds it; b"" where the frame has none; "encrypted", "fragment" or "cut" for what
-cannot be read; None for what is not understood. Frames without a packet are counted in `Capture.issues`, those of
-b"" are not."""
+"""The IP packet, or a layer that contains it; b"" for a frame without a packet; "encrypted", "fragment" or "cut" for a
+packet that cannot be read; None for an unknown format. Strings and None are counted in `Capture.issues`."""
 
 Found = One | list[One]
-"""What is in a frame; a list where it may hold several packets."""
+"""The content of a frame; a list for formats that may hold several packets."""
 
 Reader = Callable[[bytes], Found]
 
 
 def need(data: bytes, size: int) -> bytes:
-    """The bytes, if there are so many."""
+    """Return the bytes. Raises ValueError if there are fewer than `size`; `read` then reports "cut"."""
     if len(data) < size:
         raise ValueError("cut")
     return data
 
 
 def by_version(data: bytes) -> bytes:
-    """IP, if it begins like that."""
+    """Return the bytes if they begin like IPv4 or IPv6; else b""."""
     return data if data[:1] and data[0] >> 4 in (4, 6) else b""
 
 
 def link(number: int, data: bytes) -> Layer:
-    """A frame of this link type, for the core."""
+    """Pass a frame of this link type on to the core."""
     return "link", number, data
 
 
 def ethertype(kind: int, data: bytes) -> bytes | Layer:
-    """What follows an ethertype, for the core."""
+    """Return the IP packet after an ethertype, or pass another layer on to the core."""
     return data if kind in (0x0800, 0x86DD) else ("ethertype", kind, data)
 
 
 def ppp(data: bytes) -> Layer:
-    """PPP, for the core."""
+    """Pass PPP on to the core."""
     return "ethertype", 0x880B, data
 
 
 def mpls(data: bytes) -> Layer:
-    """A label and what is under it, for the core."""
+    """Pass an MPLS label and its packet on to the core."""
     return "ethertype", 0x8847, data
 
 
 def llc(data: bytes) -> bytes | Layer:
-    """IEEE 802.2: SNAP with an ethertype, IP's own SAP, or ISO's network layer identifier."""
+    """Read IEEE 802.2: SNAP with an ethertype, the SAP of IP, or ISO's network layer identifier."""
     if data[:3] == b"\xaa\xaa\x03" and len(data) >= 8:
         return ethertype(int.from_bytes(data[6:8], "big"), data[8:]) if data[6] >= 6 else b""
     if data[:3] == b"\x06\x06\x03":
@@ -66,15 +65,15 @@ def llc(data: bytes) -> bytes | Layer:
 
 
 def nlpid(data: bytes) -> bytes:
-    """ISO's network layer identifier (ISO/IEC TR 9577), then the packet."""
+    """Read ISO's network layer identifier (ISO/IEC TR 9577); return the IP packet after it, else b""."""
     return data[1:] if data[:1] in (b"\xcc", b"\x8e") else b""
 
 
 def typed(at: int, header: int) -> Reader:
-    """A header of fixed length with an ethertype in it."""
+    """Return a reader of a header of fixed length with an ethertype at offset `at`."""
     return lambda data: ethertype(int.from_bytes(need(data, header)[at : at + 2], "big"), data[header:])
 
 
 def fixed(header: int) -> Reader:
-    """A header of fixed length, then IP."""
+    """Return a reader of a header of fixed length before IP."""
     return lambda data: by_version(need(data, header)[header:])

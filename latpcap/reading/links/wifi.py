@@ -1,24 +1,24 @@
-"""IEEE 802.11, and the headers that radios put before it. Only data frames hold packets."""
+"""IEEE 802.11 frames, and the capture headers of radios before them. Only data frames contain packets."""
 
 from __future__ import annotations
 
 from latpcap.reading.links.parts import Found, One, llc, need
 
 TO_AND_FROM, FROM = 3, 2
-"""Between access points, where frames have a fourth address; from one to a station."""
+"""DS bits of a frame between access points, which has a fourth address, and from an access point to a station."""
 
 
 def frame(data: bytes, padded: bool = False) -> Found:
-    """One frame; `padded`: the radio filled its header up to a multiple of four."""
+    """Read one frame. If `padded`, the radio padded its header to a multiple of four bytes."""
     kind, flags = need(data, 2)[:2]
-    if kind & 0x0F != 0x08 or kind & 0x40:  # no data frame, or one without data
+    if kind & 0x0F != 0x08 or kind & 0x40:  # not a data frame, or without data
         return b""
     way, control = flags & 3, 0
     size = 30 if way == TO_AND_FROM else 24
     need(data, size)
     if kind & 0x80:
         control = int.from_bytes(need(data, size + 2)[size : size + 2], "little")
-        size += 6 if flags & 0x80 else 2  # HT control follows
+        size += 6 if flags & 0x80 else 2  # QoS control, and HT control if the order bit is set
     if flags & 0x40:
         return "encrypted"
     if flags & 0x04 or data[22] & 0x0F:
@@ -32,7 +32,7 @@ def frame(data: bytes, padded: bool = False) -> Found:
 
 
 def _aggregate(body: bytes) -> list[One]:
-    """An A-MSDU: two addresses, a length and a packet, each of them filled up to a multiple of four."""
+    """Read an A-MSDU: subframes of two addresses, a length and a packet, each padded to a multiple of four bytes."""
     found: list[One] = []
     at = 0
     while at + 14 < len(body):
@@ -43,37 +43,40 @@ def _aggregate(body: bytes) -> list[One]:
 
 
 def _mesh(body: bytes) -> bytes:
-    """A mesh network's header. Its bit is another one's in other networks, so the header has to look like one."""
+    """Remove a mesh control header, if there is one.
+
+    Other networks use its bit differently, so it is only removed if its first byte is a valid address extension (0-2).
+    """
     extended = need(body, 6)[0]
     return body[6 + 6 * extended :] if extended < 3 else body
 
 
 def tunnelled(data: bytes) -> Found:
-    """In CAPWAP some access points swap the first two bytes; without that a data frame shows by the first."""
+    """Read a frame in CAPWAP. Some access points swap its first two bytes, which the first byte shows."""
     return frame(data if need(data, 2)[0] & 0x0F == 0x08 else data[1::-1] + data[2:])
 
 
 def radiotap(data: bytes) -> Found:
-    """Its flags tell whether the frame's header is padded."""
+    """Read a radiotap header, whose flags show whether the frame's header is padded."""
     size = int.from_bytes(need(data, 8)[2:4], "little")
     at, first = 8, int.from_bytes(data[4:8], "little")
     more = first
     while more & 1 << 31:
         more = int.from_bytes(need(data, at + 4)[at : at + 4], "little")
         at += 4
-    if first & 1:  # the time, aligned
+    if first & 1:  # the timestamp, aligned to eight bytes
         at = (at + 7 & ~7) + 8
     padded = bool(first & 2 and need(data, at + 1)[at] & 0x20)
     return frame(data[size:], padded)
 
 
 def avs(data: bytes) -> Found:
-    """A header with its length."""
+    """Read an AVS header, which has its length in its second word."""
     return frame(data[int.from_bytes(need(data, 8)[4:8], "big") :])
 
 
 def prism(data: bytes) -> Found:
-    """Another one, or AVS under the same number."""
+    """Read a Prism header, or an AVS header under the same link type."""
     if data[:3] == b"\x80\x21\x10":
         return avs(data)
     return frame(data[int.from_bytes(need(data, 8)[4:8], "little") :])

@@ -1,4 +1,4 @@
-"""Headers that capture hardware and systems put before a frame, and that say of what link type it is."""
+"""Headers of capture hardware and operating systems before a frame; they show its link type."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from latpcap.reading.links.parts import Found, One, by_version, link, need
 
 
 def ppi(data: bytes) -> Found:
-    """Per-packet information."""
+    """Read a PPI header (per-packet information)."""
     _, _, size, inner = struct.unpack_from("<BBHI", data)
     return None if inner == 192 else link(inner, data[size:])
 
 
 def pktap(data: bytes) -> Found:
-    """Apple's PKTAP: which interface and process; a record may have no packet."""
+    """Read Apple's PKTAP, which names interface and process; a record may have no packet."""
     size, kind, inner = struct.unpack_from("<III", data)
     if size < 108:
         return "cut"
@@ -23,7 +23,7 @@ def pktap(data: bytes) -> Found:
 
 
 def pktap_or_user(data: bytes) -> Found:
-    """LINKTYPE_USER2, which older macOS wrote PKTAP with: only what can be nothing else."""
+    """Read LINKTYPE_USER2 as PKTAP, as older macOS wrote it, if the header's size, type and interface name fit."""
     if len(data) < 108:
         return None
     size, kind = struct.unpack_from("<II", data)
@@ -32,7 +32,7 @@ def pktap_or_user(data: bytes) -> Found:
 
 
 def erf(data: bytes) -> Found:
-    """Endace's records: a header, extensions of eight bytes, and by their type a frame with or without a prefix."""
+    """Read Endace's ERF: a header, extensions of eight bytes, and a frame, which some types put a prefix before."""
     more, at = need(data, 16)[8], 16
     kind = more & 0x7F
     while more & 0x80:
@@ -42,43 +42,43 @@ def erf(data: bytes) -> Found:
         return link(1, packet[2:][:wire])
     if kind in (1, 10, 15, 19):  # HDLC: PPP or Cisco's
         return link(50, packet[:wire])
-    if kind in (5, 17):  # of several channels
+    if kind in (5, 17):  # multichannel HDLC
         return link(50, packet[4:][:wire])
-    if kind in (4, 9):  # AAL5, of several channels
+    if kind in (4, 9):  # multichannel AAL5, and AAL5
         return link(100, packet[4 if kind == 4 else 8 :])
     if kind in (22, 23):
         return by_version(packet[:wire])
-    return b"" if kind in (27, 48) else None  # the card's own data, padding
+    return b"" if kind in (27, 48) else None  # metadata of the card, padding
 
 
 def mpacket(data: bytes) -> Found:
-    """IEEE 802.3br: a preamble whose end shows whether the frame is whole, the frame and its checksum."""
+    """Read an IEEE 802.3br mPacket: preamble, frame and checksum; the preamble's end marks preempted frames."""
     start, frame = need(data, 12)[7], data[8:-4]
     if start == 0xD5:
         return link(1, frame)
-    if start in (0xE6, 0x4C, 0x7F, 0xB3):  # may be interrupted
+    if start in (0xE6, 0x4C, 0x7F, 0xB3):  # the start of a frame that may be preempted
         return link(1, frame) if zlib.crc32(frame).to_bytes(4, "little") == data[-4:] else "fragment"
     return "fragment" if data[6] in (0x61, 0x52, 0x9E, 0x2A) else b""
 
 
 def docsis(data: bytes) -> Found:
-    """A cable network's MAC header; one kind of frame holds others."""
+    """Read the MAC header of a cable network (DOCSIS); a concatenated frame contains others."""
     control, more = need(data, 6)[:2]
-    kind, what, extended = control >> 6, control >> 1 & 0x1F, bool(control & 1)
+    kind, parameter, extended = control >> 6, control >> 1 & 0x1F, bool(control & 1)
     at = 6 + (more if extended else 0)
-    if kind == 3 and what == 0x1C:
+    if kind == 3 and parameter == 0x1C:
         return _concatenated(data[6:])
-    if kind == 3 and what == 3:
+    if kind == 3 and parameter == 3:
         return "fragment"
     if kind not in (0, 2):
         return b""
-    if extended and _private(data[4 : 4 + more]):
+    if extended and _is_encrypted(data[4 : 4 + more]):
         return "encrypted"
     return link(1, need(data, at)[at:])
 
 
-def _private(elements: bytes) -> bool:
-    """Is there an element of baseline privacy, and is it on?"""
+def _is_encrypted(elements: bytes) -> bool:
+    """Whether an extended header element enables baseline privacy."""
     at = 0
     while at < len(elements):
         kind, size = elements[at] >> 4, elements[at] & 0x0F
@@ -93,11 +93,11 @@ def _concatenated(data: bytes) -> list[One]:
     at = 0
     while at + 6 <= len(data):
         control, _, size = struct.unpack_from(">BBH", data, at)
-        what = control >> 1 & 0x1F if control >> 6 == 3 else 0
-        if what == 0x1C:
-            break  # none holds another of its kind
-        if what in (2, 4):  # a request: a number stands in place of the length
-            size = what // 4
+        parameter = control >> 1 & 0x1F if control >> 6 == 3 else 0
+        if parameter == 0x1C:
+            break  # concatenated frames are not nested
+        if parameter in (2, 4):  # a request has a service id in place of the length
+            size = parameter // 4
         frames.append(link(143, data[at : at + 6 + size]))
         at += 6 + size
     return frames
