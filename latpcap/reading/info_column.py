@@ -103,7 +103,7 @@ def _http(capture: Recorded, source: Source) -> tuple[dict[int, str], dict[int, 
             if client:
                 line = f"{row['method']} {row['target']} {heads['request.version'].get(last, 'HTTP/1.1')} "
             else:
-                version, phrase = (heads[f"response.{of}"].get(last, "") for of in ("version", "phrase"))
+                version, phrase = (heads[f"response.{part}"].get(last, "") for part in ("version", "phrase"))
                 line = f"{version} {row['status']} {phrase} "
             kind = heads["content_type"].get(last, "").partition(";")[0].strip().lower()
             lines[last] = f"{line} ({kind})" if kind else line

@@ -65,7 +65,11 @@ _VALUES: dict[str, tuple[Callable[[Any], Any], str | None]] = {
 
 
 def _mapped(column: Column | Keyed, value: Callable[[Any], Any]) -> Column | Keyed:
-    held = _array([None if one is None else value(one) for one in column.values.to_pylist()])
+    import pyarrow as pa
+
+    values = [None if held is None else value(held) for held in column.values.to_pylist()]
+    kind = pa.int64() if all(held is None for held in values) else None  # nulls alone have no type
+    held = pa.chunked_array([pa.array(values, kind)])
     return Keyed(column.frames, held) if isinstance(column, Keyed) else Column(held)
 
 
@@ -84,9 +88,3 @@ def per_frame(columns: list[Column | Keyed], events: pa.ChunkedArray) -> dict[in
             if held is not None:
                 found.setdefault(frame, []).append(held)
     return found
-
-
-def _array(held: list[Any]) -> pa.ChunkedArray:
-    import pyarrow as pa
-
-    return pa.chunked_array([pa.array(held, None if any(one is not None for one in held) else pa.int64())])

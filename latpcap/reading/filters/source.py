@@ -205,8 +205,15 @@ class Source:
 
     @cached_property
     def frames(self) -> dict[str, pa.Array]:
-        """Lengths and relative times of the frames, read again from the capture; aligned with `events`."""
-        return of_frames(self.capture, self.events["frame"])
+        """Lengths (bytes) and times since the first and the previous frame (ns), aligned with `events`."""
+        import numpy as np
+        import pyarrow as pa
+
+        table = np.frombuffer(b"".join(self.capture.heads()), "<i8").reshape(-1, 3)
+        times, rows = table[:, 0], self.events["frame"].to_numpy().astype(np.int64) - 1
+        since = {"time_relative": times - times[:1], "time_delta": np.diff(times, prepend=times[:1])}
+        columns = {**since, "len": table[:, 1], "cap_len": table[:, 2]}
+        return {name: pa.array(column[rows]) for name, column in columns.items()}
 
     @cached_property
     def headers(self) -> pa.Table:
@@ -244,7 +251,7 @@ class Datagrams(Source):
         requests, answers = (self._side(capture, way) for way in ("request", "response"))
         both = pa.concat_tables([requests, answers], promote_options="default").sort_by("frame")
         schema = capture.arrow("events").schema
-        columns = [both[f.name] if f.name in _OF_DATAGRAMS else _nulls(f.type, both.num_rows) for f in schema]
+        columns = [both[f.name] if f.name in _DATAGRAM_COLUMNS else _nulls(f.type, both.num_rows) for f in schema]
         self.ports = both
         super().__init__(capture, pa.table(columns, names=schema.names))
 
@@ -357,7 +364,7 @@ def _repeats(events: pa.Table) -> set[int]:
     return set(events["frame"].filter(pc.and_(marked, pc.greater(events["len"], 0))).to_pylist())
 
 
-_OF_DATAGRAMS = ("frame", "time", "src", "dst")
+_DATAGRAM_COLUMNS = ("frame", "time", "src", "dst")
 
 
 def _nulls(kind: Any, rows: int) -> pa.ChunkedArray:
@@ -366,7 +373,7 @@ def _nulls(kind: Any, rows: int) -> pa.ChunkedArray:
     return pa.chunked_array([pa.nulls(rows, kind if isinstance(kind, pa.DataType) else pa.type_for_alias(kind))])
 
 
-def mapped(column: pa.ChunkedArray, of: Callable[[str], Any], to: str) -> pa.ChunkedArray:
+def mapped(column: pa.ChunkedArray, function: Callable[[str], Any], to: str) -> pa.ChunkedArray:
     """Apply a function to a column of words; it is called once per distinct word."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -375,25 +382,13 @@ def mapped(column: pa.ChunkedArray, of: Callable[[str], Any], to: str) -> pa.Chu
     for chunk in column.chunks:
         if not pa.types.is_dictionary(chunk.type):
             chunk = chunk.dictionary_encode()
-        words = pa.array([of(word) for word in chunk.dictionary.to_pylist()], to)
+        words = pa.array([function(word) for word in chunk.dictionary.to_pylist()], to)
         chunks.append(pc.take(words, chunk.indices))
     return pa.chunked_array(chunks, to)
 
 
 def _bits(label: str) -> int:
     return sum(_LABELS.get(part, 0) for part in label.split(", "))
-
-
-def of_frames(capture: Recorded, frames: pa.ChunkedArray) -> dict[str, pa.Array]:
-    """Return original and captured length (bytes), and ns since the first and since the previous frame."""
-    import numpy as np
-    import pyarrow as pa
-
-    table = np.frombuffer(b"".join(capture.heads()), "<i8").reshape(-1, 3)
-    times, rows = table[:, 0], frames.to_numpy().astype(np.int64) - 1
-    since = {"time_relative": times - times[:1], "time_delta": np.diff(times, prepend=times[:1])}
-    columns = {**since, "len": table[:, 1], "cap_len": table[:, 2]}
-    return {name: pa.array(column[rows]) for name, column in columns.items()}
 
 
 def between(table: pa.Table, events: pa.Table) -> pa.ChunkedArray:

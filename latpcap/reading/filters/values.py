@@ -31,6 +31,10 @@ KINDS = {
     "ether": "an Ethernet address",
 }
 """Kinds of fields with a value, and their names in error messages."""
+_TIMES = {
+    "duration": "a time in seconds, as in 0.04", "ms": "a time in ms, as in 0.4",
+    "seconds": "in seconds since 1970, as in 1700000000.5",
+}  # fmt: skip
 _MAX_CHARACTERS = 200
 """Upper bound on the characters of a number, an address or a time."""
 _TRUTHS = {"True": 1, "TRUE": 1, "Set": 1, "False": 0, "FALSE": 0, "Not set": 0}
@@ -75,6 +79,11 @@ class Meaning:
             raise self.error(node, f'{name} is {wanted}, "{node.text}" is a string: write it without quotes')
         if len(node.text) > _MAX_CHARACTERS and field.kind not in ("text", "bytes", "protocol"):
             raise self.error(node, f"a value of {len(node.text):,} characters is too long for {name}")
+        if field.kind in _TIMES:
+            ns = self._nanos(node, f"{name} is {_TIMES[field.kind]}")
+            return ns // 1000 if field.kind == "ms" else ns
+        if field.kind in ("ipv4", "ipv6"):
+            return self._network(node, name, int(field.kind[-1]))
         convert: Callable[[Word | Text, Field, str], Any] = getattr(self, f"_{field.kind}")
         return convert(node, field, name)
 
@@ -100,15 +109,6 @@ class Meaning:
         if _NUMBER.fullmatch(node.text):
             return int(node.text.strip("0") != "")
         raise self.error(node, f"{name} is a boolean: 1 and True, or 0 and False")
-
-    def _duration(self, node: Word | Text, field: Field, name: str) -> int:
-        return self._nanos(node, f"{name} is a time in seconds, as in 0.04")
-
-    def _ms(self, node: Word | Text, field: Field, name: str) -> int:
-        return self._nanos(node, f"{name} is a time in ms, as in 0.4") // 1000
-
-    def _seconds(self, node: Word | Text, field: Field, name: str) -> int:
-        return self._nanos(node, f"{name} is in seconds since 1970, as in 1700000000.5")
 
     def _nanos(self, node: Word | Text, reason: str) -> int:
         if not re.fullmatch(r"-?[0-9]{1,11}(\.[0-9]*)?", node.text):
@@ -136,12 +136,6 @@ class Meaning:
                 except (OverflowError, ValueError, OSError, InvalidOperation):
                     break
         raise self.error(node, f"{node.text!r} is no such time: {reason}")
-
-    def _ipv4(self, node: Word | Text, field: Field, name: str) -> Any:
-        return self._network(node, name, 4)
-
-    def _ipv6(self, node: Word | Text, field: Field, name: str) -> Any:
-        return self._network(node, name, 6)
 
     def _network(self, node: Word | Text, name: str, version: int) -> Any:
         try:
