@@ -99,15 +99,15 @@ class _Pair:
 
     def row(self, zero: int) -> dict[str, object]:
         (packets, size), (packets_back, size_back) = self.forth, self.back
-        took = (self.end - self.start) / _NS
+        duration_s = (self.end - self.start) / _NS
         return {
             "layer": self.layer, "stream": self.stream,
             "a": self.a[0], "a_port": self.a[1], "b": self.b[0], "b_port": self.b[1],
             "packets": packets + packets_back, "bytes": size + size_back, "packets_a_to_b": packets,
             "bytes_a_to_b": size, "packets_b_to_a": packets_back, "bytes_b_to_a": size_back, "start": self.start,
-            "start_s": (self.start - zero) / _NS, "duration_s": took,
-            "bits_per_s_a_to_b": 8 * size / took if took > 0 else None,
-            "bits_per_s_b_to_a": 8 * size_back / took if took > 0 else None,
+            "start_s": (self.start - zero) / _NS, "duration_s": duration_s,
+            "bits_per_s_a_to_b": 8 * size / duration_s if duration_s > 0 else None,
+            "bits_per_s_b_to_a": 8 * size_back / duration_s if duration_s > 0 else None,
         }  # fmt: skip
 
 

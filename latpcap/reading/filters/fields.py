@@ -267,8 +267,8 @@ def _initial_rtt(source: Source) -> list[Column | Keyed]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    took = pc.round(pc.multiply(_of_stream("initial_rtt_ms")(source)[0].values, 1e6)).cast("int64")
-    return [Column(pc.if_else(_noted(source), took, pa.scalar(None, pa.int64())))]
+    rtt_ns = pc.round(pc.multiply(_of_stream("initial_rtt_ms")(source)[0].values, 1e6)).cast("int64")
+    return [Column(pc.if_else(_noted(source), rtt_ns, pa.scalar(None, pa.int64())))]
 
 
 def _noted(source: Source) -> pa.ChunkedArray:
@@ -543,7 +543,7 @@ FIELDS: dict[str, Field] = {
     ),
     "dns.response_in": Field("int", _exchange_value("request_in", "response_in", "dns"), "the frame of the answer"),
     "dns.response_to": Field("int", _exchange_value("response_in", "request_in", "dns"), "the frame of the question"),
-    "dns.time": Field("duration", _exchange_value("response_in", "took", "dns"), "from the question to the answer"),
+    "dns.time": Field("duration", _exchange_value("response_in", "dns_ns", "dns"), "from the question to the answer"),
 }
 """Every field that a filter can name; docs/filters.md lists them."""
 

@@ -190,9 +190,9 @@ class Source:
 
     @cached_property
     def dns(self) -> pa.Table:
-        """DNS queries with the columns `request_in`, `response_in`, `target`, `status` and `took` (ns)."""
+        """DNS queries with the columns `request_in`, `response_in`, `target`, `status` and `dns_ns` (duration)."""
         found = self.dns_over_tcp
-        return found.append_column("took", between(found, self.capture.unfiltered.arrow("events")))
+        return found.append_column("dns_ns", between(found, self.capture.unfiltered.arrow("events")))
 
     def udp(self, port: str) -> pa.ChunkedArray:
         """Return the UDP port ("sport" or "dport") of each row; TCP segments have none."""
@@ -284,9 +284,9 @@ class Datagrams(Source):
         table = self.lookups.filter(pc.invert(services))
         names = {"request_frame": "request_in", "response_frame": "response_in"}
         start, end = (table[name].cast("int64") for name in ("start", "end"))
-        took = pc.subtract(end, start)
         chosen = table.select(["request_frame", "response_frame", "target", "status"])
-        return chosen.rename_columns([names.get(n, n) for n in chosen.column_names]).append_column("took", took)
+        chosen = chosen.rename_columns([names.get(n, n) for n in chosen.column_names])
+        return chosen.append_column("dns_ns", pc.subtract(end, start))
 
     def udp(self, port: str) -> pa.ChunkedArray:
         """Return the UDP port ("sport" or "dport") of each row."""
@@ -323,7 +323,7 @@ class Frames(Source):
         import pyarrow as pa
 
         both = [super().dns, Datagrams(self.capture).dns]
-        names = ["request_in", "response_in", "target", "status", "took"]
+        names = ["request_in", "response_in", "target", "status", "dns_ns"]
         parts = [table.select(names) for table in both]
         return pa.concat_tables([part.cast(parts[0].schema) for part in parts])
 

@@ -29,12 +29,12 @@ class _Direction:
     def __init__(self) -> None:
         self.start: int | None = None
         """Sequence number of the SYN; None if it was not captured."""
-        self.next: int | None = None
+        self.next_seq: int | None = None
         """Expected sequence number of the next segment; None before the first one."""
-        self.held = b""
+        self.pending = b""
         """Bytes of an incomplete record."""
         self.frames: list[int] = []
-        """Frames that carried `held`."""
+        """Frames that carried `pending`."""
         self.messages = b""
         """Bytes of an incomplete handshake message, from earlier records."""
         self.encrypted = False
@@ -70,20 +70,20 @@ class Tls:
             return
         # 1. Drop bytes that were seen before, and the incomplete record where bytes are missing.
         direction = self.directions.setdefault(ends, _Direction())
-        if direction.next is not None:
-            ahead = (seq - direction.next) & 0xFFFFFFFF
+        if direction.next_seq is not None:
+            ahead = (seq - direction.next_seq) & 0xFFFFFFFF
             if ahead >= 1 << 31:
-                repeated = (direction.next - seq) & 0xFFFFFFFF
+                repeated = (direction.next_seq - seq) & 0xFFFFFFFF
                 if repeated >= len(payload):
                     return
-                payload, seq = payload[repeated:], direction.next
+                payload, seq = payload[repeated:], direction.next_seq
             elif ahead:
-                direction.held, direction.messages = b"", b""
-        direction.next = (seq + len(payload)) & 0xFFFFFFFF
+                direction.pending, direction.messages = b"", b""
+        direction.next_seq = (seq + len(payload)) & 0xFFFFFFFF
         # 2. Read the complete records, and keep the rest for the next segment.
-        data = direction.held + payload
-        frames = [*direction.frames, self.frame] if direction.held else [self.frame]
-        direction.held = b""
+        data = direction.pending + payload
+        frames = [*direction.frames, self.frame] if direction.pending else [self.frame]
+        direction.pending = b""
         while len(data) >= 5:
             kind, version, length = struct.unpack_from(">BHH", data)
             if not (_CHANGE <= kind <= _HEARTBEAT and version >> 8 == 3 and length <= _MAX_RECORD_BYTES):
@@ -96,7 +96,7 @@ class Tls:
             frames = [self.frame]
             data = data[5 + length :]
         if data and _CHANGE <= data[0] <= _HEARTBEAT:
-            direction.held, direction.frames = data, frames
+            direction.pending, direction.frames = data, frames
 
     def _record(
         self,

@@ -309,7 +309,7 @@ class Columns:
         self.read += 1
         packed = network.around(*inner)
         if inner[0] in (wire.TCP, wire.UDP):
-            self.latest[source, destination] = packed.held[: 28 if version == 4 else 48]
+            self.latest[source, destination] = packed.known[: 28 if version == 4 else 48]
         return Frame(row.ns, packed)
 
     def _over_tcp(self, source: Address, destination: Address) -> bool:
@@ -410,7 +410,7 @@ class Columns:
             ours.options = len(_padded(options)) if not row.edges else ours.options
         ours.is_closed = bool(flags & (FLAG_BITS["FIN"] | FLAG_BITS["RST"]))
         if row.protocol.upper() == "DNS" and payload > 2 and (message := self.questions.wireshark(row.info)):
-            row.shown = min(payload - 2, 0xFFFF).to_bytes(2, "big") + message.packed(payload - 2).held
+            row.shown = min(payload - 2, 0xFFFF).to_bytes(2, "big") + message.packed(payload - 2).known
         shown = row.shown if len(row.shown) <= payload else b""
         return wire.TCP, header.before(Part(shown, payload - len(shown)))
 

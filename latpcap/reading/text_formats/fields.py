@@ -254,7 +254,7 @@ def _quoted(fields: Fields, source: Address, target: Address) -> bytes:
         inner = (wire.UDP, wire.udp(_int(fields, "udp.srcport"), _int(fields, "udp.dstport"), Part()))
     else:
         return b""
-    return Network(source, target).around(*inner).held if source.version == target.version else b""
+    return Network(source, target).around(*inner).known if source.version == target.version else b""
 
 
 def _raw(fields: Fields) -> tuple[Part, int] | None:

@@ -29,17 +29,17 @@ _NO_MAC = bytes(6)
 class Part:
     """Bytes known from the text, and the number of unknown bytes after them."""
 
-    held: bytes = b""
+    known: bytes = b""
     missing: int = 0
 
     @property
     def wire(self) -> int:
         """The length on the wire."""
-        return len(self.held) + self.missing
+        return len(self.known) + self.missing
 
     def behind(self, header: bytes) -> Part:
         """Return this part with a header before it."""
-        return Part(header + self.held, self.missing)
+        return Part(header + self.known, self.missing)
 
 
 @dataclass
@@ -154,7 +154,7 @@ def capture(frames: Iterable[Frame]) -> Iterator[bytes]:
     size = 0
     for frame in frames:
         ns = max(frame.ns, 0)
-        held = frame.part.held[:MAX_LENGTH]
+        held = frame.part.known[:MAX_LENGTH]
         wire = max(len(held), min(frame.part.wire, MAX_LENGTH))
         head = struct.pack("<IIIII", frame.link, ns >> 32 & 0xFFFFFFFF, ns & 0xFFFFFFFF, len(held), wire)
         out.append(_block(6, head + held + b"\0" * (-len(held) % 4)))

@@ -71,7 +71,7 @@ def message(
     kind, code = error
     mtu = min(int(found[1]), 0xFFFF) if (found := _MTU.search(body)) else 0
     inside = packet(quoted.lstrip()) if quoted else None
-    held = inside.held if inside else _quoted(body, latest, packed, sender)
+    held = inside.known if inside else _quoted(body, latest, packed, sender)
     return protocol, wire.icmp(kind, code, mtu, Part(held[: max(length - 8, 0)], max(0, length - 8 - len(held))))
 
 

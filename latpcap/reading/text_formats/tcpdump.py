@@ -209,7 +209,7 @@ class Printed:
         if len(self.latest) > 0xFFFF:
             self.latest.clear()
         if inside[0] in (wire.TCP, wire.UDP):
-            self.latest[hosts[0], hosts[1]] = packed.held[: 28 if version == 4 else 48]
+            self.latest[hosts[0], hosts[1]] = packed.known[: 28 if version == 4 else 48]
         return packed
 
     def _ported(self, names: tuple[str, str], ports: tuple[int, int], body: str, total: int) -> tuple[int, Part] | None:
@@ -277,7 +277,7 @@ class Printed:
         network = re.search(r"(?:vni|instance) (0x[0-9a-f]{1,8}|\d{1,8})", body)
         number = (int(network[1], 16 if "x" in network[1] else 10) & 0xFFFFFF) << 8 if network else 0
         if link == wire.RAW:
-            six = inner.held[:1] >= b"\x60"
+            six = inner.known[:1] >= b"\x60"
             inner = wire.ethernet(wire.IPV6_TYPE if six else wire.IPV4_TYPE, inner)
         # tcpdump prints port 8472, Linux's former port of VXLAN, as OTV.
         first = b"\0\0\x65\x58" if found["kind"] == "Geneve" else b"\x08\0\0\0"
@@ -371,7 +371,7 @@ def _whole(dumped: bytes, part: Part | None, link: int) -> tuple[Part, int] | No
         if where == wire.ETHERNET and dumped[skip - 2 : skip] not in (b"\x08\0", b"\x86\xdd"):
             continue
         is_raw = where == wire.RAW == link and part is not None
-        if is_raw and part and part.held[:1] and part.held[0] >> 4 != head[0] >> 4:
+        if is_raw and part and part.known[:1] and part.known[0] >> 4 != head[0] >> 4:
             continue
         return Part(dumped, max(0, skip + total - len(dumped))), where
     if len(dumped) >= 42 and dumped[12:14] == b"\x08\x06":
