@@ -2,6 +2,7 @@
     LatpcapError
         CaptureError    a capture could not be read at all
         FilterError     a display filter makes no sense
+        NoSuchRowError  a number names no row, frame or page; also an IndexError
         OutputError     a result could not be written
 
 A capture that is damaged part-way raises nothing: its rows up to the damage are returned, and `Capture.issues` has a
@@ -68,6 +69,10 @@ class FilterError(LatpcapError):
 
     def __str__(self) -> str:
         return "\n".join(escaped(line) for line in Exception.__str__(self).split("\n"))
+
+
+class NoSuchRowError(LatpcapError, IndexError):
+    """A number given by the caller names no stream, exchange, frame, node or page. Callers may catch IndexError."""
 
 
 class OutputError(LatpcapError):

@@ -160,6 +160,8 @@ def test_what_is_not_there_is_named() -> None:
             capture.stream(number)
         with pytest.raises(IndexError, match="no stream"):
             capture.why(stream=number)
+        with pytest.raises(lp.LatpcapError, match="no stream"):
+            capture.stream(number)
     for number in (961, -1, 10**12):
         with pytest.raises(IndexError, match=rf"no exchange {number}: those of nginx-latency.pcap are 0 to 960"):
             capture.why(exchange=number)

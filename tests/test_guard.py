@@ -25,6 +25,7 @@ from makepcap import Talk, answer, get, pcap
 import latpcap as lp
 from latpcap import files
 from latpcap.cli import exit_codes, main
+from latpcap.errors import NoSuchRowError
 from latpcap.format import escaped
 
 SHELL = f"exec {sys.executable} -c 'from latpcap.cli import main; main()' \"$@\""
@@ -138,6 +139,8 @@ def raising(problem: BaseException) -> int:
         (ZeroDivisionError("x\ny"), 2, "latpcap: this is a bug of latpcap: ZeroDivisionError: x y"),
         (lp.CaptureError("a\nb", "no such file"), 3, "latpcap: a\\nb: no such file"),
         (lp.OutputError("out"), 2, "latpcap: out"),
+        (NoSuchRowError("no stream 9"), 2, "latpcap: no stream 9"),
+        (IndexError("list index"), 2, "latpcap: this is a bug of latpcap: IndexError: list index"),
         (MemoryError(), 2, "latpcap: out of memory"),
         (KeyboardInterrupt(), 130, "latpcap: interrupted"),
         (OSError(28, "No space left on device"), 2, "latpcap: standard output cannot be written (no space left"),

@@ -15,6 +15,7 @@ from latpcap import arrays, findings, spill, words
 from latpcap import presentation as show
 from latpcap.answers import capture_kind, headline, text, traffic
 from latpcap.answers.types import Family, Head, OneExchange, Overall, Request, Row, Skipped, Slow, Total
+from latpcap.errors import NoSuchRowError
 from latpcap.findings import evidence, fixes, lookups, openings, quality, socket_options, transfers
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
 from latpcap.limits import LIMITS
@@ -690,8 +691,8 @@ def _one_exchange(capture: Subject, number: int) -> OneExchange:
     if found.num_rows == 0:
         numbers = table["exchange"]
         if not len(numbers):
-            raise IndexError(f"no exchange {number}: {capture.title} has none")
-        raise IndexError(f"no exchange {number}: those of {capture.title} are {numbers[0]} to {numbers[-1]}")
+            raise NoSuchRowError(f"no exchange {number}: {capture.title} has none")
+        raise NoSuchRowError(f"no exchange {number}: those of {capture.title} are {numbers[0]} to {numbers[-1]}")
     row = found.select(
         ["exchange", "stream", "index", "protocol", "method", "target", "status", "latency_ms", "client_latency_ms",
          "ttfb_ms", "complete", "cut_by", "request_first_frame", "response_last_frame", "top_cause"]

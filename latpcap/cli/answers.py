@@ -29,7 +29,7 @@ from latpcap.cli.options import (
     save,
     span,
 )
-from latpcap.errors import CaptureError
+from latpcap.errors import CaptureError, NoSuchRowError
 from latpcap.format import count, escaped, ms, shortest
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ def _draw(answer: Why, capture: Capture, stream: int | None, picture: Path) -> N
             graph = capture.stream(shown["stream"]).flow_graph()
         else:
             graph = capture.flow_graph(exchange=shown.get("exchange", "worst"))
-    except (IndexError, ValueError) as problem:
+    except (NoSuchRowError, ValueError) as problem:
         raise typer.BadParameter(f"nothing to draw: {problem}", param_hint="--picture") from None
     save(lambda: Ticket(str(answer), graph), picture)
 

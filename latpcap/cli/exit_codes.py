@@ -82,7 +82,7 @@ def _ending(work: Callable[[], int | None]) -> tuple[int, str | None]:
         return EXIT_USAGE, str(end.code)
     except CaptureError as problem:
         return EXIT_UNREADABLE, str(problem)
-    except (LatpcapError, IndexError) as problem:
+    except LatpcapError as problem:
         return EXIT_USAGE, str(problem)
     except BrokenPipeError:
         _silenced()

@@ -128,7 +128,7 @@ def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
         def call(*args: Any, **words: Any) -> Any:
             try:
                 found = answer(*args, **words)
-            except (LatpcapError, ValueError, IndexError, KeyError) as problem:
+            except (LatpcapError, ValueError, KeyError) as problem:
                 raise ToolError(_cut(str(problem.args[0] if isinstance(problem, KeyError) else problem))) from None
             return _cut(found) if isinstance(found, str) else found
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from latpcap.errors import NoSuchRowError
+
 if TYPE_CHECKING:
     from latpcap import _core
     from latpcap.options import TableName
@@ -145,7 +147,7 @@ class Follow:
         1, as in `nodes`; IndexError for another.
         """
         if node not in (0, 1):
-            raise IndexError(f"no node {node}: 0 is {self.nodes[0]}, 1 is {self.nodes[1]}")
+            raise NoSuchRowError(f"no node {node}: 0 is {self.nodes[0]}, 1 is {self.nodes[1]}")
         return b"".join(chunk.data for chunk in self.chunks if chunk.node == node)
 
     @property

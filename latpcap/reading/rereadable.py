@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from latpcap.errors import NoSuchRowError
 from latpcap.tables import HasTables
 
 if TYPE_CHECKING:
@@ -103,13 +104,13 @@ def payloads(capture: Recorded, stream: int | None, exchange: int | None) -> pa.
         rows = capture.arrow("exchanges")
         found = rows.filter(pc.equal(rows["exchange"], exchange)).to_pylist()
         if not found:
-            raise IndexError(f"no exchange {exchange}")
+            raise NoSuchRowError(f"no exchange {exchange}")
         row = found[0]
         stream = row["stream"]
         bounds = row["request_first_frame"], row["response_last_frame"] or row["request_last_frame"]
     events = events.filter(pc.equal(events["stream"], stream))
     if not events.num_rows:
-        raise IndexError(f"no stream {stream}")
+        raise NoSuchRowError(f"no stream {stream}")
     if bounds is not None:
         events = events.filter(
             pc.and_(pc.greater_equal(events["frame"], bounds[0]), pc.less_equal(events["frame"], bounds[1]))

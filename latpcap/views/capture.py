@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from latpcap.bars import bar
+from latpcap.errors import NoSuchRowError
 from latpcap.format import count
 from latpcap.options import FlowOptions
 from latpcap.reading import sources, timestamps
@@ -308,8 +309,8 @@ def read_stream(source: sources.Source, number: int, *, keylog: Keylog | None = 
     return Stream(found, number)
 
 
-def _missing(capture: Recording, number: int, have: int) -> IndexError:
-    return IndexError(f"no stream {number}: {capture.title} has {count(have, 'TCP stream')}")
+def _missing(capture: Recording, number: int, have: int) -> NoSuchRowError:
+    return NoSuchRowError(f"no stream {number}: {capture.title} has {count(have, 'TCP stream')}")
 
 
 class Stream(View):
@@ -389,7 +390,7 @@ class Stream(View):
         number = next((r["exchange"] for r in rows if r["index"] == exchange), None)
         if number is None:
             have = count(len(rows), "exchange")
-            raise IndexError(f"no exchange {exchange}: tcp.stream {self.number} has {have}, counted from 0")
+            raise NoSuchRowError(f"no exchange {exchange}: tcp.stream {self.number} has {have}, counted from 0")
         return Why.of_exchange(self.capture, number)
 
     def flow_graph(

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from latpcap import arrays, bars, words
+from latpcap.errors import NoSuchRowError
 from latpcap.findings.evidence import names_of
 from latpcap.format import requested
 from latpcap.options import FlowOptions, Flows, Pick, TableName
@@ -204,13 +205,13 @@ def pick(exchanges: pa.Table, which: int | Pick, counted_by: str = "exchange") -
         found = table.filter(pc.equal(table[counted_by], which)).to_pylist() if known else []
         found = [row for row in found if _is_counted(row, counted_by)]
         if not found:
-            raise IndexError(f"no exchange {which}: there are {len(table):,}, counted from 0")
+            raise NoSuchRowError(f"no exchange {which}: there are {len(table):,}, counted from 0")
         return found[0]
     if which not in PICKS:
         raise ValueError(f"exchange={which!r} is neither a number nor one of {', '.join(PICKS)}")
     table = table.filter(table["complete"])
     if not len(table):
-        raise IndexError(f"no {which} exchange: there is no complete one here")
+        raise NoSuchRowError(f"no {which} exchange: there is no complete one here")
     by: list[tuple[str, Any]] = [("latency_ms", "ascending"), ("exchange", "descending")]
     order = pc.sort_indices(table, [("start", "ascending"), ("exchange", "ascending")] if which == "first" else by)
     place = {"first": 0, "worst": len(table) - 1}.get(which, (len(table) - 1) // 2)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from latpcap import _core, spill
-from latpcap.errors import CaptureError
+from latpcap.errors import CaptureError, NoSuchRowError
 from latpcap.format import count, escaped
 from latpcap.reading import sources, timestamps
 from latpcap.reading.drain import TABLES, taken
@@ -285,7 +285,9 @@ class Recording(View):
         if 1 <= frame <= self.frames:
             for record in self.records([frame]):
                 return record
-        raise IndexError(f"no frame {frame}: {Path(self.name).name} has {count(self.frames, 'frame')}, counted from 1")
+        raise NoSuchRowError(
+            f"no frame {frame}: {Path(self.name).name} has {count(self.frames, 'frame')}, counted from 1"
+        )
 
     def packet(self, frame: int) -> Any:
         """Return a frame as a dpkt object (Ethernet, SLL, IP ... by link type); frames count from 1.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from latpcap import files, words
 from latpcap.bars import bar
+from latpcap.errors import NoSuchRowError
 from latpcap.options import FlowOptions
 from latpcap.plot import figure as paper
 from latpcap.plot.flow import drawing, layout, packet_rows, pagination
@@ -192,7 +193,7 @@ class FlowGraph:
         """Return the graph of one page. `number` counts from 1; IndexError for a page that does not exist."""
         if self._book is None:
             if number != 1:
-                raise IndexError(f"no page {number}: there is 1")
+                raise NoSuchRowError(f"no page {number}: there is 1")
             return self
         with words.language(self.lang):
             return self._of_page(self._book, number - 1, self.title)

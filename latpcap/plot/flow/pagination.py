@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from latpcap.errors import NoSuchRowError
 from latpcap.options import FlowOptions
 from latpcap.plot.flow import packet_rows, wait_marks
 from latpcap.plot.flow.packet_rows import Clock, FlowRow, Record
@@ -197,7 +198,7 @@ class FlowPages:
     def page(self, number: int) -> Page:
         """Return the content of a page, counted from 0. IndexError for a page that does not exist."""
         if not 0 <= number < self.pages:
-            raise IndexError(f"no page {number + 1}: there are {self.pages}")
+            raise NoSuchRowError(f"no page {number + 1}: there are {self.pages}")
         first, last = self.places(number)
         shown = self._records(first, last - first + 1)
         nodes, rows = packet_rows.rows_of(shown, self.clock)
