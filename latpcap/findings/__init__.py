@@ -7,10 +7,9 @@ read, so that stored results give the same rows as a capture in memory. To add a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from latpcap import presentation as show
 from latpcap import words
@@ -33,12 +32,10 @@ from latpcap.findings import (
     transfers,
     worker_pools,
 )
-from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import BRIEF, COLUMNS, Finding, LatencyFinding, grade, schema
-from latpcap.options import TableName
-from latpcap.tables import of_stretches, stretches
+from latpcap.findings.search import Search
+from latpcap.findings.tables import Lazy, by_server, pushes_of, read_from, with_stretches
 from latpcap.user_waits import cause_totals
-from latpcap.user_waits.segments import HasSegments, Segments
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,105 +55,6 @@ def table(tables: Mapping[str, pa.Table]) -> pa.Table:
     import pyarrow as pa
 
     return pa.Table.from_pylist([finding.to_dict() for finding in rows(tables)], schema=schema())
-
-
-class Lazy(HasSegments):
-    """The tables of a `Capture` or `Stream`, each made when first used.
-
-    "exchanges" includes the rows of `connects` and `gaps`, and "causes" their causes, under one numbering
-    (`tables.stretches`). `made` are tables that exist already. `evidence` returns the frames of a row of "causes", for
-    archives whose causes lack them.
-    """
-
-    NAMES = ("streams", "exchanges", "causes", "evidence", "issues", "events", "probes", "lookups", "connects",
-             "transfers")  # fmt: skip
-
-    def __init__(
-        self,
-        arrow: Callable[[TableName], pa.Table],
-        segments: Segments | None = None,
-        made: Mapping[str, pa.Table] | None = None,
-        evidence: Callable[[int], list[int]] | None = None,
-        pushed: Pushed | None = None,
-    ):
-        self._arrow = arrow
-        self._made: dict[str, pa.Table] = dict(made or {})
-        self._evidence = evidence
-        if segments is not None:
-            self.segments = segments
-        if pushed is not None:
-            self.pushed = pushed
-
-    @cached_property
-    def segments(self) -> Segments:  # type: ignore[override]
-        """The columns of "events" that finders read, unless they were collected before."""
-        return Segments.of(self["events"])
-
-    @cached_property
-    def pushed(self) -> Pushed:
-        """The columns of "pushes" that finders read, unless they were collected before."""
-        return Pushed.of(*(self._arrow(name) for name in ("pushes", "gaps", "causes")))
-
-    def frames(self, cause: int) -> list[int]:
-        """Return the frames that this row of "causes" names."""
-        return super().frames(cause) if self._evidence is None else self._evidence(cause)
-
-    def arrow(self, name: TableName) -> pa.Table:
-        """Return this table as it was given, without the rows of `stretches`."""
-        return self._arrow(name)
-
-    def __getitem__(self, name: str) -> pa.Table:
-        if name == "exchanges" and name not in self._made:
-            self._made[name] = stretches(self)
-        if name == "causes" and name not in self._made:
-            self._made[name] = of_stretches(self._arrow("causes"))
-        return self._made[name] if name in self._made else self._arrow(cast(TableName, name))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.NAMES)
-
-    def __len__(self) -> int:
-        return len(self.NAMES)
-
-
-def read_from(scope: Any) -> Lazy:
-    """Return the tables of a capture, a part of one, or an archive: those it kept for findings, else lazy ones."""
-    found: Lazy = getattr(scope, "kept", None) or Lazy(scope.arrow)
-    return found
-
-
-@dataclass
-class Search:
-    """The input of the finders, and the findings so far."""
-
-    tables: Mapping[str, pa.Table]
-    pushed: Pushed | None
-    checks: Sequence[quality.Check]
-    ledger: cause_totals.CauseTotals
-    servers: int | None
-    """Upper bound on the servers with latency findings; None for `MAX_SERVERS` and a row that counts the rest."""
-    found: list[Finding] = field(default_factory=list)
-
-    @cached_property
-    def evidence(self) -> dict[tuple[str, int], list[dict[str, Any]]]:
-        """The rows of "evidence" by server."""
-        return by_server(self.tables["evidence"])
-
-    @cached_property
-    def connections(self) -> list[Finding]:
-        """What happened to connections: floods of SYNs, refusals, resets."""
-        return connections.of(self.tables["streams"], self.tables.get("probes"))
-
-    @cached_property
-    def openings(self) -> tuple[list[Finding], set[int]]:
-        """Waits before the first request of a connection, and the streams that they explain."""
-        busy = {cause_totals.endpoint(f.server, f.server_port) for f in self.found if f.cause == "pool"}
-        return openings.find(self.tables, busy)
-
-    @cached_property
-    def queue_costs(self) -> list[Finding]:
-        """What transfers that filled a line's queue cost the requests beside them."""
-        return transfers.costs(self.tables) if "transfers" in self.tables else []
 
 
 def _floods(search: Search) -> list[Finding]:
@@ -295,7 +193,7 @@ def rows(
     many servers, those whose slow requests did the most harm. Without it the limit is `MAX_SERVERS`, and a row of
     kind "rest" counts the others.
     """
-    pushed, tables = pushes_of(tables), _joined(tables)
+    pushed, tables = pushes_of(tables), with_stretches(tables)
     checks = quality.judge(tables) if checks is None else checks
     ledger = ledger or cause_totals.CauseTotals(tables["streams"], tables["exchanges"], tables["causes"])
     search = Search(tables, pushed, checks, ledger, servers)
@@ -304,35 +202,6 @@ def rows(
             search.found += finder.find(search)
     found = transfers.excused(search.found, search.queue_costs)
     return [replace(_with_text(finding), finding=number) for number, finding in enumerate(found)]
-
-
-def pushes_of(tables: Mapping[str, pa.Table]) -> Pushed | None:
-    """Return what finders read of pushes; None if the tables of pushes or gaps are missing."""
-    if isinstance(tables, Lazy):
-        return tables.pushed
-    if "pushes" not in tables or "gaps" not in tables:
-        return None
-    return Pushed.of(tables["pushes"], tables["gaps"], tables["causes"])
-
-
-def _joined(tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
-    """Return the tables as `Lazy` joins them; without "connects" and "gaps" also without their causes."""
-    if isinstance(tables, Lazy) or not tables["causes"]["exchange"].null_count:
-        return tables
-    if "connects" in tables and "gaps" in tables:
-        lazy = Lazy(lambda name: tables[name])
-        return {**tables, "exchanges": lazy["exchanges"], "causes": lazy["causes"]}
-    import pyarrow.compute as pc
-
-    return {**tables, "causes": tables["causes"].filter(pc.is_valid(tables["causes"]["exchange"]))}
-
-
-def by_server(evidence: pa.Table) -> dict[tuple[str, int], list[dict[str, Any]]]:
-    """Return the rows of "evidence" by the server's address and port."""
-    found: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for row in evidence.to_pylist():
-        found.setdefault((row["server"], row["server_port"]), []).append(row)
-    return found
 
 
 def _with_text(finding: Finding) -> Finding:
@@ -345,4 +214,17 @@ def _with_text(finding: Finding) -> Finding:
     )
 
 
-__all__ = ["BRIEF", "COLUMNS", "Finding", "LatencyFinding", "Lazy", "grade", "rows", "schema", "table"]
+__all__ = [
+    "BRIEF",
+    "COLUMNS",
+    "Finding",
+    "LatencyFinding",
+    "Lazy",
+    "by_server",
+    "grade",
+    "pushes_of",
+    "read_from",
+    "rows",
+    "schema",
+    "table",
+]

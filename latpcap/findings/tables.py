@@ -1,0 +1,109 @@
+"""The tables that finders read, joined from those of a capture, a stream or an archive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+from latpcap.findings.pushes import Pushed
+from latpcap.options import TableName
+from latpcap.tables import of_stretches, stretches
+from latpcap.user_waits.segments import HasSegments, Segments
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Lazy(HasSegments):
+    """The tables of a `Capture` or `Stream`, each made when first used.
+
+    "exchanges" includes the rows of `connects` and `gaps`, and "causes" their causes, under one numbering
+    (`tables.stretches`). `made` are tables that exist already. `evidence` returns the frames of a row of "causes", for
+    archives whose causes lack them.
+    """
+
+    NAMES = ("streams", "exchanges", "causes", "evidence", "issues", "events", "probes", "lookups", "connects",
+             "transfers")  # fmt: skip
+
+    def __init__(
+        self,
+        arrow: Callable[[TableName], pa.Table],
+        segments: Segments | None = None,
+        made: Mapping[str, pa.Table] | None = None,
+        evidence: Callable[[int], list[int]] | None = None,
+        pushed: Pushed | None = None,
+    ):
+        self._arrow = arrow
+        self._made: dict[str, pa.Table] = dict(made or {})
+        self._evidence = evidence
+        if segments is not None:
+            self.segments = segments
+        if pushed is not None:
+            self.pushed = pushed
+
+    @cached_property
+    def segments(self) -> Segments:  # type: ignore[override]
+        """The columns of "events" that finders read, unless they were collected before."""
+        return Segments.of(self["events"])
+
+    @cached_property
+    def pushed(self) -> Pushed:
+        """The columns of "pushes" that finders read, unless they were collected before."""
+        return Pushed.of(*(self._arrow(name) for name in ("pushes", "gaps", "causes")))
+
+    def frames(self, cause: int) -> list[int]:
+        """Return the frames that this row of "causes" names."""
+        return super().frames(cause) if self._evidence is None else self._evidence(cause)
+
+    def arrow(self, name: TableName) -> pa.Table:
+        """Return this table as it was given, without the rows of `stretches`."""
+        return self._arrow(name)
+
+    def __getitem__(self, name: str) -> pa.Table:
+        if name == "exchanges" and name not in self._made:
+            self._made[name] = stretches(self)
+        if name == "causes" and name not in self._made:
+            self._made[name] = of_stretches(self._arrow("causes"))
+        return self._made[name] if name in self._made else self._arrow(cast(TableName, name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.NAMES)
+
+    def __len__(self) -> int:
+        return len(self.NAMES)
+
+
+def read_from(scope: Any) -> Lazy:
+    """Return the tables of a capture, a part of one, or an archive: those it kept for findings, else lazy ones."""
+    found: Lazy = getattr(scope, "kept", None) or Lazy(scope.arrow)
+    return found
+
+
+def pushes_of(tables: Mapping[str, pa.Table]) -> Pushed | None:
+    """Return what finders read of pushes; None if the tables of pushes or gaps are missing."""
+    if isinstance(tables, Lazy):
+        return tables.pushed
+    if "pushes" not in tables or "gaps" not in tables:
+        return None
+    return Pushed.of(tables["pushes"], tables["gaps"], tables["causes"])
+
+
+def with_stretches(tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
+    """Return the tables as `Lazy` joins them; without "connects" and "gaps" also without their causes."""
+    if isinstance(tables, Lazy) or not tables["causes"]["exchange"].null_count:
+        return tables
+    if "connects" in tables and "gaps" in tables:
+        lazy = Lazy(lambda name: tables[name])
+        return {**tables, "exchanges": lazy["exchanges"], "causes": lazy["causes"]}
+    import pyarrow.compute as pc
+
+    return {**tables, "causes": tables["causes"].filter(pc.is_valid(tables["causes"]["exchange"]))}
+
+
+def by_server(evidence: pa.Table) -> dict[tuple[str, int], list[dict[str, Any]]]:
+    """Return the rows of "evidence" by the server's address and port."""
+    found: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in evidence.to_pylist():
+        found.setdefault((row["server"], row["server_port"]), []).append(row)
+    return found
