@@ -68,7 +68,7 @@ pub struct Pipeline {
     issues: Reasons,
     senders: Senders,
     /// Empty buffer that takes the place of `pending_plain` while that is judged.
-    #[allow(clippy::vec_box)] // as in the context
+    #[allow(clippy::vec_box)] // boxed, as an exchange is moved several times
     spare_pending: Vec<Box<Exchange>>,
     nested: nested::Nested,
     /// Buffer for the rows of one exchange.

@@ -39,7 +39,7 @@ impl Pipeline {
 
     /// Judges these exchanges, inner ones first, and appends their rows in the order of the requests.
     #[cold]
-    #[allow(clippy::vec_box)] // as in the context
+    #[allow(clippy::vec_box)] // boxed, as an exchange is moved several times
     pub(super) fn judge_nested(&mut self, pending: Vec<Box<Exchange>>, last: bool) {
         let before = std::mem::take(&mut self.nested.waiting);
         let mut rows: Vec<Vec<Row>> = vec![Vec::new(); pending.len()];

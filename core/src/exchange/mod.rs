@@ -118,7 +118,7 @@ impl Message {
     }
 }
 
-/// What a row of `requests` is about.
+/// The table that an exchange becomes a row of: `exchanges`, `connects`, `pushes` or `gaps`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RowKind {
     /// A request and its response, or the turns of a dialogue.

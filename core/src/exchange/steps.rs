@@ -17,7 +17,7 @@ pub struct TimeSlice<'a> {
     pub step: &'a Step,
 }
 
-/// Stands for time that no step covers: its cause is unknown.
+/// Stands for time that no step covers, which is judged as a gap of the capture.
 static UNSEEN: Step = Step {
     from: NOWHERE,
     to: NOWHERE,

@@ -176,9 +176,10 @@ impl Fragments {
             }
         });
         let cost = fragment.bytes.len() + FRAGMENT_OVERHEAD;
-        packet.add(fragment, end);
-        packet.held += cost;
-        self.held += cost;
+        if packet.add(fragment, end) {
+            packet.held += cost;
+            self.held += cost;
+        }
         if packet.fragments.len() > MAX_FRAGMENTS {
             self.give_up(fragment.key, "packet has too many fragments");
             return None;
@@ -240,7 +241,8 @@ impl Fragments {
 }
 
 impl Incomplete {
-    fn add(&mut self, fragment: &Fragment<'_>, end: u32) {
+    /// Stores a fragment in order; returns false for a copy of one that is there.
+    fn add(&mut self, fragment: &Fragment<'_>, end: u32) -> bool {
         if fragment.start == 0 {
             self.protocol = fragment.protocol;
         }
@@ -251,14 +253,15 @@ impl Incomplete {
             .fragments
             .partition_point(|(start, _)| *start <= fragment.start);
         let is_same = |(start, bytes): &(u32, Vec<u8>)| *start == fragment.start && bytes == fragment.bytes;
-        if !at
+        let is_new = !at
             .checked_sub(1)
             .and_then(|before| self.fragments.get(before))
-            .is_some_and(is_same)
-        {
+            .is_some_and(is_same);
+        if is_new {
             self.fragments
                 .insert(at, (fragment.start, fragment.bytes.to_vec()));
         }
+        is_new
     }
 
     /// Returns the payload, if no byte is missing.

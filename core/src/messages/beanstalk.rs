@@ -21,13 +21,15 @@ pub(super) type Reader = Framed<Beanstalk>;
 
 /// Upper bound on a job: the largest that beanstalkd can be configured for; its default is 64 KiB.
 const MAX_JOB: u64 = 1 << 30;
-/// Upper bound on commands without a response; further ones are ignored.
+/// Upper bound on commands that wait for their responses; further ones are only counted until all of these are answered.
 const MAX_WAITING: usize = 4096;
 
 #[derive(Debug, Default)]
 pub(super) struct Beanstalk {
     /// Keys of the commands without a response, oldest first.
     waiting: VecDeque<u64>,
+    /// Commands without a key that follow the last of `waiting`. Their responses are ignored.
+    unlisted: u64,
     next_key: u64,
 }
 
@@ -163,6 +165,7 @@ impl WireFormat for Beanstalk {
             return self.read_request(sink, &line);
         }
         let Some(key) = self.waiting.pop_front() else {
+            self.unlisted = self.unlisted.saturating_sub(1);
             return Role::Ignored;
         };
         sink.exchange(key)
@@ -172,12 +175,14 @@ impl WireFormat for Beanstalk {
 
     fn lost(&mut self, _side: Side) {
         self.waiting.clear();
+        self.unlisted = 0;
     }
 }
 
 impl Beanstalk {
     fn read_request(&mut self, sink: &mut MessageSink<'_, impl Listener>, line: &Line<'_>) -> Role {
-        if self.waiting.len() >= MAX_WAITING {
+        if self.unlisted > 0 || self.waiting.len() >= MAX_WAITING {
+            self.unlisted += 1;
             return Role::Ignored;
         }
         let key = self.next_key;

@@ -46,7 +46,7 @@ impl FourTuple {
         }
     }
 
-    /// A small number that differs between connections of the same hosts.
+    /// A hash of the ports, cheap enough for each packet. Connections of the same hosts rarely collide.
     #[inline]
     pub(super) fn slot(&self) -> usize {
         let (a, b) = match *self {

@@ -112,7 +112,7 @@ static SCHEMAS: LazyLock<[SchemaRef; NAMES.len()]> = LazyLock::new(|| {
     })
 });
 
-/// Converts nanoseconds to milliseconds; the only place where a table's times become floats.
+/// Converts a duration from nanoseconds to the milliseconds of a column.
 fn ms(ns: i64) -> f64 {
     ns as f64 / 1e6
 }

@@ -162,6 +162,17 @@ fn floods_are_bounded() {
 }
 
 #[test]
+fn copies_of_a_fragment_take_no_room() {
+    let frames = pieces(&tcp(TIMES, &[7; 1400]), &[(0, 32), (32, 1432)]);
+    let mut fragments = Fragments::default();
+    for n in 0..5_000 {
+        assert!(add(&mut fragments, 228, &frames[1], 0, n + 1).is_none());
+    }
+    assert!(add(&mut fragments, 228, &frames[0], 0, 5_001).is_some());
+    assert_eq!(issues(&mut fragments), []);
+}
+
+#[test]
 fn fragments_in_tunnels() {
     let payload = tcp(TIMES, b"abc");
     let mut inner = Fragments::default();

@@ -296,3 +296,29 @@ fn a_worker_of_gearman_asks_with_what_it_wrote_just_before() {
         .collect();
     assert_eq!(begun, [1, 3, 7]);
 }
+
+#[test]
+fn responses_of_beanstalkd_belong_to_their_commands_however_many_wait() {
+    let commands = [b"watch a\r\n".repeat(4_096), b"stats\r\n".to_vec()].concat();
+    let notes = stretches(&[
+        (C, Stretch::Bytes(b"use a\r\n")),
+        (S, Stretch::Bytes(b"USING a\r\n")),
+        (C, Stretch::Bytes(&commands)),
+        (S, Stretch::Bytes(b"WATCHING 1\r\n")),
+        (C, Stretch::Bytes(b"stats\r\n")), // like the one before without a row
+        (S, Stretch::Bytes(&b"WATCHING 1\r\n".repeat(4_095))),
+        (S, Stretch::Bytes(&b"OK 2\r\nok\r\n".repeat(2))),
+        (C, Stretch::Bytes(b"ignore a\r\n")),
+        (S, Stretch::Bytes(b"NOT_IGNORED\r\n")),
+    ]);
+    let keys = |wanted: fn(&ExchangeEvent<'_>) -> bool| {
+        let keyed = notes.iter().filter_map(move |note| match note {
+            Note::Keyed { key, event, .. } if wanted(event) => Some(*key),
+            _ => None,
+        });
+        keyed.collect::<Vec<_>>()
+    };
+    let begun = keys(|event| matches!(event, ExchangeEvent::RequestBegin(_)));
+    assert_eq!(begun.len(), 4_098);
+    assert_eq!(keys(|event| matches!(event, ExchangeEvent::AnswerEnd)), begun);
+}
