@@ -31,7 +31,7 @@ pub const ACK_AT_ONCE: Derived<u32> = Derived(|| 2);
 pub const DUPLICATES: Derived<u32> = Derived(|| 3);
 /// First lone segment of a connection whose ACK may be delayed (TCP_MAX_QUICKACKS and one).
 pub const QUICK_ACKS: Derived<u32> = Derived(|| 17);
-/// Number of segments at the begin of a connection that the kernel does not pace (tcp_update_skb_after_send).
+/// Number of segments at the start of a connection that the kernel does not pace (tcp_update_skb_after_send).
 pub const UNPACED: Derived<i64> = Derived(|| 10);
 /// Shortest delayed-ACK timer (TCP_DELACK_MIN).
 pub const DELACK_MIN_NS: Derived<i64> = Derived(|| 40_000_000);

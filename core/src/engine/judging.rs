@@ -7,19 +7,19 @@ use crate::capture::Sink;
 use crate::evidence::rtt::Rtt;
 use crate::exchange::{Exchange, RowKind};
 use crate::issue::{Issue, Kind};
-use crate::judge::{self, CaptureFacts, Paths, Row};
+use crate::judge::{self, ExchangeContext, Paths, Row};
 use crate::limits::{RARE_SHARE, SOON_NS};
 use crate::messages::{Kind as MessageKind, Protocol};
 use crate::probe;
 use crate::table::BATCH_ROWS;
 
 /// Upper bound on the exchanges that wait for evidence from other exchanges; beyond it all are judged with what is
-/// known.
+/// context.
 pub(super) const MAX_PENDING: usize = 8192;
 /// Upper bound on the exchanges that wait for nothing but the best RTTs of their path, which a few exchanges measure.
 /// Small, so that they stay in the processor's cache.
 const MAX_PLAIN: usize = 128;
-/// Upper bound on the finished streams that wait for evidence. Beyond it their set-ups are judged with what is known,
+/// Upper bound on the finished streams that wait for evidence. Beyond it their set-ups are judged with what is context,
 /// and numbered among the requests. A whole batch of rows, so that stream ids rise within each batch.
 const MAX_RETIRED: usize = BATCH_ROWS;
 
@@ -128,19 +128,19 @@ impl Pipeline {
         let joined = self.streams.context.multipath.joined;
         for exchange in plain.drain(..) {
             if !joined && self.streams.pairs.is_firm(exchange.pair) && !self.may_nest(&exchange) {
-                let known = CaptureFacts {
+                let context = ExchangeContext {
                     paths: &self.paths(&exchange),
                     stream: exchange.stream,
                     judged_senders: &[],
                     needless: None,
                     spread: false,
                     calls_others: false,
-                    many: false,
+                    is_multi_message: false,
                 };
                 self.rows.clear();
-                judge_rows(&exchange, &known, &mut self.rows);
+                judge_rows(&exchange, &context, &mut self.rows);
                 self.tables
-                    .judged(&exchange, &self.rows, known.paths, &self.streams.pairs);
+                    .judged(&exchange, &self.rows, context.paths, &self.streams.pairs);
                 self.streams.context.recycle(exchange);
             } else {
                 self.streams.context.pending.push(exchange);
@@ -175,29 +175,29 @@ impl Pipeline {
     /// Judges one exchange with the evidence of the whole capture, and appends its rows.
     pub(super) fn judge_and_write(&mut self, exchange: &Exchange, paths: &Paths) {
         let mut rows = std::mem::take(&mut self.rows);
-        let known = self.capture_facts(exchange, paths, false);
+        let context = self.exchange_context(exchange, paths, false);
         rows.clear();
-        judge_rows(exchange, &known, &mut rows);
+        judge_rows(exchange, &context, &mut rows);
         self.tables.judged(exchange, &rows, paths, &self.streams.pairs);
         self.rows = rows;
     }
 
     /// Evidence of the whole capture for judging this exchange. `calls_others`: during it, the server's host sent
     /// requests of its own.
-    pub(super) fn capture_facts<'a>(
+    pub(super) fn exchange_context<'a>(
         &'a self,
         exchange: &Exchange,
         paths: &'a Paths,
         calls_others: bool,
-    ) -> CaptureFacts<'a> {
+    ) -> ExchangeContext<'a> {
         let needless = &self.streams.context.needless;
-        CaptureFacts {
+        ExchangeContext {
             paths,
             stream: exchange.stream,
             judged_senders: self.senders.all(),
             spread: self.streams.context.multipath.is_spread(exchange.stream),
             calls_others,
-            many: exchange.row != RowKind::Exchange || exchange.kind == MessageKind::EventStream,
+            is_multi_message: exchange.row != RowKind::Exchange || exchange.kind == MessageKind::EventStream,
             needless: (!needless.is_empty() && !exchange.is_plain()).then_some(needless),
         }
     }
@@ -205,8 +205,8 @@ impl Pipeline {
 
 /// Judges an exchange, then lowers the confidence of causes by what is known about the whole exchange.
 #[inline(always)]
-pub(super) fn judge_rows(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
-    judge::judge_exchange(exchange, known, rows);
+pub(super) fn judge_rows(exchange: &Exchange, context: &ExchangeContext<'_>, rows: &mut Vec<Row>) {
+    judge::judge_exchange(exchange, context, rows);
     let interactive = exchange.protocol.is_some_and(Protocol::is_interactive);
     if exchange.kind == MessageKind::Turn || interactive {
         // A TLS handshake is read and waits for its server. The client of an interactive session may wait for a person.
@@ -239,7 +239,7 @@ pub(super) fn judge_rows(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &m
     if exchange.doubled {
         judge::cap_doubled(rows);
     }
-    if known.spread {
+    if context.spread {
         judge::cap_multipath(rows);
     }
 }

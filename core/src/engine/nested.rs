@@ -117,8 +117,8 @@ impl Pipeline {
     fn judge_into(&self, exchange: &Exchange, calls_others: bool, rows: Option<&mut Vec<Row>>) {
         let Some(rows) = rows else { return };
         let paths = self.paths(exchange);
-        let known = self.capture_facts(exchange, &paths, calls_others);
-        judge_rows(exchange, &known, rows);
+        let context = self.exchange_context(exchange, &paths, calls_others);
+        judge_rows(exchange, &context, rows);
     }
 
     /// Times of request and response, if the exchange was answered and may nest.

@@ -227,7 +227,7 @@ impl SenderStore {
         sender.newest = self.added;
     }
 
-    /// Adds the begin of a small message: its wait and the end of that if a cork's timer may have held it, else None.
+    /// Adds the start of a small message: its wait and the end of that if a cork's timer may have held it, else None.
     pub fn message_began(&mut self, id: u32, late: Option<(i64, i64)>) {
         self.store(id, |sender, has_room| {
             let starts = &mut sender.starts;

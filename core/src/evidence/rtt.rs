@@ -132,10 +132,10 @@ impl Rtt {
     }
 
     /// Returns the 95th percentile of recent samples above the best.
-    pub fn latest(&self) -> i64 {
+    pub fn p95_above_best(&self) -> i64 {
         let best = self.min.unwrap_or(0);
         let above = self.recent.iter().map(|s| s.ns() - best);
-        now_and_then(above.filter(|d| *d < DELACK_LEAST_NS.get()).collect())
+        p95(above.filter(|d| *d < DELACK_LEAST_NS.get()).collect())
     }
 
     /// Returns the longest recent sample.
@@ -145,7 +145,7 @@ impl Rtt {
 
     /// Returns the variation of the path without the time that a program always takes: the third quartile of samples
     /// above the first decile of their kind (kernel or program).
-    pub fn wavering(&self) -> i64 {
+    pub fn jitter_within_kind(&self) -> i64 {
         let mut above: Vec<i64> = Vec::with_capacity(self.recent.len());
         for by_program in [false, true] {
             let of_kind = self.recent.iter().filter(|s| s.by_program() == by_program);
@@ -160,13 +160,13 @@ impl Rtt {
     }
 
     /// Returns the variation of the path: the third quartile of samples above the best.
-    pub fn jitter(&self) -> i64 {
+    pub fn jitter_above_best(&self) -> i64 {
         self.third_quartile(|_| true)
     }
 
     /// Returns the variation of kernels' answers alone, for a capture beside the host, where a program's time is no
     /// jitter.
-    pub fn kernels_jitter(&self) -> i64 {
+    pub fn kernel_jitter_above_best(&self) -> i64 {
         self.third_quartile(|sample| !sample.by_program())
     }
 
@@ -183,7 +183,7 @@ impl Rtt {
 }
 
 /// Returns the 95th percentile of delays in any order.
-pub(crate) fn now_and_then(mut late: Vec<i64>) -> i64 {
+pub(crate) fn p95(mut late: Vec<i64>) -> i64 {
     let most = late.len().saturating_sub(1);
     let place = (late.len() * (RARE_ONE_IN.get() - 1) / RARE_ONE_IN.get()).min(most);
     picked(&mut late, place).unwrap_or(0)

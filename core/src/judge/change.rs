@@ -7,7 +7,7 @@
 
 use ahash::AHashMap;
 
-use super::sender::{Judged, NagleUse};
+use super::sender::{NagleUse, SenderVerdict};
 use crate::evidence::SenderEvidence;
 use crate::limits::{MIN_SAMPLES, OUTLIER_ONE_IN};
 
@@ -35,8 +35,8 @@ struct Shown {
 }
 
 /// Returns the change of a sender if there is exactly one.
-pub(super) fn find(evidence: &SenderEvidence, judged: &Judged) -> Option<Change> {
-    let waits = matches!(judged.verdict, NagleUse::Acts | NagleUse::Mixed);
+pub(super) fn find(evidence: &SenderEvidence, judged: &SenderVerdict) -> Option<Change> {
+    let waits = matches!(judged.nagle_use, NagleUse::Acts | NagleUse::Mixed);
     if !waits || judged.refuted < MIN_SAMPLES.get() as u64 {
         return None; // the usual case; pauses that drift past the ACKs look like changes otherwise
     }
@@ -49,15 +49,15 @@ pub(super) fn find(evidence: &SenderEvidence, judged: &Judged) -> Option<Change>
             stream: *stream,
         });
     }
-    for gap in evidence.ack_waits.iter().filter(|gap| !gap.unseen) {
-        let early = judged.before_ack(gap.release, gap.arrived);
-        let prompt = judged.late(gap) <= judged.prompt_limit_ns;
-        if early || judged.is_held(gap) && prompt {
+    for ack_wait in evidence.ack_waits.iter().filter(|ack_wait| !ack_wait.unseen) {
+        let early = judged.before_ack(ack_wait.release, ack_wait.arrived);
+        let prompt = judged.late(ack_wait) <= judged.prompt_limit_ns;
+        if early || judged.is_held(ack_wait) && prompt {
             shown.push(Shown {
-                at: gap.acked_at + gap.release,
-                frame: gap.frame,
+                at: ack_wait.acked_at + ack_wait.release,
+                frame: ack_wait.frame,
                 nagle: !early,
-                stream: gap.stream,
+                stream: ack_wait.stream,
             });
         }
     }

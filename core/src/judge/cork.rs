@@ -8,8 +8,8 @@
 use super::grounds::Grounds;
 use super::partition::{Cutter, row};
 use super::path::{Paths, queued_turn, reach};
-use super::program::{approach, bounded, think, turn};
-use super::sender::{Judged, fit_tick};
+use super::program::{approach, bounded, program_row, think, turn};
+use super::sender::{SenderVerdict, fit_tick};
 use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::base::At;
 use crate::evidence::MessageStarts;
@@ -56,62 +56,62 @@ pub(super) fn late_turn(
     cutter: &mut Cutter<'_>,
     since: At,
     [acked, late]: [u32; 2],
-    judged: Option<&Judged>,
-    piece: &TimeSlice<'_>,
+    judged: Option<&SenderVerdict>,
+    slice: &TimeSlice<'_>,
     paths: &Paths,
 ) {
-    let side = piece.sender;
-    let waited = piece.step.to.time_ns - since.time_ns;
+    let side = slice.sender;
+    let waited = slice.step.to.time_ns - since.time_ns;
     let timer = |to_answer| has_timer_length(waited, [paths.to(side), to_answer]);
     match judged {
         Some(judged) if judged.corked && timer(judged.to_answer) => {
-            approach(cutter, since, piece, paths);
+            approach(cutter, since, slice, paths);
             // a program that sleeps on the same tick would look alike
             let grounds = Grounds::probable(Because::TimerOnTick, think(side));
-            let evidence = [cutter.from_frame, cutter.to_frame, 0];
+            let evidence = cutter.ends();
             let held = row(Cause::Cork, Owner::of(side), Rule::CorkPool, grounds, evidence);
-            cutter.cut(piece.end, held);
+            cutter.cut(slice.end, held);
         }
-        _ if paths.behind(side, waited).is_some() => turn(cutter, since, acked, piece, paths),
+        _ if paths.behind(side, waited).is_some() => turn(cutter, since, acked, slice, paths),
         Some(judged)
             if (judged.timed || judged.corked) && timer(judged.to_answer.max(CORK_ROUND_NS.get())) =>
         {
-            approach(cutter, since, piece, paths);
+            approach(cutter, since, slice, paths);
             let mut named = bounded(cutter, since, acked, 0, side, paths);
             let most = Grounds::probable(Because::TimerLength, Cause::Cork);
             named.grounds.at_most(most);
-            cutter.cut(piece.end, named);
+            cutter.cut(slice.end, named);
         }
-        _ if late > 0 => queued_turn(cutter, since, acked, [late, 0], false, piece, paths),
-        _ => turn(cutter, since, acked, piece, paths),
+        _ if late > 0 => queued_turn(cutter, since, acked, [late, 0], false, slice, paths),
+        _ => turn(cutter, since, acked, slice, paths),
     }
 }
 
 /// Judges a small tail behind full segments that left after the probe timer's length, with nothing in flight.
-pub(super) fn tail(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>) {
-    let (side, ends) = (piece.sender, [piece.from_frame, piece.to_frame, 0]);
+pub(super) fn tail(cutter: &mut Cutter<'_>, slice: &TimeSlice<'_>) {
+    let (side, ends) = (slice.sender, cutter.ends());
     let grounds = Grounds::probable(Because::TimerLength, think(side));
     cutter.cut(
-        piece.end,
+        slice.end,
         row(Cause::Cork, Owner::of(side), Rule::CorkTimer, grounds, ends),
     );
 }
 
 /// Judges a segment that is neither full nor pushed, behind the ACK of the small one before it: its program had
 /// announced more data (MSG_MORE).
-pub(super) fn unfinished(cutter: &mut Cutter<'_>, small: At, ack: At, piece: &TimeSlice<'_>, paths: &Paths) {
-    let (side, to) = (piece.sender, piece.step.to);
+pub(super) fn unfinished(cutter: &mut Cutter<'_>, small: At, ack: At, slice: &TimeSlice<'_>, paths: &Paths) {
+    let (side, to) = (slice.sender, slice.step.to);
     let attribution = if to.time_ns - ack.time_ns - paths.to(side) <= PROMPT_NS.get() {
         let evidence = [small.frame, ack.frame, to.frame];
         let grounds = Grounds::probable(Because::NotPushed, Cause::Nagle);
         row(Cause::Cork, Owner::of(side), Rule::CorkAck, grounds, evidence)
     } else {
-        reach(cutter, piece, paths);
-        let ends = [piece.from_frame, piece.to_frame, 0];
+        reach(cutter, slice, paths);
+        let ends = cutter.ends();
         let grounds = Grounds::probable(Because::LateAfterAck, Cause::Cork);
-        row(think(side), Owner::of(side), Rule::App, grounds, ends)
+        program_row(side, Rule::App, grounds, ends)
     };
-    cutter.cut(piece.end, attribution);
+    cutter.cut(slice.end, attribution);
 }
 
 #[cfg(test)]
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use crate::base::Side;
     use crate::evidence::{Key, SenderStore};
-    use crate::judge::partition::pieces::{piece, step};
+    use crate::judge::partition::slices::{slice, step};
     use crate::judge::{Grade, Paths, Row};
 
     const MS: i64 = 1_000_000;
@@ -164,12 +164,12 @@ mod tests {
     fn what_a_long_round_trip_in_the_timer_may_explain_is_not_proven() {
         let judged = |waited, corked, to_answer| {
             let step = step(waited);
-            let piece = piece(&step, Side::Server);
-            let judged = Judged {
+            let slice = slice(&step, Side::Server);
+            let judged = SenderVerdict {
                 timed: true,
                 corked,
                 to_answer,
-                ..Judged::default()
+                ..SenderVerdict::default()
             };
             let paths = Paths {
                 min: [Some(MS), Some(0)],
@@ -177,11 +177,11 @@ mod tests {
             };
             let mut rows: Vec<Row> = Vec::new();
             late_turn(
-                &mut Cutter::new(&piece, &mut rows),
+                &mut Cutter::new(&slice, &mut rows),
                 step.from,
                 [0; 2],
                 Some(&judged),
-                &piece,
+                &slice,
                 &paths,
             );
             rows.last().map(|row| (row.cause, row.grounds.grade))

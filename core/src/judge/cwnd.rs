@@ -8,7 +8,7 @@
 use super::grounds::Grounds;
 use super::partition::{Attribution, Cutter, row};
 use super::path::{Paths, reach};
-use super::program::think;
+use super::program::{program_row, think};
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rival, Rule};
 use crate::base::At;
 use crate::exchange::TimeSlice;
@@ -16,12 +16,12 @@ use crate::limits::{HELD_NS, PROMPT_NS};
 
 /// Judges a segment after an ACK of earlier data, with nothing small in flight.
 #[inline(always)]
-pub(super) fn clocked(cutter: &mut Cutter<'_>, ack: At, acked: At, piece: &TimeSlice<'_>, paths: &Paths) {
-    let named = released_by(ack, acked, piece, paths);
-    if named.cause == think(piece.sender) {
-        reach(cutter, piece, paths);
+pub(super) fn clocked(cutter: &mut Cutter<'_>, ack: At, acked: At, slice: &TimeSlice<'_>, paths: &Paths) {
+    let named = released_by(ack, acked, slice, paths);
+    if named.cause == think(slice.sender) {
+        reach(cutter, slice, paths);
     }
-    cutter.cut(piece.end, named);
+    cutter.cut(slice.end, named);
 }
 
 /// Judges a segment after the ACK of the only full segment in flight. If its sender has room for one (`single`), it
@@ -32,15 +32,15 @@ pub(super) fn lone(
     ack: At,
     acked: At,
     single: bool,
-    piece: &TimeSlice<'_>,
+    slice: &TimeSlice<'_>,
     paths: &Paths,
 ) {
-    let side = piece.sender;
+    let side = slice.sender;
     let hold = ack.time_ns - acked.time_ns - paths.to(side.other());
-    let named = released_by(ack, acked, piece, paths);
+    let named = released_by(ack, acked, slice, paths);
     let program = named.cause == think(side);
     let held = !program && named.rule != Rule::Spacing && HELD_NS.contains(hold);
-    let evidence = [acked.frame, ack.frame, piece.step.to.frame];
+    let evidence = [acked.frame, ack.frame, slice.step.to.frame];
     if held && single {
         let rule = Rule::CwndDelayedAck;
         let grounds = Grounds::probable(Because::WindowOfOne, think(side));
@@ -60,11 +60,11 @@ pub(super) fn lone(
         return cutter.cut(cutter.end, waits);
     }
     if program || held {
-        reach(cutter, piece, paths);
+        reach(cutter, slice, paths);
     }
     let named = if held {
         let grounds = Grounds::probable(Because::FullBefore, Cause::Nagle);
-        row(think(side), Owner::of(side), Rule::LookAlike, grounds, evidence)
+        program_row(side, Rule::LookAlike, grounds, evidence)
     } else {
         named
     };
@@ -72,8 +72,8 @@ pub(super) fn lone(
 }
 
 /// Returns what a segment after an ACK waited for: that ACK, the line, or its program.
-fn released_by(ack: At, acked: At, piece: &TimeSlice<'_>, paths: &Paths) -> Attribution {
-    let (side, from, to) = (piece.sender, piece.step.from, piece.step.to);
+fn released_by(ack: At, acked: At, slice: &TimeSlice<'_>, paths: &Paths) -> Attribution {
+    let (side, from, to) = (slice.sender, slice.step.from, slice.step.to);
     let evidence = [acked.frame, ack.frame, to.frame];
     let sender = paths.to(side);
     let release = to.time_ns - ack.time_ns;
@@ -84,7 +84,7 @@ fn released_by(ack: At, acked: At, piece: &TimeSlice<'_>, paths: &Paths) -> Attr
     if release - sender > PROMPT_NS.get() {
         let ends = [from.frame, to.frame, 0];
         let grounds = Grounds::probable(Because::LateAfterAck, Cause::Cwnd);
-        return row(think(side), Owner::of(side), Rule::App, grounds, ends);
+        return program_row(side, Rule::App, grounds, ends);
     }
     if release < sender / 2 {
         let pacing = Rival::from(Hypothesis::Pacing);

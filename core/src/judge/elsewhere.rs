@@ -9,7 +9,7 @@ use super::grounds::Grounds;
 use super::partition::{Cutter, row};
 use super::path::Paths;
 use super::program::{self, approach};
-use super::sender::{Judged, fit_tick};
+use super::sender::{SenderVerdict, fit_tick};
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
 use crate::evidence::MessageStarts;
@@ -35,21 +35,21 @@ pub(super) fn turn(
     cutter: &mut Cutter<'_>,
     since: At,
     acked: u32,
-    judged: Option<&Judged>,
-    piece: &TimeSlice<'_>,
+    judged: Option<&SenderVerdict>,
+    slice: &TimeSlice<'_>,
     paths: &Paths,
 ) {
     let waits = judged.is_some_and(|judged| judged.waits_elsewhere);
     let near = paths
-        .behind(Side::Server, piece.step.to.time_ns - since.time_ns)
+        .behind(Side::Server, slice.step.to.time_ns - since.time_ns)
         .is_none();
-    let waited = piece.step.to.time_ns - since.time_ns - paths.to(Side::Server);
+    let waited = slice.step.to.time_ns - since.time_ns - paths.to(Side::Server);
     let longer = waited > HELD_ELSEWHERE_NS.most() + SOON_NS.get(); // (of a busy host)
-    if !waits || piece.sender != Side::Server || !near || waited < HELD_ELSEWHERE_NS.least() {
-        return program::turn(cutter, since, acked, piece, paths);
+    if !waits || slice.sender != Side::Server || !near || waited < HELD_ELSEWHERE_NS.least() {
+        return program::turn(cutter, since, acked, slice, paths);
     }
-    approach(cutter, since, piece, paths);
-    let evidence = [cutter.from_frame, cutter.to_frame, 0];
+    approach(cutter, since, slice, paths);
+    let evidence = cutter.ends();
     let (cause, rule, grounds) = if longer {
         // the program worked before that wait, or instead of it
         let grounds = Grounds::probable(Because::TimerLength, Hypothesis::OtherPath);
@@ -58,7 +58,7 @@ pub(super) fn turn(
         let grounds = Grounds::probable(Because::TimerOnTick, Cause::ServerThink);
         (Cause::DelayedAck, Rule::Elsewhere, grounds)
     };
-    cutter.cut(piece.end, row(cause, Owner::Server, rule, grounds, evidence));
+    cutter.cut(slice.end, row(cause, Owner::Server, rule, grounds, evidence));
 }
 
 #[cfg(test)]

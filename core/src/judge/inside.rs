@@ -23,7 +23,7 @@ const MAX_LENGTHS: usize = 256;
 pub struct Span {
     pub key: Key,
     pub start: i64,
-    /// End of the request, and begin of the answer.
+    /// End of the request, and start of the answer.
     pub request_end: i64,
     pub answered: i64,
     pub end: i64,

@@ -11,23 +11,23 @@ use crate::exchange::TimeSlice;
 
 /// Judges a segment right behind a full one.
 #[inline(always)]
-pub(super) fn burst(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>) {
+pub(super) fn burst(cutter: &mut Cutter<'_>, slice: &TimeSlice<'_>) {
     let grounds = Grounds::probable(Because::FullSegments, Hypothesis::Pacing);
-    cut(cutter, Rule::Burst, grounds, piece);
+    cut(cutter, Rule::Burst, grounds, slice);
 }
 
 /// Judges a segment at an even pace.
 #[inline(always)]
-pub(super) fn spaced(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>) {
+pub(super) fn spaced(cutter: &mut Cutter<'_>, slice: &TimeSlice<'_>) {
     let grounds = Grounds::probable(Because::EvenPace, Hypothesis::Pacing);
-    cut(cutter, Rule::Spacing, grounds, piece);
+    cut(cutter, Rule::Spacing, grounds, slice);
 }
 
 #[inline(always)]
-fn cut(cutter: &mut Cutter<'_>, rule: Rule, grounds: Grounds, piece: &TimeSlice<'_>) {
-    let ends = [piece.from_frame, piece.to_frame, 0];
+fn cut(cutter: &mut Cutter<'_>, rule: Rule, grounds: Grounds, slice: &TimeSlice<'_>) {
+    let ends = cutter.ends();
     cutter.cut(
-        piece.end,
+        slice.end,
         row(Cause::Bandwidth, Owner::Network, rule, grounds, ends),
     );
 }

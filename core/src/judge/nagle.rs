@@ -11,8 +11,8 @@
 use super::grounds::Grounds;
 use super::partition::{Attribution, Cutter, row};
 use super::path::{Paths, queue, reach};
-use super::program::{approach, paused, think, thought};
-use super::sender::{Control, Judged, NagleUse};
+use super::program::{approach, paused, program_row, think, thought};
+use super::sender::{Control, NagleUse, SenderVerdict};
 use super::vocabulary::{Because, Cause, Grade, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
 use crate::evidence::AckWait;
@@ -47,17 +47,17 @@ pub enum Ruling {
     Pause { grounds: Grounds },
 }
 
-impl Judged {
+impl SenderVerdict {
     /// Judges one candidate of this sender.
     pub fn rule(&self, sender: Side, stream: u32, c: &Candidate) -> Ruling {
-        self.rule_gap(sender, c, &AckWait::new(stream, c))
+        self.rule_ack_wait(sender, c, &AckWait::new(stream, c))
     }
 
     /// Judges a candidate whose freed segment begins a message. Later writes in that segment do not matter, so its size
     /// counts as 0: the message waited from its first byte on.
     pub fn rule_first(&self, sender: Side, stream: u32, c: &Candidate) -> Ruling {
         let bytes = 0;
-        self.rule_gap(
+        self.rule_ack_wait(
             sender,
             c,
             &AckWait {
@@ -75,11 +75,11 @@ impl Judged {
     /// 4. The ACK was held: see `held`.
     /// 5. This sender does not wait for ACKs: a pause, or the congestion window.
     /// 6. Else Nagle's algorithm waited for an ACK that came at once.
-    fn rule_gap(&self, sender: Side, c: &Candidate, gap: &AckWait) -> Ruling {
-        let stream = gap.stream;
-        let (wait, release) = (gap.wait, gap.release);
-        let hold = self.hold(gap);
-        let late = self.late(gap);
+    fn rule_ack_wait(&self, sender: Side, c: &Candidate, ack_wait: &AckWait) -> Ruling {
+        let stream = ack_wait.stream;
+        let (wait, release) = (ack_wait.wait, ack_wait.release);
+        let hold = self.hold(ack_wait);
+        let late = self.late(ack_wait);
         let program = |grounds: Grounds| {
             let mut grounds = grounds;
             if c.held_back {
@@ -100,12 +100,14 @@ impl Judged {
             };
         }
         if c.unseen {
-            return self.unseen(gap, hold, late);
+            return self.unseen(ack_wait, hold, late);
         }
-        if !self.is_prompt(gap) {
-            return match self.verdict {
+        if !self.is_prompt(ack_wait) {
+            return match self.nagle_use {
                 NagleUse::Off if self.goes_without(stream, c.freed.frame) => proven(Because::GoesWithoutAck),
-                NagleUse::AppPause if self.keeps_its_length(gap, late) => proven(Because::KeepsItsLength),
+                NagleUse::AppPause if self.keeps_its_length(ack_wait, late) => {
+                    proven(Because::KeepsItsLength)
+                }
                 // no kernel holds a segment for so long; a person may have typed it
                 _ if late > HELD_NS.most() => {
                     program(Grounds::probable(Because::LateAfterAck, Hypothesis::NotAsked))
@@ -113,16 +115,16 @@ impl Judged {
                 _ => probable(Because::LateAfterAck),
             };
         }
-        if self.may_be_pause(gap) {
+        if self.may_be_pause(ack_wait) {
             return probable(Because::ControlUnclear);
         }
         if c.ack_pure && !c.ack_fin && HELD_NS.contains(hold) {
-            return match self.held(gap, hold, late, sender) {
+            return match self.held(ack_wait, hold, late, sender) {
                 Ok(held) => held,
                 Err(because) => probable(because),
             };
         }
-        if self.verdict == NagleUse::Off {
+        if self.nagle_use == NagleUse::Off {
             // a segment that a kernel sends upon an ACK that was not held may have lacked congestion window before
             let by_kernel = late <= AT_HOST_NS.get() && hold < HELD_NS.least() && c.ack_pure;
             return if by_kernel || !self.controls.leaves_early(stream, c.freed.frame) {
@@ -151,26 +153,26 @@ impl Judged {
     }
 
     /// Judges a segment that followed a held ACK promptly; the error is the reason why it is a pause.
-    fn held(&self, gap: &AckWait, hold: i64, late: i64, sender: Side) -> Result<Ruling, Because> {
-        let (stream, waited) = (gap.stream, gap.wait + gap.release);
-        let control = self.compare_last(gap);
+    fn held(&self, ack_wait: &AckWait, hold: i64, late: i64, sender: Side) -> Result<Ruling, Because> {
+        let (stream, waited) = (ack_wait.stream, ack_wait.wait + ack_wait.release);
+        let control = self.compare_last(ack_wait);
         let (program, likely) = program_took(control, waited);
         let sure = self.proves(stream, control);
         let because = match control {
             // a kernel sent it upon the ACK, so it had been written before; when is not known
             Control::Explains { .. } if self.sent_by_kernel(stream, late) => Because::ControlExplains,
             Control::Explains { .. } => return Err(Because::ControlExplains),
-            _ if !sure && self.verdict == NagleUse::Off && !self.controls.follows_alone(stream) => {
+            _ if !sure && self.nagle_use == NagleUse::Off && !self.controls.follows_alone(stream) => {
                 return Err(Because::OptionMayChange);
             }
             _ if !self.controls.may_be_kernels() => return Err(Because::NotAsKernel),
             _ if !self.controls.are_kernels() => Because::NotAsKernel,
-            Control::Nothing if !sure && self.verdict == NagleUse::AppPause => {
+            Control::Nothing if !sure && self.nagle_use == NagleUse::AppPause => {
                 return Err(Because::KeepsItsLength);
             }
             Control::Unclear => Because::ControlUnclear,
             // later writes in it may have been made at any time of the wait
-            Control::Shorter { .. } if self.may_gather(gap) => Because::FollowsAcks,
+            Control::Shorter { .. } if self.may_gather(ack_wait) => Because::FollowsAcks,
             Control::Shorter { .. } => Because::ControlShorter,
             Control::Nothing => Because::FollowsAcks,
         };
@@ -189,11 +191,11 @@ impl Judged {
     }
 
     /// Judges a segment behind an ACK that the capture lacks.
-    fn unseen(&self, gap: &AckWait, hold: i64, late: i64) -> Ruling {
-        let control = self.compare_last(gap);
+    fn unseen(&self, ack_wait: &AckWait, hold: i64, late: i64) -> Ruling {
+        let control = self.compare_last(ack_wait);
         let dated = late.abs() <= NOISE_NS.get() + self.prompt_limit_ns && HELD_NS.contains(hold);
         match control {
-            Control::Shorter { most, likely, exact } if dated && self.proves(gap.stream, control) => {
+            Control::Shorter { most, likely, exact } if dated && self.proves(ack_wait.stream, control) => {
                 Ruling::Held {
                     hold,
                     grounds: Grounds::proven(Because::ControlShorter),
@@ -232,10 +234,10 @@ pub(super) fn cut(
     cutter: &mut Cutter<'_>,
     c: &Candidate,
     ruling: Ruling,
-    piece: &TimeSlice<'_>,
+    slice: &TimeSlice<'_>,
     paths: &Paths,
 ) {
-    let side = piece.sender;
+    let side = slice.sender;
     let evidence = [c.small.frame, c.ack.frame, c.freed.frame];
     let nagle = |rule, grounds| row(Cause::Nagle, Owner::of(side), rule, grounds, evidence);
     match ruling {
@@ -252,7 +254,7 @@ pub(super) fn cut(
                 ..row(Cause::DelayedAck, receiver, rule, grounds, evidence)
             };
             let [held_from, held_to] = held_at(c, hold, program, paths.to(side));
-            // without a control group the end of the wait is known, but not its begin
+            // without a control group the end of the wait is known, but not its start
             let (within, known_from) = match grounds.because {
                 Because::FollowsAcks => (Because::FollowsAcks, held_to - UNHELD_NS.get()),
                 _ => (Because::WithinControl, known_from(c, held_from, program)),
@@ -266,7 +268,7 @@ pub(super) fn cut(
                 let took = Grounds::probable(why, Cause::Nagle);
                 cutter.cut(
                     (c.small.time_ns + likely).min(held_to),
-                    row(think(side), Owner::of(side), Rule::Control, took, evidence),
+                    program_row(side, Rule::Control, took, evidence),
                 );
             }
             for (until, grounds) in [(known_from, within), (cutter.end, grounds)] {
@@ -284,8 +286,8 @@ pub(super) fn cut(
             cutter.cut(cutter.end, nagle(rule, grounds));
         }
         Ruling::Pause { grounds } => {
-            reach(cutter, piece, paths);
-            let program = row(think(side), Owner::of(side), Rule::LookAlike, grounds, evidence);
+            reach(cutter, slice, paths);
+            let program = program_row(side, Rule::LookAlike, grounds, evidence);
             let end = cutter.end;
             // the segment was late on its way, by the timestamps: that part is the path's
             let delay = c.lateness.filter(|_| c.fine && grounds.grade == Grade::Proven);
@@ -304,32 +306,32 @@ pub(super) fn cut(
 /// algorithm held the first of them until they filled a segment (RFC 896).
 pub(super) fn filled(
     cutter: &mut Cutter<'_>,
-    judged: Option<&Judged>,
+    judged: Option<&SenderVerdict>,
     stream: u32,
-    piece: &TimeSlice<'_>,
+    slice: &TimeSlice<'_>,
     paths: &Paths,
 ) {
-    let side = piece.sender;
-    let evidence = [piece.from_frame, 0, piece.to_frame];
+    let side = slice.sender;
+    let evidence = [slice.from_frame, 0, slice.to_frame];
     let grounds = match judged {
-        Some(judged) if judged.goes_without(stream, piece.from_frame) => {
+        Some(judged) if judged.goes_without(stream, slice.from_frame) => {
             Grounds::proven(Because::GoesWithoutAck)
         }
         _ => Grounds::probable(Because::FillsSegment, Cause::Nagle),
     };
-    let first = judged.and_then(|judged| judged.first_of_many(stream, piece.end - piece.start));
+    let first = judged.and_then(|judged| judged.first_of_many(stream, slice.end - slice.start));
     if let Some(first) = first {
-        reach(cutter, piece, paths);
-        let program = row(think(side), Owner::of(side), Rule::App, grounds, evidence);
-        cutter.cut((piece.start + first).min(piece.end), program);
+        reach(cutter, slice, paths);
+        let program = program_row(side, Rule::App, grounds, evidence);
+        cutter.cut((slice.start + first).min(slice.end), program);
         let grounds = Grounds::probable(Because::FillsSegment, think(side));
         let held = row(Cause::Nagle, Owner::of(side), Rule::NagleWait, grounds, evidence);
-        return cutter.cut(piece.end, held);
+        return cutter.cut(slice.end, held);
     }
-    paused(cutter, grounds, piece, paths);
+    paused(cutter, grounds, slice, paths);
 }
 
-/// Returns begin and end of the row for the held ACK. A capture away from the sender sees the ACK earlier than the
+/// Returns start and end of the row for the held ACK. A capture away from the sender sees the ACK earlier than the
 /// sender does, and segments later. So where the program may have taken the wait's first part, the hold moves by one
 /// round trip.
 fn held_at(c: &Candidate, hold: i64, program: i64, sender_rtt: i64) -> [i64; 2] {
@@ -361,7 +363,7 @@ pub fn held_since(
     wait: &Wait,
     side: Side,
     stream: u32,
-    judged_senders: &[Judged],
+    judged_senders: &[SenderVerdict],
     paths: &Paths,
 ) -> Option<At> {
     let Wait::Small(c) = wait else { return None };
@@ -386,17 +388,17 @@ pub fn held_since(
     (grounds.grade <= least && since.time_ns < c.ack.time_ns).then_some(since)
 }
 
-/// Judges a wait by Nagle's algorithm at the begin of a turn: after the peer's data came the ACK upon which this
+/// Judges a wait by Nagle's algorithm at the start of a turn: after the peer's data came the ACK upon which this
 /// segment left.
 pub(super) fn in_turn(
     cutter: &mut Cutter<'_>,
     since: At,
     c: &Candidate,
     ruling: Option<Ruling>,
-    piece: &TimeSlice<'_>,
+    slice: &TimeSlice<'_>,
     paths: &Paths,
 ) {
-    approach(cutter, since, piece, paths);
+    approach(cutter, since, slice, paths);
     match ruling {
         Some(Ruling::Held {
             hold,
@@ -414,11 +416,11 @@ pub(super) fn in_turn(
                 program,
                 likely,
             };
-            cut(cutter, c, held, piece, paths);
+            cut(cutter, c, held, slice, paths);
         }
-        Some(ruling @ Ruling::Waited { .. }) => cut(cutter, c, ruling, piece, paths),
+        Some(ruling @ Ruling::Waited { .. }) => cut(cutter, c, ruling, slice, paths),
         _ => {
-            let mut named = thought(cutter, piece.sender, paths, 0);
+            let mut named = thought(cutter, slice.sender, paths, 0);
             let most = Grounds::probable(Because::SenderNotKnown, Cause::Nagle);
             named.grounds.at_most(most);
             cutter.cut(cutter.end, named);

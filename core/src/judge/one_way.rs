@@ -13,10 +13,10 @@ use crate::exchange::TimeSlice;
 
 /// Judges such a gap. `held` is this side's late ACK if the receiver was captured, with a round trip on either side of
 /// it; None if the sender was.
-pub(super) fn suspected(cutter: &mut Cutter<'_>, held: Option<At>, piece: &TimeSlice<'_>) {
-    let sender = piece.sender;
+pub(super) fn suspected(cutter: &mut Cutter<'_>, held: Option<At>, slice: &TimeSlice<'_>) {
+    let sender = slice.sender;
     let middle = held.map_or(0, |ack| ack.frame);
-    let evidence = [piece.from_frame, middle, piece.to_frame];
+    let evidence = [slice.from_frame, middle, slice.to_frame];
     let grounds = Grounds::suspected(Because::OneDirection, think(sender));
     let of = |cause, owner| row(cause, owner, Rule::OneWay, grounds, evidence);
     let delayed = Attribution {

@@ -1,4 +1,4 @@
-//! Cuts a piece of an exchange's time into rows, each of which begins where the one before it ends.
+//! Cuts a piece of an exchange's time into rows, each of which starts where the one before it ends.
 
 use super::grounds::Grounds;
 use super::vocabulary::{Cause, Owner, Rule};
@@ -54,7 +54,7 @@ pub(super) struct Attribution {
     pub(super) evidence: EvidenceFrames,
 }
 
-/// A piece of time that is being attributed from its begin on.
+/// A piece of time that is being attributed, from its start on.
 pub(super) struct Cutter<'a> {
     pub(super) rows: &'a mut Vec<Row>,
     /// End of the attributed part.
@@ -66,14 +66,20 @@ pub(super) struct Cutter<'a> {
 
 impl<'a> Cutter<'a> {
     #[inline(always)]
-    pub(super) fn new(piece: &TimeSlice<'_>, rows: &'a mut Vec<Row>) -> Self {
+    pub(super) fn new(slice: &TimeSlice<'_>, rows: &'a mut Vec<Row>) -> Self {
         Cutter {
             rows,
-            at: piece.start,
-            end: piece.end,
-            from_frame: piece.from_frame,
-            to_frame: piece.to_frame,
+            at: slice.start,
+            end: slice.end,
+            from_frame: slice.from_frame,
+            to_frame: slice.to_frame,
         }
+    }
+
+    /// Returns the frames around the time, as evidence.
+    #[inline(always)]
+    pub(super) fn ends(&self) -> EvidenceFrames {
+        [self.from_frame, self.to_frame, 0]
     }
 
     /// Attributes the time up to `until`, if it is not attributed yet.
@@ -142,7 +148,7 @@ pub(super) fn row(
 
 /// Pieces of time for tests, from frame 1 at 0 ns to frame 9.
 #[cfg(test)]
-pub(super) mod pieces {
+pub(super) mod slices {
     use crate::base::{At, Side};
     use crate::exchange::TimeSlice;
     use crate::observe::{Step, Wait};
@@ -153,7 +159,7 @@ pub(super) mod pieces {
         Step { from, to, wait }
     }
 
-    pub(in crate::judge) fn piece(step: &Step, sender: Side) -> TimeSlice<'_> {
+    pub(in crate::judge) fn slice(step: &Step, sender: Side) -> TimeSlice<'_> {
         TimeSlice {
             start: 0,
             end: step.to.time_ns,

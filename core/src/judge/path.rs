@@ -61,16 +61,16 @@ impl Paths {
 /// Attributes the time until the request has reached the server and an answer can be back. (A pipelined request may
 /// still be under way while earlier answers come.)
 #[inline(always)]
-pub(super) fn reach(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>, paths: &Paths) {
-    if piece.sender == Side::Server {
-        network(cutter, piece.request_at, Side::Server, paths);
+pub(super) fn reach(cutter: &mut Cutter<'_>, slice: &TimeSlice<'_>, paths: &Paths) {
+    if slice.sender == Side::Server {
+        network(cutter, slice.request_at, Side::Server, paths);
     }
 }
 
 /// Attributes the best round trip to a side, from `from` on, to the path.
 #[inline(always)]
 pub(super) fn network(cutter: &mut Cutter<'_>, from: i64, side: Side, paths: &Paths) {
-    let evidence = [cutter.from_frame, cutter.to_frame, 0];
+    let evidence = cutter.ends();
     let away = paths.known(side).is_some_and(|best| best >= AT_HOST_NS.get());
     let grounds = if away && paths.alone.get(side.index()) == Some(&true) {
         Grounds::suspected(Because::OwnRoundTrip, think(side))
@@ -93,16 +93,16 @@ pub(super) fn queued_turn(
     acked: u32,
     [late, queued]: [u32; 2],
     fine: bool,
-    piece: &TimeSlice<'_>,
+    slice: &TimeSlice<'_>,
     paths: &Paths,
 ) {
-    let (side, end) = (piece.sender, piece.end);
+    let (side, end) = (slice.sender, slice.end);
     // (where timestamps prove a part of the delay, the handshakes were in the same queue)
-    let far = paths.behind(side, piece.step.to.time_ns - since.time_ns);
+    let far = paths.behind(side, slice.step.to.time_ns - since.time_ns);
     if let Some(far) = far.filter(|far| i64::from(queued) < far / 8) {
-        return behind(cutter, since.time_ns + far, piece);
+        return behind(cutter, since.time_ns + far, slice);
     }
-    approach(cutter, since, piece, paths);
+    approach(cutter, since, slice, paths);
     let left = |passed: u32| end.saturating_sub(i64::from(passed));
     let stamped = fine && queued == 0 && paths.away(side);
     cutter.end = left(if stamped { late } else { queued }).max(cutter.at);
@@ -114,7 +114,7 @@ pub(super) fn queued_turn(
     }
     cutter.cut(cutter.end, more_likely(named, cutter, side, paths));
     cutter.end = end;
-    cutter.cut(end, queue([cutter.from_frame, cutter.to_frame, 0]));
+    cutter.cut(end, queue(cutter.ends()));
 }
 
 /// Returns the attribution to a queue that timestamps show.
@@ -131,15 +131,15 @@ pub(super) fn queue(evidence: EvidenceFrames) -> Attribution {
 
 /// Judges a kernel's answer to a SYN or SYN/ACK. Kernels answer at once, so the time above the best round trip is the
 /// path's or a busy host's.
-pub(super) fn handshake(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>, paths: &Paths) {
-    let ends = [piece.from_frame, piece.to_frame, 0];
+pub(super) fn handshake(cutter: &mut Cutter<'_>, slice: &TimeSlice<'_>, paths: &Paths) {
+    let ends = cutter.ends();
     let of = |cause, rule, grounds| row(cause, Owner::Network, rule, grounds, ends);
-    if paths.known(piece.sender).is_some() {
-        network(cutter, piece.start, piece.sender, paths);
+    if paths.known(slice.sender).is_some() {
+        network(cutter, slice.start, slice.sender, paths);
         let grounds = Grounds::probable(Because::KernelWasLate, Hypothesis::BusyHost);
-        cutter.cut(piece.end, of(Cause::Queueing, Rule::Handshake, grounds));
+        cutter.cut(slice.end, of(Cause::Queueing, Rule::Handshake, grounds));
     } else {
         let grounds = Grounds::probable(Because::NoRoundTrip, Cause::Queueing);
-        cutter.cut(piece.end, of(Cause::Network, Rule::Rtt, grounds));
+        cutter.cut(slice.end, of(Cause::Network, Rule::Rtt, grounds));
     }
 }

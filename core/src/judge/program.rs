@@ -7,7 +7,7 @@
 //! Rivals: a queue on the path (`path`), the kernel's pacing (`line`), a cork (`cork`), Nagle's algorithm (`nagle`).
 
 use super::grounds::Grounds;
-use super::partition::{Attribution, Cutter, row};
+use super::partition::{Attribution, Cutter, EvidenceFrames, row};
 use super::path::{Paths, network, reach};
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
@@ -21,11 +21,17 @@ pub(super) fn think(side: Side) -> Cause {
     }
 }
 
+/// Returns an attribution to the program of `side`.
+#[inline(always)]
+pub(super) fn program_row(side: Side, rule: Rule, grounds: Grounds, evidence: EvidenceFrames) -> Attribution {
+    row(think(side), Owner::of(side), rule, grounds, evidence)
+}
+
 /// Attributes the path from the peer's last byte to the answer's first one. The program's time mostly follows.
 #[inline(always)]
-pub(super) fn approach(cutter: &mut Cutter<'_>, since: At, piece: &TimeSlice<'_>, paths: &Paths) {
-    if piece.sender == Side::Server {
-        return reach(cutter, piece, paths);
+pub(super) fn approach(cutter: &mut Cutter<'_>, since: At, slice: &TimeSlice<'_>, paths: &Paths) {
+    if slice.sender == Side::Server {
+        return reach(cutter, slice, paths);
     }
     if since.time_ns > cutter.at {
         continued(cutter, since, paths);
@@ -48,7 +54,7 @@ fn continued(cutter: &mut Cutter<'_>, since: At, paths: &Paths) {
 /// program's.
 #[inline(always)]
 pub(super) fn thought(cutter: &Cutter<'_>, side: Side, paths: &Paths, late: u32) -> Attribution {
-    let evidence = [cutter.from_frame, cutter.to_frame, 0];
+    let evidence = cutter.ends();
     let grounds = match paths.known(side) {
         None => Grounds::probable(Because::NoRoundTrip, Cause::Network),
         Some(best) => {
@@ -62,34 +68,34 @@ pub(super) fn thought(cutter: &Cutter<'_>, side: Side, paths: &Paths, late: u32)
             }
         }
     };
-    row(think(side), Owner::of(side), Rule::Turn, grounds, evidence)
+    program_row(side, Rule::Turn, grounds, evidence)
 }
 
 /// Judges the first segment of a turn. A pure ACK by its kernel after `acked` ns (0: none) bounds the path's share,
 /// unless that ACK was held.
 #[inline(always)]
-pub(super) fn turn(cutter: &mut Cutter<'_>, since: At, acked: u32, piece: &TimeSlice<'_>, paths: &Paths) {
-    let side = piece.sender;
-    if let Some(far) = paths.behind(side, piece.step.to.time_ns - since.time_ns) {
-        return behind(cutter, since.time_ns + far, piece);
+pub(super) fn turn(cutter: &mut Cutter<'_>, since: At, acked: u32, slice: &TimeSlice<'_>, paths: &Paths) {
+    let side = slice.sender;
+    if let Some(far) = paths.behind(side, slice.step.to.time_ns - since.time_ns) {
+        return behind(cutter, since.time_ns + far, slice);
     }
-    approach(cutter, since, piece, paths);
+    approach(cutter, since, slice, paths);
     let mut named = bounded(cutter, since, acked, 0, side, paths);
     if !paths.away(side)
         && side == Side::Server
-        && since.time_ns - piece.request_at >= NOISE_NS.get()
-        && piece.step.to.time_ns - since.time_ns <= AT_HOST_NS.get()
+        && since.time_ns - slice.request_at >= NOISE_NS.get()
+        && slice.step.to.time_ns - since.time_ns <= AT_HOST_NS.get()
     {
         // the peer's last segment is not the request, but carried an ACK: the answer may have been written before
         let freed = Grounds::probable(Because::WithTheAck, Cause::Nagle);
         named.grounds.at_most(freed);
     }
-    if HELD_ELSEWHERE_NS.contains(piece.end - cutter.at) {
+    if HELD_ELSEWHERE_NS.contains(slice.end - cutter.at) {
         named
             .grounds
             .at_most(Grounds::probable(Because::TimerLength, Hypothesis::OtherPath));
     }
-    cutter.cut(piece.end, more_likely(named, cutter, side, paths));
+    cutter.cut(slice.end, more_likely(named, cutter, side, paths));
 }
 
 /// Replaces a suspected program by a suspected queue if kernels' recent answers took most of this time on the path.
@@ -106,7 +112,7 @@ pub(super) fn more_likely(named: Attribution, cutter: &Cutter<'_>, side: Side, p
         Owner::Network,
         Rule::Queue,
         grounds,
-        [cutter.from_frame, cutter.to_frame, 0],
+        cutter.ends(),
     )
 }
 
@@ -154,7 +160,7 @@ fn from_kernels_answer(
     let mut queue = false;
     if beyond >= NOISE_NS.get() {
         let bounded = since.time_ns + i64::from(acked);
-        let evidence = [cutter.from_frame, cutter.to_frame, 0];
+        let evidence = cutter.ends();
         // ACKs that could not be held were as late just before: this one was in the same queue
         let round = paths.rounds.get(side.index()).copied().unwrap_or_default();
         if beyond < DELACK_LEAST_NS.get() || beyond <= round.beyond(paths.to(side)) + NOISE_NS.get() {
@@ -169,10 +175,7 @@ fn from_kernels_answer(
             if late > 0 {
                 held.at_most(named.grounds); // the path may have delayed that ACK like the answer
             }
-            cutter.cut(
-                bounded,
-                row(think(side), Owner::of(side), Rule::Turn, held, evidence),
-            );
+            cutter.cut(bounded, program_row(side, Rule::Turn, held, evidence));
         }
     }
     let between = cutter.end - since.time_ns - i64::from(acked);
@@ -196,8 +199,8 @@ pub(super) fn unbound() -> Grounds {
 /// Judges a turn where a nearer host may acknowledge for this side: the path takes as long as a SYN/ACK, until
 /// `reached`, and the program probably the rest.
 #[cold]
-pub(super) fn behind(cutter: &mut Cutter<'_>, reached: i64, piece: &TimeSlice<'_>) {
-    let (side, evidence) = (piece.sender, [cutter.from_frame, cutter.to_frame, 0]);
+pub(super) fn behind(cutter: &mut Cutter<'_>, reached: i64, slice: &TimeSlice<'_>) {
+    let (side, evidence) = (slice.sender, cutter.ends());
     let probable = |cause, owner, rule, rival| {
         let grounds = Grounds::probable(Because::AnsweredFor, rival);
         row(cause, owner, rule, grounds, evidence)
@@ -208,7 +211,7 @@ pub(super) fn behind(cutter: &mut Cutter<'_>, reached: i64, piece: &TimeSlice<'_
         probable(Cause::Network, Owner::Network, Rule::Rtt, think),
     );
     cutter.cut(
-        piece.end,
+        slice.end,
         probable(think, Owner::of(side), Rule::Turn, Cause::Network),
     );
 }
@@ -221,39 +224,30 @@ pub(super) fn think_on(cutter: &mut Cutter<'_>, side: Side, paths: &Paths) {
 
 /// Attributes the time before a further segment of a message to the program.
 #[inline(always)]
-pub(super) fn paused(cutter: &mut Cutter<'_>, grounds: Grounds, piece: &TimeSlice<'_>, paths: &Paths) {
-    reach(cutter, piece, paths);
-    let (side, ends) = (piece.sender, [piece.from_frame, piece.to_frame, 0]);
-    cutter.cut(
-        piece.end,
-        row(think(side), Owner::of(side), Rule::App, grounds, ends),
-    );
+pub(super) fn paused(cutter: &mut Cutter<'_>, grounds: Grounds, slice: &TimeSlice<'_>, paths: &Paths) {
+    reach(cutter, slice, paths);
+    let (side, ends) = (slice.sender, cutter.ends());
+    cutter.cut(slice.end, program_row(side, Rule::App, grounds, ends));
 }
 
 /// Attributes the time from an answer's last byte to the FIN that ends it: the program closed late. Away from its host
 /// the FIN may be a retransmission.
-pub(super) fn closed_late(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>, paths: &Paths) {
-    let (side, ends) = (piece.sender, [piece.from_frame, piece.to_frame, 0]);
+pub(super) fn closed_late(cutter: &mut Cutter<'_>, slice: &TimeSlice<'_>, paths: &Paths) {
+    let (side, ends) = (slice.sender, cutter.ends());
     let grounds = if paths.away(side) {
         Grounds::probable(Because::CopyMayBeLost, Cause::Rto)
     } else {
         Grounds::proven(Because::NothingOpen)
     };
-    cutter.cut(
-        piece.end,
-        row(think(side), Owner::of(side), Rule::LateClose, grounds, ends),
-    );
+    cutter.cut(slice.end, program_row(side, Rule::LateClose, grounds, ends));
 }
 
 /// Attributes the time between two writes: a segment right behind one that was not full.
 #[inline(always)]
-pub(super) fn wrote_again(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>) {
-    let (side, ends) = (piece.sender, [piece.from_frame, piece.to_frame, 0]);
+pub(super) fn wrote_again(cutter: &mut Cutter<'_>, slice: &TimeSlice<'_>) {
+    let (side, ends) = (slice.sender, cutter.ends());
     let grounds = Grounds::proven(Because::NothingOpen);
-    cutter.cut(
-        piece.end,
-        row(think(side), Owner::of(side), Rule::WriteGap, grounds, ends),
-    );
+    cutter.cut(slice.end, program_row(side, Rule::WriteGap, grounds, ends));
 }
 
 #[cfg(test)]
@@ -261,7 +255,7 @@ mod tests {
     use super::*;
     use crate::evidence::rtt::KernelRtt;
     use crate::judge::Row;
-    use crate::judge::partition::pieces::{piece, step};
+    use crate::judge::partition::slices::{slice, step};
 
     const MS: i64 = 1_000_000;
 
@@ -269,14 +263,14 @@ mod tests {
     fn what_kernels_took_just_before_is_suspected_to_be_a_queue() {
         let suspected = |round: i64, because| {
             let step = step(40 * MS);
-            let piece = piece(&step, Side::Server);
+            let slice = slice(&step, Side::Server);
             let paths = Paths {
                 min: [Some(0), Some(6 * MS)],
                 rounds: [KernelRtt::default(), KernelRtt::new(round, true)],
                 ..Paths::default()
             };
             let mut rows: Vec<Row> = Vec::new();
-            let cutter = &Cutter::new(&piece, &mut rows);
+            let cutter = &Cutter::new(&slice, &mut rows);
             let grounds = Grounds::suspected(because, Cause::Queueing);
             let of = row(Cause::ServerThink, Owner::Server, Rule::Turn, grounds, [0; 3]);
             more_likely(of, cutter, Side::Server, &paths).cause
@@ -291,14 +285,14 @@ mod tests {
         // ACKs come after 1 ms, handshakes took 100 ms at best
         let turn = |waited: i64, behind| {
             let step = step(waited);
-            let piece = piece(&step, Side::Server);
+            let slice = slice(&step, Side::Server);
             let paths = Paths {
                 min: [Some(0), Some(MS)],
                 behind: [None, behind],
                 ..Paths::default()
             };
             let mut rows: Vec<Row> = Vec::new();
-            let cutter = &mut Cutter::new(&piece, &mut rows);
+            let cutter = &mut Cutter::new(&slice, &mut rows);
             bounded(cutter, step.from, MS as u32, 0, Side::Server, &paths).grounds
         };
         let proven = Grounds::proven(Because::KernelAnswered);

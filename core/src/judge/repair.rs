@@ -6,7 +6,7 @@
 //! Rivals: a late first copy (nothing is proven if the receiver cannot report one), reordering, a capture that lacks
 //! the first copy.
 
-use super::CaptureFacts;
+use super::ExchangeContext;
 use super::grounds::Grounds;
 use super::partition::{Cutter, row};
 use super::program::{paused, think};
@@ -20,8 +20,8 @@ use crate::observe::{Repair, Repaired};
 pub(super) fn repeat(
     cutter: &mut Cutter<'_>,
     repaired: Repaired,
-    piece: &TimeSlice<'_>,
-    known: &CaptureFacts<'_>,
+    slice: &TimeSlice<'_>,
+    context: &ExchangeContext<'_>,
 ) {
     let Repaired {
         how,
@@ -29,9 +29,9 @@ pub(super) fn repeat(
         filled,
         receiver_reports,
     } = repaired;
-    let (paths, side) = (known.paths, piece.sender);
-    let (from, to) = (piece.step.from, piece.step.to);
-    if known.is_needless(to.frame) {
+    let (paths, side) = (context.paths, slice.sender);
+    let (from, to) = (slice.step.from, slice.step.to);
+    if context.is_needless(to.frame) {
         let (cause, rule, grounds) = match how {
             Repair::Fast | Repair::Reordered => {
                 let grounds = Grounds::proven(Because::ReceiverSaysTwice);
@@ -43,8 +43,8 @@ pub(super) fn repeat(
                 (Cause::Queueing, Rule::NotLost, grounds)
             }
         };
-        let ends = [piece.from_frame, piece.to_frame, 0];
-        return cutter.cut(piece.end, row(cause, Owner::Network, rule, grounds, ends));
+        let ends = cutter.ends();
+        return cutter.cut(slice.end, row(cause, Owner::Network, rule, grounds, ends));
     }
     let proven = Grounds::proven;
     let filled_late = Grounds::probable(Because::FilledLate, Cause::Queueing);
@@ -89,12 +89,12 @@ pub(super) fn repeat(
         let silent = Grounds::probable(Because::NobodyTells, Cause::Queueing);
         named.grounds.at_most(silent);
     }
-    cutter.cut(piece.end, named);
+    cutter.cut(slice.end, named);
 }
 
 /// Weakens the program's time before a segment that may be a retransmission to probable.
-pub(super) fn may_be_again(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>) {
-    let think = think(piece.sender);
+pub(super) fn may_be_again(cutter: &mut Cutter<'_>, slice: &TimeSlice<'_>) {
+    let think = think(slice.sender);
     if let Some(last) = cutter.rows.last_mut().filter(|last| last.cause == think) {
         let lost = Grounds::probable(Because::CopyMayBeLost, Cause::Rto);
         last.grounds.at_most(lost);
@@ -107,29 +107,29 @@ pub(super) fn probe(
     cutter: &mut Cutter<'_>,
     small: At,
     sender_id: u32,
-    piece: &TimeSlice<'_>,
-    known: &CaptureFacts<'_>,
+    slice: &TimeSlice<'_>,
+    context: &ExchangeContext<'_>,
 ) {
-    let judged = known.judged_senders.get(sender_id as usize);
-    match judged.map_or(NagleUse::Unknown, |judged| judged.verdict) {
+    let judged = context.judged_senders.get(sender_id as usize);
+    match judged.map_or(NagleUse::Unknown, |judged| judged.nagle_use) {
         NagleUse::Acts => {
-            let evidence = [small.frame, piece.step.to.frame, 0];
+            let evidence = [small.frame, slice.step.to.frame, 0];
             let grounds = Grounds::proven(Because::TimerRanOut);
             cutter.cut(
-                piece.end,
+                slice.end,
                 row(Cause::Tlp, Owner::Network, Rule::TailProbe, grounds, evidence),
             );
         }
         NagleUse::Unknown => {
             // in labelled captures, a fifth of such time was the program's
             let grounds = Grounds::suspected(Because::SenderNotKnown, Cause::Tlp);
-            paused(cutter, grounds, piece, known.paths);
+            paused(cutter, grounds, slice, context.paths);
         }
         _ => paused(
             cutter,
             Grounds::proven(Because::GoesWithoutAck),
-            piece,
-            known.paths,
+            slice,
+            context.paths,
         ),
     }
 }
@@ -138,29 +138,35 @@ pub(super) fn probe(
 mod tests {
     use super::*;
     use crate::base::Side;
-    use crate::judge::partition::pieces::{piece, step};
-    use crate::judge::{Grade, Judged, Paths, Row};
+    use crate::judge::partition::slices::{slice, step};
+    use crate::judge::{Grade, Paths, Row, SenderVerdict};
 
     #[test]
     fn what_left_as_late_as_a_probe_is_one_where_nagles_algorithm_acts() {
-        let judged = |verdict| {
+        let judged = |nagle_use| {
             let step = step(220_000_000);
-            let piece = piece(&step, Side::Client);
+            let slice = slice(&step, Side::Client);
             let paths = Paths::default();
-            let known = CaptureFacts {
+            let context = ExchangeContext {
                 paths: &paths,
                 stream: 0,
                 calls_others: false,
-                many: false,
-                judged_senders: &[Judged {
-                    verdict,
-                    ..Judged::default()
+                is_multi_message: false,
+                judged_senders: &[SenderVerdict {
+                    nagle_use,
+                    ..SenderVerdict::default()
                 }],
                 spread: false,
                 needless: None,
             };
             let mut rows: Vec<Row> = Vec::new();
-            probe(&mut Cutter::new(&piece, &mut rows), step.from, 0, &piece, &known);
+            probe(
+                &mut Cutter::new(&slice, &mut rows),
+                step.from,
+                0,
+                &slice,
+                &context,
+            );
             rows.last()
                 .map(|row| (row.cause, row.grounds.grade, row.grounds.because))
         };

@@ -1,5 +1,5 @@
 //! Judges one sender by all evidence on it: whether Nagle's algorithm acts there, is off, or its program pauses. Reads
-//! a `SenderEvidence` and the round trips of the path; returns a `Judged`.
+//! a `SenderEvidence` and the round trips of the path; returns a `SenderVerdict`.
 
 mod controls;
 mod holds;
@@ -47,8 +47,8 @@ impl Default for NagleUse {
 /// A hold is the time for which the receiver held an ACK. A release is the time from the passing of an ACK to that of
 /// the segment that it freed, less the round trip from the capture to the sender.
 #[derive(Debug, Clone, Default)]
-pub struct Judged {
-    pub verdict: NagleUse,
+pub struct SenderVerdict {
+    pub nagle_use: NagleUse,
     /// Observations in favour of Nagle's algorithm or against it.
     pub opportunities: u64,
     /// Held ACKs, and those of them after which the freed segment left as promptly as a kernel sends.
@@ -80,7 +80,7 @@ pub struct Judged {
     pub kernel_limits: [i64; 2],
     /// Variation of the round trip to the sender: including a program's time, and without the time it always takes.
     pub sender_jitter: i64,
-    pub sender_wavering: i64,
+    pub sender_jitter_within_kind: i64,
     pub hold_min: Option<i64>,
     pub hold_median: Option<i64>,
     pub hold_max: Option<i64>,
@@ -113,7 +113,7 @@ pub struct Judged {
 /// Judgements on all senders, by their numbers.
 #[derive(Debug, Default)]
 pub struct Senders {
-    judged: Vec<Judged>,
+    judged: Vec<SenderVerdict>,
     /// Amount of evidence behind each judgement; None before the first.
     had: Vec<Option<u64>>,
 }
@@ -121,8 +121,8 @@ pub struct Senders {
 impl Senders {
     /// Judges all senders by the round trips known now. Before the `last` time, a judgement stands until its evidence
     /// has grown by `GROWN`, as slopes are expensive. After an eviction it stands until there is new evidence.
-    pub fn judge(&mut self, store: &SenderStore, pairs: &Pairs, last: bool) -> &[Judged] {
-        self.judged.resize_with(store.len(), Judged::default);
+    pub fn judge(&mut self, store: &SenderStore, pairs: &Pairs, last: bool) -> &[SenderVerdict] {
+        self.judged.resize_with(store.len(), SenderVerdict::default);
         self.had.resize(store.len(), None);
         for ((evidence, judged), before) in store.iter().zip(&mut self.judged).zip(&mut self.had) {
             let starts = &evidence.starts;
@@ -133,7 +133,7 @@ impl Senders {
                     || !last && (observations as f64) < had as f64 * (1.0 + GROWN.get())
             });
             if !stands {
-                *judged = Judged::new(evidence, pairs);
+                *judged = SenderVerdict::new(evidence, pairs);
                 *before = Some(observations);
             }
         }
@@ -141,7 +141,7 @@ impl Senders {
     }
 
     /// Returns the latest judgements, by the senders' numbers.
-    pub fn all(&self) -> &[Judged] {
+    pub fn all(&self) -> &[SenderVerdict] {
         &self.judged
     }
 
@@ -157,7 +157,7 @@ impl Senders {
         let place = id as usize;
         let slots = self.judged.get_mut(place).zip(self.had.get_mut(place));
         if let Some((evidence, (judged, had))) = store.get(id).zip(slots) {
-            *judged = Judged::new(evidence, pairs);
+            *judged = SenderVerdict::new(evidence, pairs);
             (judged.controls, judged.together) = Default::default();
             *had = Some(0);
             store.evict(id);
@@ -165,25 +165,27 @@ impl Senders {
     }
 }
 
-impl Judged {
+impl SenderVerdict {
     /// Judges a sender. The order of the steps matters: later ones read the fields that earlier ones set.
-    pub fn new(evidence: &SenderEvidence, pairs: &Pairs) -> Judged {
+    pub fn new(evidence: &SenderEvidence, pairs: &Pairs) -> SenderVerdict {
         let (sender, receiver) = (evidence.key.sender.index(), evidence.key.sender.other().index());
         let [sender_rtt, receiver_rtt] = round_trips(evidence, pairs);
-        let mut j = Judged {
+        let mut j = SenderVerdict {
             opportunities: evidence.observations(),
             sender_rtt,
             receiver_rtt,
-            ..Judged::default()
+            ..SenderVerdict::default()
         };
         let [path, to_receiver] =
             [sender, receiver].map(|side| pairs.get(evidence.pair).and_then(|p| p.rtts.get(side)));
-        j.sender_jitter = path.map_or(0, |l| l.jitter());
-        j.sender_wavering = path.map_or(0, |l| l.wavering());
+        j.sender_jitter = path.map_or(0, |l| l.jitter_above_best());
+        j.sender_jitter_within_kind = path.map_or(0, |l| l.jitter_within_kind());
         j.rtt_is_best = path.is_none_or(|l| l.is_by_kernel());
         j.prompt_limit_ns = if j.sender_rtt < AT_HOST_NS.get() {
             // there is no path to vary, and a program's time to answer shows nothing of the kernel
-            j.sender_jitter = path.map_or(0, |rtt| rtt.kernels_jitter()).min(SOON_NS.get());
+            j.sender_jitter = path
+                .map_or(0, |rtt| rtt.kernel_jitter_above_best())
+                .min(SOON_NS.get());
             j.kernel_limits = kernel::limits(
                 [path, to_receiver],
                 j.sender_jitter,
@@ -217,10 +219,10 @@ impl Judged {
         let stalls = evidence
             .ack_waits
             .iter()
-            .filter(|gap| self.is_held(gap) && self.is_stall(gap));
-        let stalls: Vec<u32> = stalls.map(|gap| gap.stream).collect();
+            .filter(|ack_wait| self.is_held(ack_wait) && self.is_stall(ack_wait));
+        let stalls: Vec<u32> = stalls.map(|ack_wait| ack_wait.stream).collect();
         let share = self.refuted as f64 / (self.held as f64 + self.refuted as f64).max(1.0);
-        self.verdict = if !stalls.is_empty() && self.refuted >= SEVERAL.get() as u64 {
+        self.nagle_use = if !stalls.is_empty() && self.refuted >= SEVERAL.get() as u64 {
             NagleUse::Mixed
         } else if !stalls.is_empty() {
             NagleUse::Acts
@@ -251,30 +253,33 @@ impl Judged {
 
     /// Whether the program's own pauses explain most waits that ended with held ACKs.
     fn pauses(&self, evidence: &SenderEvidence) -> bool {
-        let held = evidence.ack_waits.iter().filter(|gap| self.is_held(gap));
-        let explained = held.filter(|gap| {
-            let control = self.compare(gap);
+        let held = evidence
+            .ack_waits
+            .iter()
+            .filter(|ack_wait| self.is_held(ack_wait));
+        let explained = held.filter(|ack_wait| {
+            let control = self.compare(ack_wait);
             matches!(control, Control::Explains { .. })
         });
         2 * explained.count() > self.held
     }
 
     /// Whether the receiver held this ACK, which carried nothing else.
-    pub(super) fn is_held(&self, gap: &AckWait) -> bool {
-        gap.is_pure_ack && !gap.unseen && HELD_NS.contains(self.hold(gap))
+    pub(super) fn is_held(&self, ack_wait: &AckWait) -> bool {
+        ack_wait.is_pure_ack && !ack_wait.unseen && HELD_NS.contains(self.hold(ack_wait))
     }
 
     /// Returns for how long the receiver held this ACK, without the path's share.
-    pub(in crate::judge) fn hold(&self, gap: &AckWait) -> i64 {
-        gap.covered - self.receiver_rtt - gap.ack_late
+    pub(in crate::judge) fn hold(&self, ack_wait: &AckWait) -> i64 {
+        ack_wait.covered - self.receiver_rtt - ack_wait.ack_late
     }
 
     /// Whether Nagle's algorithm made this wait for a held ACK beyond doubt.
-    fn is_stall(&self, gap: &AckWait) -> bool {
-        !self.before_ack(gap.release, gap.arrived)
-            && self.is_prompt(gap)
-            && !self.may_be_pause(gap)
-            && self.proves(gap.stream, self.compare(gap))
+    fn is_stall(&self, ack_wait: &AckWait) -> bool {
+        !self.before_ack(ack_wait.release, ack_wait.arrived)
+            && self.is_prompt(ack_wait)
+            && !self.may_be_pause(ack_wait)
+            && self.proves(ack_wait.stream, self.compare(ack_wait))
     }
 
     /// Whether the round trips are still those of this judgement.
@@ -286,12 +291,12 @@ impl Judged {
     /// them.
     pub(super) fn count<'a>(
         &mut self,
-        gaps: impl Iterator<Item = &'a AckWait>,
+        ack_waits: impl Iterator<Item = &'a AckWait>,
         refuted: u64,
     ) -> Vec<&'a AckWait> {
         self.refuted = refuted;
         let mut held: Vec<&AckWait> = Vec::new();
-        for s in gaps {
+        for s in ack_waits {
             if self.before_ack(s.release, s.arrived) {
                 self.refuted += 1;
             } else if self.is_held(s) {
@@ -345,7 +350,7 @@ impl Judged {
         let limit = if self.sender_rtt < AT_HOST_NS.get() {
             AT_HOST_NS.get() + self.sender_jitter
         } else {
-            SOON_NS.get() + self.sender_wavering
+            SOON_NS.get() + self.sender_jitter_within_kind
         };
         self.sent_median.is_some_and(|release| release <= limit)
     }
@@ -355,7 +360,7 @@ impl Judged {
     pub(super) fn sent_by_kernel(&self, stream: u32, late: i64) -> bool {
         self.sender_rtt < AT_HOST_NS.get()
             && late <= AT_HOST_NS.get()
-            && self.verdict != NagleUse::Off
+            && self.nagle_use != NagleUse::Off
             && self.controls.may_be_kernels()
             && self.controls.follows_alone(stream)
     }
@@ -364,11 +369,13 @@ impl Judged {
 /// Whether the capture's times are whole milliseconds, and more than one release in three took one or more. A round
 /// trip of 0 then does not show that the capture was taken at this host.
 fn has_millisecond_times(evidence: &SenderEvidence) -> bool {
-    let is_whole = |gap: &AckWait| [gap.acked_at, gap.wait, gap.release].map(|ns| ns % TICK_NS) == [0; 3];
+    let is_whole = |ack_wait: &AckWait| {
+        [ack_wait.acked_at, ack_wait.wait, ack_wait.release].map(|ns| ns % TICK_NS) == [0; 3]
+    };
     let away = evidence
         .ack_waits
         .iter()
-        .filter(|gap| gap.release >= TICK_NS)
+        .filter(|ack_wait| ack_wait.release >= TICK_NS)
         .count();
     evidence.ack_waits.len() >= MIN_SAMPLES.get()
         && MAJORITY_ONE_IN.get() * away > evidence.ack_waits.len()
@@ -396,8 +403,8 @@ fn round_trips(evidence: &SenderEvidence, pairs: &Pairs) -> [i64; 2] {
     let echoed = evidence
         .ack_waits
         .iter()
-        .filter(|gap| gap.arrived == Some(true) && !gap.unseen);
-    let soonest = echoed.map(|gap| gap.release.max(0)).min();
+        .filter(|ack_wait| ack_wait.arrived == Some(true) && !ack_wait.unseen);
+    let soonest = echoed.map(|ack_wait| ack_wait.release.max(0)).min();
     [soonest.map_or(sender, |release| release.min(sender)), receiver]
 }
 

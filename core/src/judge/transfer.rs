@@ -23,7 +23,7 @@ pub struct Verdict {
 
 /// Judgement on one direction of a stream. Times in ns; None where unknown.
 #[derive(Debug, Clone)]
-pub struct Judged {
+pub struct TransferVerdict {
     pub verdict: Verdict,
     /// From the first to the last byte at the receiver, without waits for the other side's data.
     pub duration: i64,
@@ -34,7 +34,7 @@ pub struct Judged {
     pub queue: Option<i64>,
     pub waited: Waited,
     /// Time of a full segment on the slowest line, as far as bursts show it.
-    pub each: Option<i64>,
+    pub segment_ns: Option<i64>,
 }
 
 /// Whether a transfer is large enough to be judged.
@@ -42,11 +42,11 @@ pub fn matters(transfer: &Transfer) -> bool {
     transfer.longest >= i64::from(TRANSFER_BYTES.get())
 }
 
-/// Judges a transfer. `idle` is the best round trip between the ends. `sealed`: the stream is encrypted, so it may
-/// contain HTTP/2, whose windows may be the limit.
-pub fn judge(t: &Transfer, idle: Option<i64>, sealed: bool) -> Judged {
-    let loaded = rest(&t.rounds).filter(|round| round.best > 0);
-    let stands = mean(loaded.clone().map(|round| (round.best, round.ns)));
+/// Judges a transfer. `idle` is the best round trip between the ends. An encrypted stream may contain HTTP/2, whose
+/// windows may be the limit.
+pub fn judge(transfer: &Transfer, idle: Option<i64>, is_encrypted: bool) -> TransferVerdict {
+    let loaded = rest(&transfer.rounds).filter(|round| round.best > 0);
+    let standing_queue_rtt = mean(loaded.clone().map(|round| (round.best, round.ns)));
     // the delay of a growing queue is least where a round begins; its mean is half way to the next round's least
     let next = loaded.clone().skip(1).map(|round| round.best).chain([0]);
     let grows = mean(
@@ -54,27 +54,27 @@ pub fn judge(t: &Transfer, idle: Option<i64>, sealed: bool) -> Judged {
             .zip(next)
             .map(|(round, next)| (round.best.midpoint(round.best.max(next)), round.ns)),
     );
-    let tail = t.rounds.last().map_or(0, |round| round.smooth);
+    let tail = transfer.rounds.last().map_or(0, |round| round.smooth);
     let over = |best: i64| idle.map(|idle| (best - idle).max(0));
-    let queue = stands.and_then(over);
-    let smooth = rest(&t.rounds).filter(|round| round.smooth > 0);
+    let queue = standing_queue_rtt.and_then(over);
+    let smooth = rest(&transfer.rounds).filter(|round| round.smooth > 0);
     let smooth = smooth.map(|round| (round.smooth, round.ns));
     let rtt_load = median(smooth.clone());
-    let each = if t.near {
-        t.acks.median()
+    let segment_ns = if transfer.near {
+        transfer.acks.median()
     } else {
-        t.arrivals.median()
+        transfer.arrivals.median()
     };
-    let waited = t.waited;
-    let mut verdict = verdict(t, &waited, idle, queue, each);
-    if sealed && verdict.limit == Limiter::SenderBuffer && t.near {
+    let waited = transfer.waited;
+    let mut verdict = verdict(transfer, idle, queue, segment_ns);
+    if is_encrypted && verdict.limit == Limiter::SenderBuffer && transfer.near {
         verdict.rival = Some(Limiter::Http2Window);
     }
-    let mut duration = end(t, over(tail).unwrap_or(0), idle) - t.first - waited.turns;
+    let mut duration = end(transfer, over(tail).unwrap_or(0), idle) - transfer.first - waited.turns;
     if verdict.limit == Limiter::ReceiverProgram {
-        duration = duration.max(read_within(t, idle));
+        duration = duration.max(read_within(transfer, idle));
     }
-    let near = t.near || verdict.limit != Limiter::SenderProgram;
+    let near = transfer.near || verdict.limit != Limiter::SenderProgram;
     // where a program is the limit, ACKs are late without a queue
     let program = matches!(
         verdict.limit,
@@ -82,62 +82,66 @@ pub fn judge(t: &Transfer, idle: Option<i64>, sealed: bool) -> Judged {
     );
     let standing = mean(smooth).filter(|_| !program);
     // away from the sender, few samples are seen while the queue grows
-    let standing = if t.near { standing } else { standing.max(grows) };
-    Judged {
+    let standing = if transfer.near {
+        standing
+    } else {
+        standing.max(grows)
+    };
+    TransferVerdict {
         verdict,
         duration,
         waited,
         rtt_idle: idle,
         rtt_load: rtt_load.filter(|_| near),
         queue: standing.or(grows).and_then(over).filter(|_| near),
-        each,
+        segment_ns,
     }
 }
 
 /// Returns for how long the receiving program read. The bytes that its kernel holds when the window's edge moves last
 /// are assumed to be read at the rate before. If the receiver sends or closes within two further reads, that bounds the
 /// time.
-fn read_within(t: &Transfer, idle: Option<i64>) -> i64 {
-    let way = if t.near { idle.unwrap_or(0) } else { 0 };
-    let since = t.first + t.waited.turns + way;
-    let (left, opens) = (t.unread() as f64, t.opens.max(1) as f64);
-    let read = t.bytes() as f64 - left;
-    let until = (t.opened_at - since) as f64;
+fn read_within(transfer: &Transfer, idle: Option<i64>) -> i64 {
+    let way = if transfer.near { idle.unwrap_or(0) } else { 0 };
+    let since = transfer.first + transfer.waited.turns + way;
+    let (left, opens) = (transfer.unread() as f64, transfer.opens.max(1) as f64);
+    let read = transfer.bytes() as f64 - left;
+    let until = (transfer.opened_at - since) as f64;
     if left > read {
         return 0; // the rate is unknown: most bytes were not read by then
     }
-    let each = until / opens;
-    let goes_on = (left * opens / read).ceil() * each;
-    let ends = (t.answered_at - t.opened_at) as f64;
-    let seen = t.answered_at != 0 && ends < goes_on + each + each;
+    let read_ns = until / opens;
+    let goes_on = (left * opens / read).ceil() * read_ns;
+    let ends = (transfer.answered_at - transfer.opened_at) as f64;
+    let seen = transfer.answered_at != 0 && ends < goes_on + read_ns + read_ns;
     (until
         + if seen {
-            goes_on.max(ends - each).min(ends)
+            goes_on.max(ends - read_ns).min(ends)
         } else {
             goes_on
         }) as i64
 }
 
 /// Returns when the last byte reached the receiver, less the path. Near the sender the ACK of all data bounds it.
-fn end(t: &Transfer, behind: i64, idle: Option<i64>) -> i64 {
-    if !t.near {
-        return t.last;
+fn end(transfer: &Transfer, behind: i64, idle: Option<i64>) -> i64 {
+    if !transfer.near {
+        return transfer.last;
     }
-    let sent = t.last + behind;
-    match idle.filter(|_| t.done >= t.last) {
-        Some(idle) if swapped(t) => (t.done - idle).max(t.last),
-        Some(idle) => sent.min(t.done - idle),
+    let sent = transfer.last + behind;
+    match idle.filter(|_| transfer.done >= transfer.last) {
+        Some(idle) if is_reordered(transfer) => (transfer.done - idle).max(transfer.last),
+        Some(idle) => sent.min(transfer.done - idle),
         None => sent,
     }
 }
 
 /// Whether the path reorders segments.
-fn swapped(t: &Transfer) -> bool {
-    t.late as f64 >= REORDERED_SHARE.get() * t.segments as f64
-        || t.near && t.holes > 2 * t.holes_mended && t.holes >= 3
+fn is_reordered(transfer: &Transfer) -> bool {
+    transfer.late as f64 >= REORDERED_SHARE.get() * transfer.segments as f64
+        || transfer.near && transfer.holes > 2 * transfer.holes_mended && transfer.holes >= 3
 }
 
-/// Returns the round trips in the last two thirds of the time: the begin is not under load yet.
+/// Returns the round trips in the last two thirds of the time: the start is not under load yet.
 fn rest(rounds: &[RoundTrip]) -> impl Iterator<Item = &RoundTrip> + Clone {
     let first = rounds.first().map_or(0, |round| round.start);
     let last = rounds.last().map_or(0, |round| round.start + round.ns);
@@ -168,106 +172,71 @@ fn median(weighed: impl Iterator<Item = (i64, i64)>) -> Option<i64> {
     middle.map(|(value, _)| *value)
 }
 
-fn is(limit: Limiter, grade: Grade) -> Verdict {
-    Verdict {
-        limit,
-        grade,
-        rival: None,
-        cut_by: None,
-    }
-}
-
-fn or(limit: Limiter, grade: Grade, rival: Limiter) -> Verdict {
-    Verdict {
-        rival: Some(rival),
-        ..is(limit, grade)
-    }
-}
-
-fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each: Option<i64>) -> Verdict {
-    let all = w.all();
-    let part = |ns: i64| ns as f64 / all.max(1) as f64;
-    if all <= 0 || t.rounds.is_empty() {
-        return is(Limiter::None, Grade::Unknown);
-    }
-    let edge: i64 = t.rounds.iter().map(|round| round.edge_ns).sum();
-    let window = part(w.window).max(if w.timer > 0 { part(edge.min(all)) } else { 0.0 });
-    let lost = t.repeats > 0;
-    // time before retransmissions is in no sum, so a line's rate does not explain it
-    let unexplained = (t.last - t.first - w.turns - all) as f64 >= LIMIT_SHARE.get() * all as f64;
-    let even = !unexplained
-        && each.is_some_and(|each| each as f64 * t.segments as f64 >= EVEN_SHARE.get() * all as f64);
-    // away from the sender, pacing by two segments looks like a queue of them
-    let paced = if t.near { 0 } else { 4 * each.unwrap_or(0) };
-    let stands = idle.zip(queue).is_some_and(|(idle, queue)| {
-        let least = STANDING_NS.get().max(paced);
-        queue >= least && queue as f64 >= STANDING_SHARE.get() * idle as f64
-    });
-    let ends = w.program > 0 && t.short_gaps as f64 >= ENDED_SHARE.get() * t.gaps.0 as f64;
-    let unprompted = part(w.program + w.timer);
-    let full = (t.segments as f64) * t.acks.median().unwrap_or(0) as f64;
-    let metered = full >= PACED_SHARE.get() * all as f64 && !stands && !lost;
-    // (with reordering, the segments behind a hole take the room)
-    let low = t.acked_low as f64 >= LOW_SHARE.get() * t.acked as f64 && !swapped(t);
-    let shut = t.zero_windows > 1 || low;
-    if even && stands && !(ends && t.near && unprompted >= LIMIT_SHARE.get()) {
-        if window < LIMIT_SHARE.get() {
-            // a window that losses limit has an even rate too, and a busy host looks like a short queue
-            let short = lost && queue.zip(idle).is_some_and(|(queue, idle)| 2 * queue < idle);
-            let line = if short {
-                or(Limiter::Line, Grade::Suspected, Limiter::Congestion)
-            } else {
-                is(Limiter::Line, Grade::Proven)
-            };
-            return Verdict {
-                cut_by: lost.then_some("losses"),
-                ..line
-            };
-        }
-        if !shut {
-            // a larger window would make the queue longer, but nothing faster
-            return or(Limiter::Line, Grade::Suspected, Limiter::ReceiverWindow);
+impl Verdict {
+    /// A verdict without a rival.
+    fn certain(limit: Limiter, grade: Grade) -> Verdict {
+        Verdict {
+            limit,
+            grade,
+            rival: None,
+            cut_by: None,
         }
     }
-    if even && !t.near && queue.is_none() && window < LIMIT_SHARE.get() && !ends {
-        return or(Limiter::Line, Grade::Suspected, Limiter::Pacing);
+
+    fn with_rival(limit: Limiter, grade: Grade, rival: Limiter) -> Verdict {
+        Verdict {
+            rival: Some(rival),
+            ..Verdict::certain(limit, grade)
+        }
     }
-    let program = if ends { unprompted } else { part(w.program) };
-    let timer = if ends { 0.0 } else { part(w.timer) };
-    let cut = part(w.repair + w.cut);
-    let http2_share = part(w.http2);
-    let shares = [
-        (window, Limiter::ReceiverWindow),
-        (program, Limiter::SenderProgram),
-        (http2_share, Limiter::Http2Window),
-        (cut, Limiter::Congestion),
-        (timer, Limiter::Pacing),
-        (part(w.level), Limiter::SenderBuffer),
-        (part(w.growing), Limiter::Start),
-    ];
-    let (share, most) =
-        shares.into_iter().fold(
-            (0.0, Limiter::None),
-            |best, one| if one.0 > best.0 { one } else { best },
-        );
-    if share < LESSER_LIMIT_SHARE.get() {
-        return is(Limiter::None, Grade::Unknown);
-    }
-    let signs = Signs {
-        even,
-        metered,
-        shut,
-        reordered: swapped(t),
-    };
-    largest(t, most, share, &signs)
 }
 
-/// Returns the grade of a limit that took this share of the time.
-fn sure(share: f64) -> Grade {
-    if share >= LIMIT_SHARE.get() {
-        Grade::Probable
-    } else {
-        Grade::Suspected
+/// Shares of the time between segments that each limiter explains.
+struct Shares {
+    window: f64,
+    program: f64,
+    timer: f64,
+    http2: f64,
+    cut: f64,
+    level: f64,
+    growing: f64,
+}
+
+impl Shares {
+    fn new(transfer: &Transfer) -> Shares {
+        let waited = &transfer.waited;
+        let all = waited.all();
+        let share = |ns: i64| ns as f64 / all.max(1) as f64;
+        let edge: i64 = transfer.rounds.iter().map(|round| round.edge_ns).sum();
+        let edge = if waited.timer > 0 {
+            share(edge.min(all))
+        } else {
+            0.0
+        };
+        Shares {
+            window: share(waited.window).max(edge),
+            program: share(waited.program),
+            timer: share(waited.timer),
+            http2: share(waited.http2),
+            cut: share(waited.repair + waited.cut),
+            level: share(waited.level),
+            growing: share(waited.growing),
+        }
+    }
+
+    /// Returns the largest share and its limiter.
+    fn largest(&self) -> (f64, Limiter) {
+        let shares = [
+            (self.window, Limiter::ReceiverWindow),
+            (self.program, Limiter::SenderProgram),
+            (self.http2, Limiter::Http2Window),
+            (self.cut, Limiter::Congestion),
+            (self.timer, Limiter::Pacing),
+            (self.level, Limiter::SenderBuffer),
+            (self.growing, Limiter::Start),
+        ];
+        let longer = |best: (f64, Limiter), next: (f64, Limiter)| if next.0 > best.0 { next } else { best };
+        shares.into_iter().fold((0.0, Limiter::None), longer)
     }
 }
 
@@ -275,15 +244,128 @@ fn sure(share: f64) -> Grade {
 struct Signs {
     /// Segments come at an even rate.
     even: bool,
-    /// ACKs come at an even rate, and no queue stands.
+    /// ACKs come at an even rate, and there is no standing queue.
     metered: bool,
     /// The receiving program leaves data in the window.
     shut: bool,
     reordered: bool,
+    has_standing_queue: bool,
+    /// The sender mostly pauses behind the end of a write.
+    pauses_at_message_ends: bool,
+}
+
+impl Signs {
+    fn new(transfer: &Transfer, idle: Option<i64>, queue: Option<i64>, segment_ns: Option<i64>) -> Signs {
+        let waited = &transfer.waited;
+        let all = waited.all();
+        // time before retransmissions is in no sum, so a line's rate does not explain it
+        let unexplained = transfer.last - transfer.first - waited.turns - all;
+        let unexplained = unexplained as f64 >= LIMIT_SHARE.get() * all as f64;
+        let even = !unexplained
+            && segment_ns.is_some_and(|segment_ns| {
+                segment_ns as f64 * transfer.segments as f64 >= EVEN_SHARE.get() * all as f64
+            });
+        // away from the sender, pacing by two segments looks like a queue of them
+        let paced = if transfer.near {
+            0
+        } else {
+            4 * segment_ns.unwrap_or(0)
+        };
+        let has_standing_queue = idle.zip(queue).is_some_and(|(idle, queue)| {
+            let least = STANDING_NS.get().max(paced);
+            queue >= least && queue as f64 >= STANDING_SHARE.get() * idle as f64
+        });
+        let after_writes = transfer.pauses_after_writes as f64;
+        let full = (transfer.segments as f64) * transfer.acks.median().unwrap_or(0) as f64;
+        let reordered = is_reordered(transfer);
+        // (with reordering, the segments behind a hole take the room)
+        let low = transfer.acked_low as f64 >= LOW_SHARE.get() * transfer.acked as f64 && !reordered;
+        Signs {
+            even,
+            metered: full >= PACED_SHARE.get() * all as f64 && !has_standing_queue && transfer.repeats == 0,
+            shut: transfer.zero_windows > 1 || low,
+            reordered,
+            has_standing_queue,
+            pauses_at_message_ends: waited.program > 0
+                && after_writes >= ENDED_SHARE.get() * transfer.pauses.count as f64,
+        }
+    }
+}
+
+fn verdict(transfer: &Transfer, idle: Option<i64>, queue: Option<i64>, segment_ns: Option<i64>) -> Verdict {
+    let waited = &transfer.waited;
+    let all = waited.all();
+    if all <= 0 || transfer.rounds.is_empty() {
+        return Verdict::certain(Limiter::None, Grade::Unknown);
+    }
+    let mut shares = Shares::new(transfer);
+    let signs = Signs::new(transfer, idle, queue, segment_ns);
+    let unprompted = (waited.program + waited.timer) as f64 / all as f64;
+    if let Some(line) = line_limit(transfer, idle, queue, shares.window, unprompted, &signs) {
+        return line;
+    }
+    if signs.pauses_at_message_ends {
+        (shares.program, shares.timer) = (unprompted, 0.0);
+    }
+    let (share, most) = shares.largest();
+    if share < LESSER_LIMIT_SHARE.get() {
+        return Verdict::certain(Limiter::None, Grade::Unknown);
+    }
+    largest(transfer, most, share, &signs)
+}
+
+/// Returns the verdict where the line limits the transfer: segments at an even rate. `window` and `unprompted` are
+/// shares of the time: without room in the window, and before segments that left without an ACK.
+fn line_limit(
+    transfer: &Transfer,
+    idle: Option<i64>,
+    queue: Option<i64>,
+    window: f64,
+    unprompted: f64,
+    signs: &Signs,
+) -> Option<Verdict> {
+    if !signs.even {
+        return None;
+    }
+    let by_program = signs.pauses_at_message_ends && transfer.near && unprompted >= LIMIT_SHARE.get();
+    if signs.has_standing_queue && !by_program {
+        if window < LIMIT_SHARE.get() {
+            // a window that losses limit has an even rate too, and a busy host looks like a short queue
+            let lost = transfer.repeats > 0;
+            let short = lost && queue.zip(idle).is_some_and(|(queue, idle)| 2 * queue < idle);
+            let line = if short {
+                Verdict::with_rival(Limiter::Line, Grade::Suspected, Limiter::Congestion)
+            } else {
+                Verdict::certain(Limiter::Line, Grade::Proven)
+            };
+            let cut_by = lost.then_some("losses");
+            return Some(Verdict { cut_by, ..line });
+        }
+        if !signs.shut {
+            // a larger window would make the queue longer, but nothing faster
+            return Some(Verdict::with_rival(
+                Limiter::Line,
+                Grade::Suspected,
+                Limiter::ReceiverWindow,
+            ));
+        }
+    }
+    let unseen_queue = !transfer.near && queue.is_none();
+    (unseen_queue && window < LIMIT_SHARE.get() && !signs.pauses_at_message_ends)
+        .then(|| Verdict::with_rival(Limiter::Line, Grade::Suspected, Limiter::Pacing))
+}
+
+/// Returns the grade of a limit that took this share of the time.
+fn grade_of_share(share: f64) -> Grade {
+    if share >= LIMIT_SHARE.get() {
+        Grade::Probable
+    } else {
+        Grade::Suspected
+    }
 }
 
 /// Returns the verdict where the limiter `most` took the largest `share` of the time.
-fn largest(t: &Transfer, most: Limiter, share: f64, signs: &Signs) -> Verdict {
+fn largest(transfer: &Transfer, most: Limiter, share: f64, signs: &Signs) -> Verdict {
     match most {
         Limiter::ReceiverWindow => {
             let limit = if signs.shut {
@@ -294,55 +376,57 @@ fn largest(t: &Transfer, most: Limiter, share: f64, signs: &Signs) -> Verdict {
             let grade = if share >= SURE_SHARE.get() {
                 Grade::Proven
             } else {
-                sure(share)
+                grade_of_share(share)
             };
-            is(limit, grade)
+            Verdict::certain(limit, grade)
         }
         Limiter::SenderBuffer | Limiter::Pacing if signs.metered => {
-            let grade = if t.near && most == Limiter::Pacing {
+            let grade = if transfer.near && most == Limiter::Pacing {
                 Grade::Probable
             } else {
                 Grade::Suspected
             };
-            let rival = if t.near {
+            let rival = if transfer.near {
                 Limiter::SenderBuffer
             } else {
                 Limiter::Line
             };
-            or(Limiter::Pacing, grade, rival)
+            Verdict::with_rival(Limiter::Pacing, grade, rival)
         }
-        Limiter::SenderProgram if t.near => is(most, sure(share)),
-        Limiter::SenderProgram => or(most, Grade::Suspected, Limiter::SenderBuffer),
-        Limiter::Http2Window if share >= SURE_SHARE.get() => is(most, Grade::Proven),
+        Limiter::SenderProgram if transfer.near => Verdict::certain(most, grade_of_share(share)),
+        Limiter::SenderProgram => Verdict::with_rival(most, Grade::Suspected, Limiter::SenderBuffer),
+        Limiter::Http2Window if share >= SURE_SHARE.get() => Verdict::certain(most, Grade::Proven),
         Limiter::Congestion | Limiter::Start | Limiter::SenderBuffer if signs.reordered => Verdict {
             cut_by: Some("reordering"),
-            ..is(Limiter::Congestion, Grade::Suspected)
+            ..Verdict::certain(Limiter::Congestion, Grade::Suspected)
         },
         Limiter::Congestion => Verdict {
-            cut_by: Some(if t.slowed > 0 { "ecn" } else { "losses" }),
-            ..is(most, sure(share))
+            cut_by: Some(if transfer.slowed > 0 { "ecn" } else { "losses" }),
+            ..Verdict::certain(most, grade_of_share(share))
         },
         Limiter::Pacing => {
-            let (n, sum, squares) = t.gaps;
-            let each = sum / n as f64;
-            let steady = squares / n as f64 - each * each <= (STEADY_SHARE.get() * each).powi(2);
+            let pauses = &transfer.pauses;
+            let count = pauses.count as f64;
+            let mean_ms = pauses.sum_ms / count;
+            let variance = pauses.sum_of_squares / count - mean_ms * mean_ms;
+            let steady = variance <= (STEADY_SHARE.get() * mean_ms).powi(2);
             // a kernel's pacer sends a millisecond's worth at a time (tcp_tso_autosize), at least two segments
-            let burst = t.segments as f64 / n as f64;
-            let fine = burst <= PACED_BURST.get().max(PACED_BURST.get() * burst / each);
+            let burst = transfer.segments as f64 / count;
+            let fine = burst <= PACED_BURST.get().max(PACED_BURST.get() * burst / mean_ms);
             if !fine {
-                or(Limiter::SenderProgram, Grade::Suspected, most)
-            } else if t.near && steady && share >= LIMIT_SHARE.get() {
-                is(most, Grade::Probable)
-            } else if signs.even && !t.near {
-                or(most, Grade::Suspected, Limiter::Line)
+                Verdict::with_rival(Limiter::SenderProgram, Grade::Suspected, most)
+            } else if transfer.near && steady && share >= LIMIT_SHARE.get() {
+                Verdict::certain(most, Grade::Probable)
+            } else if signs.even && !transfer.near {
+                Verdict::with_rival(most, Grade::Suspected, Limiter::Line)
             } else if steady {
-                or(most, Grade::Suspected, Limiter::SenderProgram)
+                Verdict::with_rival(most, Grade::Suspected, Limiter::SenderProgram)
             } else {
-                or(Limiter::SenderProgram, Grade::Suspected, most)
+                Verdict::with_rival(Limiter::SenderProgram, Grade::Suspected, most)
             }
         }
-        Limiter::SenderBuffer if t.near => is(most, Grade::Suspected),
-        Limiter::SenderBuffer => or(most, Grade::Suspected, Limiter::SenderProgram),
-        _ => is(most, sure(share)),
+        Limiter::SenderBuffer if transfer.near => Verdict::certain(most, Grade::Suspected),
+        Limiter::SenderBuffer => Verdict::with_rival(most, Grade::Suspected, Limiter::SenderProgram),
+        _ => Verdict::certain(most, grade_of_share(share)),
     }
 }

@@ -12,28 +12,28 @@ use crate::base::At;
 use crate::exchange::TimeSlice;
 
 /// Judges a segment that did not fit before the packet `opened`. `zero`: the window was 0 meanwhile.
-pub(super) fn opened(cutter: &mut Cutter<'_>, opened: At, zero: bool, piece: &TimeSlice<'_>) {
+pub(super) fn opened(cutter: &mut Cutter<'_>, opened: At, zero: bool, slice: &TimeSlice<'_>) {
     let cause = if zero {
         Cause::ZeroWindow
     } else {
         Cause::ReceiveWindow
     };
-    let evidence = [piece.step.from.frame, opened.frame, piece.step.to.frame];
+    let evidence = [slice.step.from.frame, opened.frame, slice.step.to.frame];
     let (owner, grounds) = (
-        Owner::of(piece.sender.other()),
+        Owner::of(slice.sender.other()),
         Grounds::proven(Because::DidNotFit),
     );
-    cutter.cut(piece.end, row(cause, owner, Rule::Window, grounds, evidence));
+    cutter.cut(slice.end, row(cause, owner, Rule::Window, grounds, evidence));
 }
 
 /// Judges a segment that fills the window to the byte: the room was less than a full segment, so its sender waited for
 /// its probe timer.
-pub(super) fn filled(cutter: &mut Cutter<'_>, since: At, piece: &TimeSlice<'_>) {
-    let evidence = [piece.step.from.frame, since.frame, piece.step.to.frame];
-    let owner = Owner::of(piece.sender.other());
-    let grounds = Grounds::probable(Because::FillsWindow, think(piece.sender));
+pub(super) fn filled(cutter: &mut Cutter<'_>, since: At, slice: &TimeSlice<'_>) {
+    let evidence = [slice.step.from.frame, since.frame, slice.step.to.frame];
+    let owner = Owner::of(slice.sender.other());
+    let grounds = Grounds::probable(Because::FillsWindow, think(slice.sender));
     cutter.cut(
-        piece.end,
+        slice.end,
         row(Cause::ReceiveWindow, owner, Rule::Window, grounds, evidence),
     );
 }

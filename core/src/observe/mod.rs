@@ -127,7 +127,7 @@ pub enum Wait {
     FullBurst,
     /// A small segment after the ACK of the previous small one.
     Small(Box<Candidate>),
-    /// As `Small`, at the begin of a turn: the ACK came after the peer's last byte, and the segment left as soon after
+    /// As `Small`, at the start of a turn: the ACK came after the peer's last byte, and the segment left as soon after
     /// it as the path allows.
     FreedTurn { since: At, candidate: Box<Candidate> },
     /// Full segments that follow each other at an even pace: the line's, or the pacing's.

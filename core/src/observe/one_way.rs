@@ -32,7 +32,7 @@ pub struct Suspect {
     /// The ACK that this side seems to have held; None if this side waited for the peer's ACK.
     pub held: Option<At>,
     pub to: At,
-    /// Silence of the waiting sender, and time from its begin to the ACK, in ns on the clocks of both sides: only
+    /// Silence of the waiting sender, and time from its start to the ACK, in ns on the clocks of both sides: only
     /// differences between gaps have a meaning.
     silent: i64,
     acked: i64,

@@ -342,7 +342,7 @@ impl Sender {
 
     #[inline(always)]
     fn forward(&mut self, d: &Data, gap: i64, even: bool) {
-        if self.pacer.cares(d) {
+        if self.pacer.is_relevant(d) {
             self.pacer.sent(d, gap, self.sent);
         }
         self.edge_freed = None;

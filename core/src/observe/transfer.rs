@@ -30,7 +30,7 @@ pub struct Transfers {
 /// Every stream has one of these, so it must stay small; watched directions are on the heap.
 const _: () = assert!(size_of::<Transfers>() <= 64);
 
-/// Data of one side since the other side last sent data: their begin and bytes.
+/// Data of one side since the other side last sent data: their start and bytes.
 #[derive(Debug, Default)]
 struct Run {
     since: i64,
@@ -208,6 +208,24 @@ impl Waited {
     }
 }
 
+/// Statistics of pauses.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Pauses {
+    pub count: u64,
+    pub sum_ms: f64,
+    /// Sum of the squares of the pauses in ms.
+    pub sum_of_squares: f64,
+}
+
+impl Pauses {
+    fn add(&mut self, ns: i64) {
+        let ms = ns as f64 / 1e6;
+        self.count += 1;
+        self.sum_ms += ms;
+        self.sum_of_squares += ms * ms;
+    }
+}
+
 /// Measurements of one direction. Times in ns since the epoch or durations, sequence numbers unwrapped.
 #[derive(Debug, Default)]
 pub struct Transfer {
@@ -249,10 +267,10 @@ pub struct Transfer {
     pub window_most: i64,
     pub window_known: bool,
     pub writes: u64,
-    /// Gaps before segments that left without an ACK: their number, sum in ms, and sum of squares.
-    pub gaps: (u64, f64, f64),
-    /// Number of those gaps behind the end of a write.
-    pub short_gaps: u64,
+    /// Pauses before segments that left without an ACK.
+    pub pauses: Pauses,
+    /// Number of those pauses behind the end of a write.
+    pub pauses_after_writes: u64,
     /// Time per full segment, by arrivals of segments and by ACKs.
     pub arrivals: Spacing,
     pub acks: Spacing,
@@ -425,10 +443,9 @@ impl Transfer {
             // the kernel waits until a third of the window is open (tcp_tso_should_defer)
             &mut w.window
         } else if unprompted > slack {
-            let ms = gap as f64 / 1e6;
-            self.gaps = (self.gaps.0 + 1, self.gaps.1 + ms, self.gaps.2 + ms * ms);
+            self.pauses.add(gap);
             if self.ended {
-                self.short_gaps += 1;
+                self.pauses_after_writes += 1;
                 &mut w.program
             } else if self.lost || self.still >= 2 {
                 &mut w.timer

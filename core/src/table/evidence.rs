@@ -5,11 +5,11 @@ use super::Column;
 use super::cells::{Ms, Text, optional, required};
 use crate::base::Side;
 use crate::evidence::SenderEvidence;
-use crate::judge::Judged;
+use crate::judge::SenderVerdict;
 use crate::stream::Streams;
 
-pub fn columns(streams: &Streams, judged: &[Judged]) -> Vec<Column> {
-    let rows: Vec<(&SenderEvidence, &Judged)> = streams
+pub fn columns(streams: &Streams, judged: &[SenderVerdict]) -> Vec<Column> {
+    let rows: Vec<(&SenderEvidence, &SenderVerdict)> = streams
         .context
         .sender_store
         .iter()
@@ -25,7 +25,7 @@ pub fn columns(streams: &Streams, judged: &[Judged]) -> Vec<Column> {
             Side::Client => "client",
             Side::Server => "server",
         }),
-        required("verdict", rows, |r| r.1.verdict.name()),
+        required("verdict", rows, |r| r.1.nagle_use.name()),
         required("opportunities", rows, |r| r.0.total_observations()),
         required("held", rows, |r| r.1.held as u64),
         required("tight", rows, |r| r.1.prompt_releases as u64),

@@ -31,7 +31,7 @@ use arrow_schema::{Field, Schema, SchemaRef};
 use crate::evidence::rtt::Pairs;
 use crate::exchange::{Context, Exchange, RowKind};
 use crate::issue::Counted;
-use crate::judge::{Cause, Judged, Paths, Row};
+use crate::judge::{Cause, Paths, Row, SenderVerdict};
 use crate::lookup::Lookup;
 use crate::probe::Probe;
 use crate::stream::{Event, Stream, Streams};
@@ -226,7 +226,7 @@ impl Tables {
     pub fn finish<'a>(
         &mut self,
         streams: &Streams,
-        judged: &[Judged],
+        judged: &[SenderVerdict],
         files: &[String],
         issues: impl Iterator<Item = &'a Counted>,
     ) {

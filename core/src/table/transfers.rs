@@ -7,7 +7,7 @@ use super::Column;
 use super::cells::{Ms, Time, optional, required};
 use crate::base::Side;
 use crate::judge::Limiter;
-use crate::judge::transfer::{self, Judged};
+use crate::judge::transfer::{self, TransferVerdict};
 use crate::messages::Protocol;
 use crate::observe::transfer::{Transfer, Waited};
 use crate::stream::Stream;
@@ -34,7 +34,7 @@ pub struct Row {
     receiver_scale: Option<u8>,
     /// The HTTP/2 flow-control window that stopped the sender longest: whether it is a stream's, and its size in bytes.
     http2_window: Option<(bool, i64)>,
-    judged: Judged,
+    judged: TransferVerdict,
 }
 
 /// Appends the transfers of a stream that has ended.
@@ -88,7 +88,7 @@ impl Row {
 
     /// The rate while segments followed each other without a pause: an estimate of the slowest link on the path.
     fn burst_mbit(&self) -> Option<f64> {
-        mbit(f64::from(self.mss), self.judged.each?)
+        mbit(f64::from(self.mss), self.judged.segment_ns?)
     }
 
     /// The window in bytes that would keep the path full: the higher of burst rate and mean rate, times the idle

@@ -2,7 +2,7 @@
 
 use latpcap_core::base::At;
 use latpcap_core::exchange::Exchange;
-use latpcap_core::judge::{self, CaptureFacts, Judged, NagleUse, Paths, Row};
+use latpcap_core::judge::{self, ExchangeContext, NagleUse, Paths, Row, SenderVerdict};
 use latpcap_core::observe::{Candidate, Step, Wait};
 
 use crate::common::MS;
@@ -10,15 +10,15 @@ use crate::common::MS;
 pub const US: i64 = 1000;
 
 /// The capture is 2 ms there and back from either end.
-pub fn proven() -> Judged {
+pub fn proven() -> SenderVerdict {
     let (sender_rtt, receiver_rtt) = (2 * MS, 2 * MS);
-    Judged {
-        verdict: NagleUse::Acts,
+    SenderVerdict {
+        nagle_use: NagleUse::Acts,
         held: 20,
         prompt_limit_ns: 2 * MS,
         sender_rtt,
         receiver_rtt,
-        ..Judged::default()
+        ..SenderVerdict::default()
     }
 }
 
@@ -38,7 +38,7 @@ pub fn stall() -> Candidate {
 }
 
 /// The rows of one step of the server, from 0 on.
-pub fn cut(wait: Wait, from: i64, to: i64, judged: &[Judged], paths: &Paths) -> Vec<Row> {
+pub fn cut(wait: Wait, from: i64, to: i64, judged: &[SenderVerdict], paths: &Paths) -> Vec<Row> {
     let at = |frame, time_ns| At { frame, time_ns };
     let step = Step {
         from: at(1, from),
@@ -50,14 +50,14 @@ pub fn cut(wait: Wait, from: i64, to: i64, judged: &[Judged], paths: &Paths) -> 
     (exchange.request.first, exchange.request.last) = (step.from, step.to);
     exchange.dialogue = true;
     exchange.steps[1].push(step);
-    let known = CaptureFacts {
+    let known = ExchangeContext {
         paths,
         stream: 0,
         judged_senders: judged,
         needless: None,
         spread: false,
         calls_others: false,
-        many: false,
+        is_multi_message: false,
     };
     judge::judge_exchange(&exchange, &known, &mut rows);
     rows

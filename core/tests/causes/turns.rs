@@ -1,7 +1,7 @@
 //! A server's turn: its program, its path, or an ACK elsewhere.
 
 use latpcap_core::base::At;
-use latpcap_core::judge::{Because, Cause, Grade, Judged, Paths, Row};
+use latpcap_core::judge::{Because, Cause, Grade, Paths, Row, SenderVerdict};
 use latpcap_core::observe::Wait;
 
 use crate::common::MS;
@@ -198,7 +198,7 @@ fn an_answer_that_ends_with_a_timer_may_wait_for_a_held_ack_elsewhere() {
         (true, 53 * MS + 750 * US + 1, Cause::ServerThink), // its program had worked before, or instead
         (false, 44 * MS, Cause::ServerThink),
     ] {
-        let judged = Judged {
+        let judged = SenderVerdict {
             waits_elsewhere: waits,
             ..proven()
         };

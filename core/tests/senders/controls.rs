@@ -86,7 +86,7 @@ fn what_left_early_on_a_connection_is_a_control_of_what_was_held() {
         for _ in 0..refuted {
             e.refute(50 * US);
         }
-        assert_eq!(e.judged().verdict, verdict, "{refuted}");
+        assert_eq!(e.judged().nagle_use, verdict, "{refuted}");
         assert!(e.rulings().iter().all(|r| confident(r).is_some_and(|c| c >= 0.9)));
     }
 }

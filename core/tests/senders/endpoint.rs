@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use latpcap_core::base::{At, Side};
 use latpcap_core::evidence::rtt::Pairs;
 use latpcap_core::evidence::{Key, SenderStore};
-use latpcap_core::judge::{Grade, Judged, Ruling, Senders};
+use latpcap_core::judge::{Grade, Ruling, SenderVerdict, Senders};
 use latpcap_core::observe::{Candidate, Early};
 
 use crate::common::{CLIENT, Lcg, MS, SERVER};
@@ -127,7 +127,7 @@ impl Endpoint {
         }
     }
 
-    pub fn judged(&mut self) -> Judged {
+    pub fn judged(&mut self) -> SenderVerdict {
         self.judged.judge(&self.store, &self.pairs, true)[0].clone()
     }
 

@@ -28,7 +28,7 @@ fn pauses_near_the_timer_are_never_proven_stalls() {
                 let sure = e.sure();
                 let case = format!("pause {pause} rtts {rtts:?} seed {seed}: {judged:?}");
                 assert!(
-                    judged.verdict != NagleUse::Acts && sure == 0,
+                    judged.nagle_use != NagleUse::Acts && sure == 0,
                     "{sure} stalls, {case}"
                 );
             }
@@ -52,7 +52,7 @@ fn a_program_that_sleeps_on_the_receivers_tick_is_no_proven_stall() {
             e.nagle(i * 60 * MS, hold, beside + random.below(150 * US));
         }
         let judged = e.judged();
-        assert_eq!(judged.verdict, NagleUse::Unknown, "{judged:?}");
+        assert_eq!(judged.nagle_use, NagleUse::Unknown, "{judged:?}");
         assert!(e.rulings().iter().filter_map(confident).all(|c| c < 0.9));
     }
 }
@@ -72,7 +72,7 @@ fn a_program_that_works_before_its_second_write_is_no_proven_stall() {
                 i * 90 * MS + waited + 20 * US,
             );
         }
-        assert!(e.judged().verdict != NagleUse::Acts);
+        assert!(e.judged().nagle_use != NagleUse::Acts);
         let rulings = e.rulings();
         assert!(rulings.iter().filter_map(confident).all(|c| c < 0.9));
         for (c, ruling) in e.candidates.iter().zip(&rulings) {
@@ -151,7 +151,7 @@ fn a_pause_of_43_ms_is_named_a_pause() {
         }
         let judged = e.judged();
         assert!(
-            matches!(judged.verdict, NagleUse::AppPause | NagleUse::Off),
+            matches!(judged.nagle_use, NagleUse::AppPause | NagleUse::Off),
             "{judged:?}"
         );
         assert!(e.rulings().iter().all(|r| matches!(r, Ruling::Pause { .. })));

@@ -19,7 +19,7 @@ fn true_nagle_is_proven_and_held() {
         }
         let judged = e.judged();
         assert_eq!(
-            (judged.verdict, judged.held, judged.refuted),
+            (judged.nagle_use, judged.held, judged.refuted),
             (NagleUse::Acts, 42, 0),
             "{rtts:?}"
         );
@@ -96,7 +96,7 @@ fn timestamps_overrule_the_round_trips() {
             ..candidate
         });
     }
-    assert_eq!(e.judged().verdict, NagleUse::Off);
+    assert_eq!(e.judged().nagle_use, NagleUse::Off);
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn jittered_releases_are_proven() {
                 e.pairs.add(pair, Side::Server.index(), rtts.0 + other, false);
             }
             let judged = e.judged();
-            assert_eq!(judged.verdict, NagleUse::Acts, "{rtts:?} {seed}: {judged:?}");
+            assert_eq!(judged.nagle_use, NagleUse::Acts, "{rtts:?} {seed}: {judged:?}");
             let sure = e.rulings().iter().filter(|r| confident(r) == Some(0.99)).count();
             assert!(judged.slope.is_some() && sure >= 36, "{sure} of 42"); // beyond what the path does they are not sure
         }
@@ -137,7 +137,7 @@ fn instant_releases_at_the_sender_outweigh_refutations_but_prove_nothing() {
         for _ in 0..14 {
             e.refute(50 * US);
         }
-        assert_eq!(e.judged().verdict, verdict);
+        assert_eq!(e.judged().nagle_use, verdict);
         let sure: Vec<f64> = e.rulings().iter().filter_map(confident).collect();
         assert_eq!(sure.len(), if verdict == NagleUse::Unknown { 2 } else { 0 });
         assert!(sure.iter().all(|c| *c < 0.9));

@@ -25,14 +25,21 @@ fn a_path_is_firm_when_both_round_trips_were_measured_often() {
 #[test]
 fn what_a_program_takes_is_no_kernels_jitter() {
     let mut rtt = Rtt::default();
-    assert_eq!((rtt.jitter(), rtt.kernels_jitter()), (0, 0));
+    assert_eq!((rtt.jitter_above_best(), rtt.kernel_jitter_above_best()), (0, 0));
     for ns in [1_000, 8 * MS, 9 * MS, 7 * MS, i64::from(u32::MAX)] {
         rtt.add(ns, true);
     }
-    assert_eq!((rtt.jitter(), rtt.kernels_jitter()), (9 * MS - 1_000, 0));
+    assert_eq!(
+        (rtt.jitter_above_best(), rtt.kernel_jitter_above_best()),
+        (9 * MS - 1_000, 0)
+    );
     rtt.add(3_000, false);
-    assert_eq!((rtt.min(), rtt.kernels_jitter()), (Some(1_000), 2_000));
-    assert_eq!(rtt.latest(), 9 * MS - 1_000, "a timer's is none of the path");
+    assert_eq!((rtt.min(), rtt.kernel_jitter_above_best()), (Some(1_000), 2_000));
+    assert_eq!(
+        rtt.p95_above_best(),
+        9 * MS - 1_000,
+        "a timer's is none of the path"
+    );
 }
 
 #[test]
@@ -41,7 +48,7 @@ fn what_a_program_always_takes_is_no_wavering() {
         let mut rtt = Rtt::default();
         kernels.iter().for_each(|ns| rtt.add(*ns, false));
         programs.iter().for_each(|ns| rtt.add(*ns, true));
-        rtt.wavering()
+        rtt.jitter_within_kind()
     };
     assert_eq!(wavering(&[], &[]), 0);
     assert_eq!(wavering(&[4 * MS], &[14 * MS, 14 * MS, 15 * MS]), 0);
@@ -155,7 +162,7 @@ fn no_timer_reaches_35_ms_above_the_best() {
         let mut rtt = Rtt::default();
         rtt.add(MS, true);
         rtt.add(MS + ns, false);
-        (rtt.has_kernels_answer(), rtt.latest())
+        (rtt.has_kernels_answer(), rtt.p95_above_best())
     };
     assert_eq!(answered(35 * MS - 1), (true, 35 * MS - 1));
     assert_eq!(answered(35 * MS), (false, 0));
@@ -177,7 +184,7 @@ fn what_is_far_above_the_best_is_a_host_and_no_path() {
     let jitter = |samples: &[i64]| {
         let mut rtt = Rtt::default();
         samples.iter().for_each(|ns| rtt.add(*ns, false));
-        rtt.jitter()
+        rtt.jitter_above_best()
     };
     assert_eq!(
         jitter(&[MS, 2 * MS, 3 * MS, 4 * MS]),
@@ -193,7 +200,7 @@ fn what_is_far_above_the_best_is_a_host_and_no_path() {
     for n in 0..20 {
         late.add(n * MS, false);
     }
-    assert_eq!(late.latest(), 19 * MS, "RARE_ONE_IN");
+    assert_eq!(late.p95_above_best(), 19 * MS, "RARE_ONE_IN");
     late.add(-1, false);
     assert_eq!(late.min(), Some(0), "the clock went back");
     let mut near = RoundTrips::default();

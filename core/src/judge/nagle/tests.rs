@@ -59,11 +59,11 @@ impl Seen {
         self
     }
 
-    fn judged(&self) -> Judged {
+    fn judged(&self) -> SenderVerdict {
         let mut all = self
             .store
             .iter()
-            .map(|evidence| Judged::new(evidence, &self.pairs));
+            .map(|evidence| SenderVerdict::new(evidence, &self.pairs));
         all.next().unwrap()
     }
 
@@ -309,22 +309,23 @@ fn who_refutes_it_elsewhere_may_have_changed_the_option() {
 fn a_pause_that_keeps_its_length_is_known_as_one() {
     let ruling = |held| {
         let mut judged = Seen::with(held, 0).judged();
-        judged.verdict = NagleUse::AppPause;
+        judged.nagle_use = NagleUse::AppPause;
         judged.rule(Side::Server, 0, &candidate(41 * MS, 40 * US))
     };
     assert_eq!(pause(ruling(3)), Some((Grade::Probable, Because::KeepsItsLength)));
     assert_eq!(pause(ruling(8)), None, "eight that follow are no luck");
     let mut judged = Seen::new().judged();
-    judged.verdict = NagleUse::AppPause;
+    judged.nagle_use = NagleUse::AppPause;
     let known = Some((Grade::Proven, Because::KeepsItsLength));
     let late = Some((Grade::Probable, Because::LateAfterAck));
-    let rule = |judged: &Judged, ack, release| pause(judged.rule(Side::Server, 0, &candidate(ack, release)));
+    let rule =
+        |judged: &SenderVerdict, ack, release| pause(judged.rule(Side::Server, 0, &candidate(ack, release)));
     // beyond what a busy host explains
     assert_eq!(rule(&judged, 41 * MS, 2 * MS + 20 * US + 1), known);
     assert_eq!(rule(&judged, 41 * MS, 2 * MS + 20 * US), late);
     // and where nothing was held it took less
     let mut judged = Seen::with(0, 3).judged();
-    judged.verdict = NagleUse::AppPause;
+    judged.nagle_use = NagleUse::AppPause;
     assert_eq!(rule(&judged, 41 * MS, MS), late);
 }
 
@@ -341,9 +342,9 @@ fn goes_without_its_ack_only_who_was_seen_to() {
         seen.store.refute(0, u32::from(elsewhere), &vec![early; count]);
         seen.judged()
     };
-    let rule = |judged: &Judged, ack| {
+    let rule = |judged: &SenderVerdict, ack| {
         let grounds = pause(judged.rule(Side::Server, 0, &candidate(ack, MS)));
-        assert_eq!(judged.verdict, NagleUse::Off);
+        assert_eq!(judged.nagle_use, NagleUse::Off);
         grounds
     };
     let known = Some((Grade::Proven, Because::GoesWithoutAck));
@@ -354,7 +355,7 @@ fn goes_without_its_ack_only_who_was_seen_to() {
     let goes = [2, 3, 4].map(|frame| judged(1, false).goes_without(0, frame));
     assert_eq!(goes, [false, true, false], "not yet, and no more");
     // with the ACK: this connection's own
-    let with_ack = |judged: Judged| pause(judged.rule(Side::Server, 0, &candidate(MS, 91 * US)));
+    let with_ack = |judged: SenderVerdict| pause(judged.rule(Side::Server, 0, &candidate(MS, 91 * US)));
     assert_eq!(with_ack(judged(0, false)), known);
     assert_eq!(
         with_ack(judged(0, true)),

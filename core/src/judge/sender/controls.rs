@@ -16,7 +16,7 @@ use ahash::AHashMap;
 
 pub(super) use self::group::Pause;
 use self::group::{Group, partition_about};
-use super::Judged;
+use super::SenderVerdict;
 use super::spread::at_share;
 use crate::evidence::{AckWait, SenderEvidence};
 use crate::limits::{
@@ -63,7 +63,7 @@ pub struct Controls {
     lacks_acks: bool,
     /// Frames of the first and the last segment sent before its ACK, by stream.
     early: AHashMap<u32, [u64; 2]>,
-    /// Held ACKs that were followed soon, and those of them within each of `Judged::kernel_limits`.
+    /// Held ACKs that were followed soon, and those of them within each of `SenderVerdict::kernel_limits`.
     soon: usize,
     by_kernel: [usize; 2],
     /// The capture was taken at the sender's host.
@@ -114,7 +114,7 @@ impl Sorted {
 
 impl Controls {
     /// Sorts the evidence on a sender into the lists of pauses.
-    pub(in crate::judge) fn new(evidence: &SenderEvidence, j: &Judged) -> Controls {
+    pub(in crate::judge) fn new(evidence: &SenderEvidence, j: &SenderVerdict) -> Controls {
         let mut controls = Controls {
             at_host: j.sender_rtt < AT_HOST_NS.get(),
             ..Controls::default()
@@ -130,16 +130,16 @@ impl Controls {
         }
         // newest candidate of each stream that a held ACK freed
         let mut freed: AHashMap<u32, &AckWait> = AHashMap::new();
-        for gap in &evidence.ack_waits {
-            let sent_at = gap.acked_at - gap.wait;
+        for ack_wait in &evidence.ack_waits {
+            let sent_at = ack_wait.acked_at - ack_wait.wait;
             let held = freed
-                .get(&gap.stream)
+                .get(&ack_wait.stream)
                 .filter(|held| held.acked_at + held.release == sent_at);
             // a larger segment may hold several writes, the last of which waited for less time
-            let written = held.filter(|held| held.bytes <= gap.bytes);
-            controls.add(gap, written.map_or(0, |held| held.wait + held.release), j);
-            if j.is_held(gap) {
-                freed.insert(gap.stream, gap);
+            let written = held.filter(|held| held.bytes <= ack_wait.bytes);
+            controls.add(ack_wait, written.map_or(0, |held| held.wait + held.release), j);
+            if j.is_held(ack_wait) {
+                freed.insert(ack_wait.stream, ack_wait);
             }
         }
         controls.late.sort_unstable();
@@ -167,52 +167,52 @@ impl Controls {
 
     /// Adds a candidate. Its small segment may have been written up to `before` ns before it left: the pause began
     /// then.
-    fn add(&mut self, gap: &AckWait, before: i64, j: &Judged) {
+    fn add(&mut self, ack_wait: &AckWait, before: i64, j: &SenderVerdict) {
         let pause = |exact| Pause {
-            stream: gap.stream,
-            ns: gap.wait + gap.release + if exact { before } else { 0 },
+            stream: ack_wait.stream,
+            ns: ack_wait.wait + ack_wait.release + if exact { before } else { 0 },
             exact,
         };
-        if j.before_ack(gap.release, gap.arrived) {
+        if j.before_ack(ack_wait.release, ack_wait.arrived) {
             self.all.early.push(pause(true));
-            self.left_before(gap.stream, gap.frame);
+            self.left_before(ack_wait.stream, ack_wait.frame);
             return;
         }
-        if gap.unseen {
+        if ack_wait.unseen {
             self.lacks_acks = true;
             return; // the time of the ACK is too coarse
         }
-        let late = j.late(gap);
-        let prompt = j.is_prompt(gap);
-        if j.is_held(gap) {
+        let late = j.late(ack_wait);
+        let prompt = j.is_prompt(ack_wait);
+        if j.is_held(ack_wait) {
             self.soon += usize::from(late <= PROMPT_NS.get().max(j.prompt_limit_ns));
-            for (count, is) in self.by_kernel.iter_mut().zip(j.is_by_kernel(gap)) {
+            for (count, is) in self.by_kernel.iter_mut().zip(j.is_by_kernel(ack_wait)) {
                 *count += usize::from(is);
             }
             self.after_ack += usize::from(self.at_host && late > SOON_NS.get() && !j.outlasts(late));
             if prompt {
-                self.all.held.push(gap.stream);
-                self.longest_held = self.longest_held.max(gap.wait + gap.release);
+                self.all.held.push(ack_wait.stream);
+                self.longest_held = self.longest_held.max(ack_wait.wait + ack_wait.release);
             } else {
-                self.late.push(gap.wait + gap.release);
-                self.wrote_late |= j.wrote_after(gap);
+                self.late.push(ack_wait.wait + ack_wait.release);
+                self.wrote_late |= j.wrote_after(ack_wait);
                 if j.outlasts(late) {
                     self.all.outlasting.push(pause(true));
                 }
             }
-        } else if gap.is_pure_ack
-            && !gap.after_end
+        } else if ack_wait.is_pure_ack
+            && !ack_wait.after_end
             // `ack_late` is not subtracted: the hold of an ACK that the path delayed is not known well enough
-            && gap.covered - j.receiver_rtt < UNHELD_NS.get()
+            && ack_wait.covered - j.receiver_rtt < UNHELD_NS.get()
         {
             let pause = pause(!prompt);
-            self.goes_on |= !gap.first && !pause.is_at_once();
+            self.goes_on |= !ack_wait.first && !pause.is_at_once();
             self.all.unheld.push(pause);
-            self.most_bytes = self.most_bytes.max(gap.bytes);
-            if gap.first {
-                self.second_bytes = self.second_bytes.max(gap.bytes);
+            self.most_bytes = self.most_bytes.max(ack_wait.bytes);
+            if ack_wait.first {
+                self.second_bytes = self.second_bytes.max(ack_wait.bytes);
             }
-            self.has_third |= !gap.first;
+            self.has_third |= !ack_wait.first;
         }
     }
 
@@ -305,9 +305,11 @@ impl Controls {
     /// Whether a segment may hold later writes although the program never paused behind the second write of a message.
     /// The segment is as large as two sent where nothing was held, or, in messages of three segments, larger than any
     /// second one. Not decided where the capture lacks ACKs, as it may lack segments too.
-    pub(super) fn may_gather(&self, gap: &AckWait) -> bool {
-        let two = self.most_bytes > 0 && gap.bytes.saturating_add(self.most_bytes / 2) / self.most_bytes > 1;
-        let third = self.has_third && gap.first && self.second_bytes > 0 && gap.bytes > self.second_bytes;
+    pub(super) fn may_gather(&self, ack_wait: &AckWait) -> bool {
+        let two =
+            self.most_bytes > 0 && ack_wait.bytes.saturating_add(self.most_bytes / 2) / self.most_bytes > 1;
+        let third =
+            self.has_third && ack_wait.first && self.second_bytes > 0 && ack_wait.bytes > self.second_bytes;
         !self.goes_on && !self.lacks_acks && (two || third)
     }
 

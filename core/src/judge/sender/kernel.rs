@@ -20,7 +20,9 @@ pub(super) fn limits(
         // the capture is beside the receiver: more than the sender's kernel lies between
         return [i64::MAX; 2];
     }
-    if to_receiver.is_some_and(|rtt| rtt.wavering() >= OUTLIER_ONE_IN.get() as i64 * KERNEL_NS.get()) {
+    if to_receiver
+        .is_some_and(|rtt| rtt.jitter_within_kind() >= OUTLIER_ONE_IN.get() as i64 * KERNEL_NS.get())
+    {
         // the ACKs arrive at times that no relay can know, so following them at all excludes a relay
         return [KERNEL_NS.get().max(jitter); 2];
     }

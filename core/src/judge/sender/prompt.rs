@@ -3,10 +3,10 @@
 //! Rival: a program that wakes up by a timer of its own after the ACK, within the same bound. But the program's time
 //! keeps its length wherever the ACK falls, and the path's delay does not.
 
-use super::Judged;
+use super::SenderVerdict;
 use super::spread::{at_share, deviation};
 use crate::evidence::AckWait;
-use crate::evidence::rtt::{Rtt, now_and_then};
+use crate::evidence::rtt::{Rtt, p95};
 use crate::limits::{
     AT_HOST_NS, CLEAR_RATIO, HELD_NS, MIN_SAMPLES, NOISE_NS, OUTLIER_ONE_IN, PROMPT_NS, SOON_NS, TICK_NS,
 };
@@ -14,7 +14,7 @@ use crate::limits::{
 /// Returns the upper bound on a prompt release: twice the path's 95th percentile, for the ACK and the segment, and at
 /// least a busy host's delay.
 pub(super) fn limit(path: Option<&Rtt>) -> i64 {
-    let late = path.map_or(0, Rtt::latest);
+    let late = path.map_or(0, Rtt::p95_above_best);
     PROMPT_NS
         .get()
         .max((late as f64 * CLEAR_RATIO.get() as f64) as i64)
@@ -29,24 +29,24 @@ pub(super) fn limit(path: Option<&Rtt>) -> i64 {
 ///    path's variation by the timestamps.
 ///
 /// None elsewhere, beside the sender, and where `prompt_limit_ns` is stricter anyway.
-pub(super) fn limit_by_clock(gaps: &[AckWait], j: &Judged) -> Option<i64> {
+pub(super) fn limit_by_clock(ack_waits: &[AckWait], j: &SenderVerdict) -> Option<i64> {
     if j.sender_rtt < AT_HOST_NS.get() || j.prompt_limit_ns <= NOISE_NS.get() {
         return None;
     }
-    let delays: Vec<i64> = gaps
+    let delays: Vec<i64> = ack_waits
         .iter()
-        .filter_map(|gap| gap.lateness)
+        .filter_map(|ack_wait| ack_wait.lateness)
         .map(i64::from)
         .collect();
     let delayed = delays.iter().filter(|delay| **delay > NOISE_NS.get()).count();
-    let held: Vec<&AckWait> = gaps
+    let held: Vec<&AckWait> = ack_waits
         .iter()
-        .filter(|gap| j.is_held(gap) && gap.lateness.is_some())
+        .filter(|ack_wait| j.is_held(ack_wait) && ack_wait.lateness.is_some())
         .collect();
     let sent_late: Vec<&AckWait> = held
         .iter()
         .copied()
-        .filter(|gap| j.sent_after(gap, NOISE_NS.get()))
+        .filter(|ack_wait| j.sent_after(ack_wait, NOISE_NS.get()))
         .collect();
     let by_path = CLEAR_RATIO.get() as f64 * (delayed * held.len()) as f64 / (delays.len() as f64).max(1.0);
     let has_pauses = sent_late.len() >= MIN_SAMPLES.get()
@@ -55,102 +55,111 @@ pub(super) fn limit_by_clock(gaps: &[AckWait], j: &Judged) -> Option<i64> {
     if has_pauses {
         return Some(NOISE_NS.get());
     }
-    let unheld = gaps.iter().filter(|gap| gap.is_pure_ack && !j.is_held(gap));
-    let mut unheld: Vec<i64> = unheld.map(|gap| gap.wait + gap.release).collect();
+    let unheld = ack_waits
+        .iter()
+        .filter(|ack_wait| ack_wait.is_pure_ack && !j.is_held(ack_wait));
+    let mut unheld: Vec<i64> = unheld.map(|ack_wait| ack_wait.wait + ack_wait.release).collect();
     unheld.sort_unstable();
     let pauses_like_holds = at_share(&unheld, 0.5) >= Some(HELD_NS.least() / 2);
     if !pauses_like_holds || unheld.len().min(delays.len()) < MIN_SAMPLES.get() {
         return None;
     }
-    Some(NOISE_NS.get() + (now_and_then(delays) as f64 * CLEAR_RATIO.get() as f64) as i64)
+    Some(NOISE_NS.get() + (p95(delays) as f64 * CLEAR_RATIO.get() as f64) as i64)
 }
 
 /// Whether the sender's timestamps show the path's share of a release: they count every millisecond, and nearly no
 /// share exceeds the whole release by more than two ticks.
-pub(super) fn clock_tells(gaps: &[AckWait], j: &Judged) -> bool {
-    let dated = gaps.iter().filter(|gap| j.is_held(gap));
-    let dated = dated.filter_map(|gap| {
-        gap.lateness
-            .map(|delay| (gap.release - j.sender_rtt, i64::from(delay)))
+pub(super) fn clock_tells(ack_waits: &[AckWait], j: &SenderVerdict) -> bool {
+    let dated = ack_waits.iter().filter(|ack_wait| j.is_held(ack_wait));
+    let dated = dated.filter_map(|ack_wait| {
+        ack_wait
+            .lateness
+            .map(|delay| (ack_wait.release - j.sender_rtt, i64::from(delay)))
     });
     let (mut all, mut beyond) = (0, 0);
     for (late, delay) in dated {
         all += 1;
         beyond += usize::from(delay > late.max(0) + 2 * TICK_NS);
     }
-    gaps.iter().any(|gap| gap.fine) && all >= MIN_SAMPLES.get() && OUTLIER_ONE_IN.get() * beyond <= all
+    ack_waits.iter().any(|ack_wait| ack_wait.fine)
+        && all >= MIN_SAMPLES.get()
+        && OUTLIER_ONE_IN.get() * beyond <= all
 }
 
-impl Judged {
+impl SenderVerdict {
     /// Returns how much later than the path's best a freed segment passed, without the share that the path had for
     /// sure.
     #[inline]
-    pub(in crate::judge) fn late(&self, gap: &AckWait) -> i64 {
-        let late = gap.release - self.sender_rtt;
-        late - self.path_share(gap).min(late.max(0))
+    pub(in crate::judge) fn late(&self, ack_wait: &AckWait) -> i64 {
+        let late = ack_wait.release - self.sender_rtt;
+        late - self.path_share(ack_wait).min(late.max(0))
     }
 
     /// Returns the least share that the path had in a release, beyond its best: the timestamps show it to a tick.
-    fn path_share(&self, gap: &AckWait) -> i64 {
-        let delay = gap.lateness.filter(|_| self.clock_tells);
+    fn path_share(&self, ack_wait: &AckWait) -> i64 {
+        let delay = ack_wait.lateness.filter(|_| self.clock_tells);
         delay.map_or(0, |delay| (i64::from(delay) - TICK_NS).max(0))
     }
 
     /// Returns how late the sender sent this, without the path's share. One value may be wrong by a tick; the median of
     /// many is not.
-    pub(super) fn sent(&self, gap: &AckWait) -> i64 {
-        let tick = if self.path_share(gap) > 0 { TICK_NS } else { 0 };
-        self.late(gap) - tick
+    pub(super) fn sent(&self, ack_wait: &AckWait) -> i64 {
+        let tick = if self.path_share(ack_wait) > 0 { TICK_NS } else { 0 };
+        self.late(ack_wait) - tick
     }
 
     /// Whether this left as promptly as a kernel sends, given the path's variation.
-    pub(in crate::judge) fn is_prompt(&self, gap: &AckWait) -> bool {
-        self.late(gap) <= self.prompt_limit_ns && !self.paused(gap) || self.is_together(gap)
+    pub(in crate::judge) fn is_prompt(&self, ack_wait: &AckWait) -> bool {
+        self.late(ack_wait) <= self.prompt_limit_ns && !self.paused(ack_wait) || self.is_together(ack_wait)
     }
 
     /// Whether this left within each of `kernel_limits`.
-    pub(super) fn is_by_kernel(&self, gap: &AckWait) -> [bool; 2] {
-        let late = self.late(gap);
+    pub(super) fn is_by_kernel(&self, ack_wait: &AckWait) -> [bool; 2] {
+        let late = self.late(ack_wait);
         self.kernel_limits
-            .map(|limit| late <= limit.min(self.prompt_limit_ns) || self.is_together(gap))
+            .map(|limit| late <= limit.min(self.prompt_limit_ns) || self.is_together(ack_wait))
     }
 
-    fn is_together(&self, gap: &AckWait) -> bool {
-        self.together.binary_search(&gap.frame).is_ok()
+    fn is_together(&self, ack_wait: &AckWait) -> bool {
+        self.together.binary_search(&ack_wait.frame).is_ok()
     }
 
     /// Whether the program wrote this after the ACK, by the timestamps.
-    fn paused(&self, gap: &AckWait) -> bool {
-        self.pause_limit.is_some_and(|limit| self.sent_after(gap, limit))
+    fn paused(&self, ack_wait: &AckWait) -> bool {
+        self.pause_limit
+            .is_some_and(|limit| self.sent_after(ack_wait, limit))
     }
 
     /// Whether the program wrote this after the ACK: neither timestamps nor the path's variation explain the delay.
     /// False without timestamps, except beside the sender.
-    pub(super) fn wrote_after(&self, gap: &AckWait) -> bool {
-        let is_known = gap.lateness.is_some() || self.sender_rtt < AT_HOST_NS.get();
-        let delay = i64::from(gap.lateness.unwrap_or_default());
-        is_known && gap.release - self.sender_rtt - delay > self.prompt_limit_ns + NOISE_NS.get()
+    pub(super) fn wrote_after(&self, ack_wait: &AckWait) -> bool {
+        let is_known = ack_wait.lateness.is_some() || self.sender_rtt < AT_HOST_NS.get();
+        let delay = i64::from(ack_wait.lateness.unwrap_or_default());
+        is_known && ack_wait.release - self.sender_rtt - delay > self.prompt_limit_ns + NOISE_NS.get()
     }
 
     /// Whether the timestamps show that this was sent more than `limit` after the ACK had arrived.
-    fn sent_after(&self, gap: &AckWait, limit: i64) -> bool {
-        let late = gap.release - self.sender_rtt;
-        gap.lateness.is_some_and(|delay| late - i64::from(delay) > limit)
+    fn sent_after(&self, ack_wait: &AckWait, limit: i64) -> bool {
+        let late = ack_wait.release - self.sender_rtt;
+        ack_wait
+            .lateness
+            .is_some_and(|delay| late - i64::from(delay) > limit)
     }
 
     /// Whether this left later than a kernel sends, and the whole wait is as long as pauses of the program that
     /// outlasted held ACKs.
-    pub(in crate::judge) fn may_be_pause(&self, gap: &AckWait) -> bool {
+    pub(in crate::judge) fn may_be_pause(&self, ack_wait: &AckWait) -> bool {
         self.sender_rtt >= AT_HOST_NS.get()
-            && self.late(gap) > SOON_NS.get() + self.sender_wavering
-            && self.controls.pauses_for(gap.wait + gap.release)
+            && self.late(ack_wait) > SOON_NS.get() + self.sender_jitter_within_kind
+            && self.controls.pauses_for(ack_wait.wait + ack_wait.release)
     }
 }
 
 /// Whether whole waits vary less than half as much as the ACKs in them: pauses of one length.
-fn keep_their_length(gaps: &[&AckWait]) -> bool {
-    let spread = |of: fn(&AckWait) -> i64| deviation(gaps.iter().map(|gap| of(gap)).collect());
-    CLEAR_RATIO.get() * spread(|gap| gap.wait + gap.release) <= spread(|gap| gap.wait)
+fn keep_their_length(ack_waits: &[&AckWait]) -> bool {
+    let spread = |of: fn(&AckWait) -> i64| deviation(ack_waits.iter().map(|ack_wait| of(ack_wait)).collect());
+    CLEAR_RATIO.get() * spread(|ack_wait| ack_wait.wait + ack_wait.release)
+        <= spread(|ack_wait| ack_wait.wait)
 }
 
 #[cfg(test)]

@@ -60,25 +60,25 @@ fn follow(store: &mut SenderStore, stream: u32, count: i64, release: i64) {
 }
 
 /// The one sender, judged.
-fn judged(store: &SenderStore, pairs: &Pairs) -> Judged {
+fn judged(store: &SenderStore, pairs: &Pairs) -> SenderVerdict {
     store
         .iter()
-        .map(|evidence| Judged::new(evidence, pairs))
+        .map(|evidence| SenderVerdict::new(evidence, pairs))
         .next()
         .unwrap()
 }
 
-fn refuted(judged: &[Judged]) -> Vec<u64> {
+fn refuted(judged: &[SenderVerdict]) -> Vec<u64> {
     judged.iter().map(|judged| judged.refuted).collect()
 }
 
 #[test]
 fn a_segment_that_left_before_the_ack_came_is_told_to_the_nanosecond() {
     let before = |sender_jitter, release| {
-        let judged = Judged {
+        let judged = SenderVerdict {
             sender_rtt: 2 * MS,
             sender_jitter,
-            ..Judged::default()
+            ..SenderVerdict::default()
         };
         judged.before_ack(release, None)
     };
@@ -93,19 +93,19 @@ fn a_segment_that_left_before_the_ack_came_is_told_to_the_nanosecond() {
         assert!(!before(jitter, 2 * MS - granted), "{jitter}");
         assert!(before(jitter, 2 * MS - granted - 1), "{jitter}");
     }
-    let stamped = Judged::default();
+    let stamped = SenderVerdict::default();
     assert!(stamped.before_ack(5, Some(false)) && !stamped.before_ack(-5, Some(true)));
 }
 
 #[test]
 fn a_kernel_sends_half_of_them_at_once_beside_it_and_as_the_path_wavers_elsewhere() {
-    let by_kernel = |sender_rtt, median, [sender_jitter, sender_wavering]: [i64; 2]| {
-        let judged = Judged {
+    let by_kernel = |sender_rtt, median, [sender_jitter, sender_jitter_within_kind]: [i64; 2]| {
+        let judged = SenderVerdict {
             sender_rtt,
             sender_jitter,
-            sender_wavering,
+            sender_jitter_within_kind,
             sent_median: Some(median),
-            ..Judged::default()
+            ..SenderVerdict::default()
         };
         judged.by_kernel()
     };
@@ -115,7 +115,7 @@ fn a_kernel_sends_half_of_them_at_once_beside_it_and_as_the_path_wavers_elsewher
     let far = |median, wavering| by_kernel(70 * US, median, [9 * MS, wavering]);
     assert!(far(750 * US, 0) && !far(750 * US + 1, 0));
     assert!(far(2_750 * US, 2 * MS) && !far(2_751 * US, 2 * MS));
-    assert!(!Judged::default().by_kernel());
+    assert!(!SenderVerdict::default().by_kernel());
 }
 
 #[test]
@@ -129,10 +129,10 @@ fn by_its_clock_a_kernel_sends_half_of_them_at_once_on_a_late_path() {
             lateness: way,
             ..AckWait::default()
         };
-        let mut judged = Judged {
+        let mut judged = SenderVerdict {
             sender_rtt: 6 * MS,
             clock_tells,
-            ..Judged::default()
+            ..SenderVerdict::default()
         };
         judged.count([gap; 3].iter(), 0);
         (judged.release_median, judged.sent_median)
@@ -200,11 +200,11 @@ fn a_connection_that_goes_without_late_acks_is_no_proof() {
 #[test]
 fn one_in_twenty_may_go_without_its_ack() {
     let follows = |held, refuted| {
-        let judged = Judged {
+        let judged = SenderVerdict {
             held,
             refuted,
             sent_median: Some(0),
-            ..Judged::default()
+            ..SenderVerdict::default()
         };
         judged.follows_alone()
     };
@@ -215,15 +215,15 @@ fn one_in_twenty_may_go_without_its_ack() {
 fn what_refutes_is_weighed_against_what_was_held() {
     let (store, _) = seen(2 * MS, 0);
     let verdict = |refuted, held, sender_rtt, release_max| {
-        let mut judged = Judged {
+        let mut judged = SenderVerdict {
             refuted,
             held,
             sender_rtt,
             release_max: Some(release_max),
-            ..Judged::default()
+            ..SenderVerdict::default()
         };
         store.iter().for_each(|evidence| judged.decide(evidence));
-        judged.verdict
+        judged.nagle_use
     };
     // one in ten is not above OUTLIER_ONE_IN
     assert_eq!(verdict(1, 9, 2 * MS, 0), NagleUse::Unknown);
@@ -252,7 +252,7 @@ fn a_judgement_stands_until_its_evidence_has_grown_by_a_quarter() {
         "the last time"
     );
     // the same evidence on a path that is now known to be shorter
-    let rtts = |judged: &[Judged]| judged.iter().map(|judged| judged.sender_rtt).collect::<Vec<_>>();
+    let rtts = |judged: &[SenderVerdict]| judged.iter().map(|judged| judged.sender_rtt).collect::<Vec<_>>();
     pairs.add(0, Side::Server.index(), MS, false);
     assert_eq!(rtts(senders.judge(&store, &pairs, false)), [2 * MS]);
     assert_eq!(rtts(senders.judge(&store, &pairs, true)), [MS]);
@@ -265,7 +265,7 @@ fn messages_that_begin_promptly_end_the_judgement_of_a_cork() {
         store.message_began(0, Some((204 * MS, end * MS + 9_000)));
     }
     let mut senders = Senders::default();
-    let corked = |judged: &[Judged]| judged.iter().map(|judged| judged.corked).collect::<Vec<_>>();
+    let corked = |judged: &[SenderVerdict]| judged.iter().map(|judged| judged.corked).collect::<Vec<_>>();
     assert_eq!(corked(senders.judge(&store, &pairs, false)), [true]);
     for _ in 0..3 {
         store.message_began(0, None);
@@ -285,7 +285,7 @@ fn what_is_let_go_stands_and_who_comes_back_is_judged_anew() {
         let judged = senders.judge(&store, &pairs, last);
         assert_eq!(refuted(judged), [9], "as it was judged when it went");
         assert_eq!(
-            judged.iter().map(|j| j.verdict).collect::<Vec<_>>(),
+            judged.iter().map(|j| j.nagle_use).collect::<Vec<_>>(),
             [NagleUse::Off]
         );
         assert_eq!(judged.iter().map(|j| j.controls.followed()).sum::<usize>(), 0);
@@ -300,7 +300,7 @@ fn the_path_grants_a_release_what_it_wavers() {
     let tight = |pairs: &Pairs| {
         store
             .iter()
-            .map(|evidence| Judged::new(evidence, pairs).prompt_limit_ns)
+            .map(|evidence| SenderVerdict::new(evidence, pairs).prompt_limit_ns)
             .sum::<i64>()
     };
     assert_eq!(tight(&pairs), 2 * MS, "PROMPT_NS");
@@ -331,7 +331,7 @@ fn beside_its_sender_a_kernel_sends_at_once() {
     assert!(judged.sent_by_kernel(0, 0));
     judged.sender_rtt = 70 * US;
     assert!(!judged.sent_by_kernel(0, 0), "elsewhere");
-    (judged.sender_rtt, judged.verdict) = (0, NagleUse::Off);
+    (judged.sender_rtt, judged.nagle_use) = (0, NagleUse::Off);
     assert!(!judged.sent_by_kernel(0, 0));
 }
 
@@ -346,7 +346,7 @@ fn refutations_beside_stalls_tell_that_connections_differ() {
             frame: 1,
         };
         store.refute(0, 1, &vec![early; refutations]);
-        judged(&store, &pairs).verdict
+        judged(&store, &pairs).nagle_use
     };
     // fewer than SEVERAL are a missing frame's doing
     assert_eq!((verdict(8, 2), verdict(8, 3)), (NagleUse::Acts, NagleUse::Mixed));
@@ -428,7 +428,7 @@ fn two_refutations_among_many_are_an_accident() {
         for number in 0..waits {
             add(&mut store, 0, number * 50 * MS, MS, 10 * US);
         }
-        judged(&store, &pairs).verdict
+        judged(&store, &pairs).nagle_use
     };
     assert_eq!(verdict(2, 18), NagleUse::Unknown, "a tenth");
     assert_eq!(verdict(2, 17), NagleUse::Off, "more than a tenth");

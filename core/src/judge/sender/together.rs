@@ -6,24 +6,26 @@
 //! Rivals: a program that writes on many connections when it wakes up. Each write takes longer than an ACK, and its
 //! order is another: timers of one tick end in reverse order (the kernel's timer lists grow at their heads).
 
-use super::Judged;
+use super::SenderVerdict;
 use super::spread::at_share;
 use crate::evidence::AckWait;
 use crate::limits::{AT_HOST_NS, CLEAR_RATIO, MIN_SAMPLES, SOON_NS};
 
 /// Returns the frames that were freed in batches, rising; none away from the sender.
-pub(super) fn freed_in_batches(gaps: &[AckWait], j: &Judged) -> Vec<u64> {
+pub(super) fn freed_in_batches(ack_waits: &[AckWait], j: &SenderVerdict) -> Vec<u64> {
     if j.sender_rtt >= AT_HOST_NS.get() {
         return Vec::new();
     }
-    let held = gaps.iter().filter(|gap| j.is_held(gap) && gap.release >= 0);
+    let held = ack_waits
+        .iter()
+        .filter(|ack_wait| j.is_held(ack_wait) && ack_wait.release >= 0);
     let mut held: Vec<&AckWait> = held.collect();
-    held.sort_unstable_by_key(|gap| gap.acked_at);
+    held.sort_unstable_by_key(|ack_wait| ack_wait.acked_at);
     let mut frames: Vec<u64> = held
         .chunk_by(|one, next| next.acked_at - one.acked_at <= AT_HOST_NS.get())
         .filter(|batch| is_batch(batch))
         .flatten()
-        .map(|gap| gap.frame)
+        .map(|ack_wait| ack_wait.frame)
         .collect();
     frames.sort_unstable();
     frames
@@ -34,7 +36,7 @@ pub(super) fn freed_in_batches(gaps: &[AckWait], j: &Judged) -> Vec<u64> {
 fn is_batch(batch: &[&AckWait]) -> bool {
     let steps = || batch.iter().zip(batch.iter().skip(1));
     let in_order = steps().all(|(one, next)| freed_at(one) < freed_at(next) && one.frame < next.frame);
-    let soon = batch.iter().all(|gap| gap.release <= SOON_NS.get());
+    let soon = batch.iter().all(|ack_wait| ack_wait.release <= SOON_NS.get());
     let between_acks = middle(steps().map(|(one, next)| next.acked_at - one.acked_at));
     // the receiver may acknowledge each segment before the next one passes: two frames
     let frames = |one: &AckWait, next: &AckWait| next.frame.saturating_sub(one.frame).clamp(1, 2) as i64;
@@ -48,8 +50,8 @@ fn middle(values: impl Iterator<Item = i64>) -> i64 {
     at_share(&values, 0.5).unwrap_or_default()
 }
 
-fn freed_at(gap: &AckWait) -> i64 {
-    gap.acked_at + gap.release
+fn freed_at(ack_wait: &AckWait) -> i64 {
+    ack_wait.acked_at + ack_wait.release
 }
 
 #[cfg(test)]
@@ -62,7 +64,7 @@ mod tests {
     /// So many held ACKs, 2 us apart, and what they free `release` after the first, `apart` and `frames` from each
     /// other.
     fn batch(count: i64, release: i64, apart: i64, frames: u64) -> Vec<AckWait> {
-        let gap = |number: i64| AckWait {
+        let ack_wait = |number: i64| AckWait {
             wait: 41 * MS,
             release: release + number * (apart - 2 * US),
             covered: 41 * MS,
@@ -74,11 +76,11 @@ mod tests {
             first: true,
             ..AckWait::default()
         };
-        (0..count).map(gap).collect()
+        (0..count).map(ack_wait).collect()
     }
 
-    fn went(gaps: &[AckWait]) -> bool {
-        is_batch(&gaps.iter().collect::<Vec<_>>())
+    fn went(ack_waits: &[AckWait]) -> bool {
+        is_batch(&ack_waits.iter().collect::<Vec<_>>())
     }
 
     #[test]
@@ -106,17 +108,17 @@ mod tests {
     #[test]
     fn those_of_one_tick_are_judged_together_beside_their_hosts_only() {
         let frames = |sender_rtt, later: i64| {
-            let mut gaps = batch(8, 300 * US, 2 * US, 1);
-            gaps.extend(batch(8, 300 * US, 9 * US, 1).into_iter().map(|gap| AckWait {
-                acked_at: gap.acked_at + 14 * US + later,
-                frame: gap.frame + 100,
-                ..gap
+            let mut ack_waits = batch(8, 300 * US, 2 * US, 1);
+            ack_waits.extend(batch(8, 300 * US, 9 * US, 1).into_iter().map(|ack_wait| AckWait {
+                acked_at: ack_wait.acked_at + 14 * US + later,
+                frame: ack_wait.frame + 100,
+                ..ack_wait
             }));
-            let judged = Judged {
+            let judged = SenderVerdict {
                 sender_rtt,
-                ..Judged::default()
+                ..SenderVerdict::default()
             };
-            freed_in_batches(&gaps, &judged)
+            freed_in_batches(&ack_waits, &judged)
         };
         let first: Vec<u64> = (100..108).collect();
         assert_eq!(frames(20 * US, AT_HOST_NS.get() + 1), first);

@@ -2,40 +2,42 @@
 //! made it, and proof that the program did.
 
 use super::controls::Control;
-use super::{Judged, NagleUse};
+use super::{NagleUse, SenderVerdict};
 use crate::evidence::AckWait;
 use crate::limits::{AT_HOST_NS, PROMPT_NS, RARE_ONE_IN, RTO_MIN_NS};
 
-impl Judged {
+impl SenderVerdict {
     /// Compares this wait with the control group.
-    pub(in crate::judge) fn compare(&self, gap: &AckWait) -> Control {
-        self.controls.compare(gap.stream, gap.wait + gap.release)
+    pub(in crate::judge) fn compare(&self, ack_wait: &AckWait) -> Control {
+        self.controls
+            .compare(ack_wait.stream, ack_wait.wait + ack_wait.release)
     }
 
     /// Compares the wait of the last write in a segment that may hold several. The pauses between the writes lie in the
     /// same wait, so the program took up to one pause for each write.
-    pub(in crate::judge) fn compare_last(&self, gap: &AckWait) -> Control {
-        let (control, further) = (self.compare(gap), self.controls.gathered(gap.bytes));
+    pub(in crate::judge) fn compare_last(&self, ack_wait: &AckWait) -> Control {
+        let (control, further) = (self.compare(ack_wait), self.controls.gathered(ack_wait.bytes));
         let Control::Shorter { most, likely, exact } = control else {
             return control;
         };
         let most = (1 + further) * most;
-        if further > 0 && most >= gap.wait + gap.release {
+        if further > 0 && most >= ack_wait.wait + ack_wait.release {
             return Control::Unclear;
         }
         Control::Shorter { most, likely, exact }
     }
 
     /// Whether the freed segment may hold later writes for which the control group has no pauses.
-    pub(in crate::judge) fn may_gather(&self, gap: &AckWait) -> bool {
-        self.controls.may_gather(gap)
+    pub(in crate::judge) fn may_gather(&self, ack_wait: &AckWait) -> bool {
+        self.controls.may_gather(ack_wait)
     }
 
     /// Returns after about how long the program made the first of several writes that filled a segment together. None
     /// unless the sender waits for ACKs on this connection and is known to write several times within a message.
     pub(in crate::judge) fn first_of_many(&self, stream: u32, waited: i64) -> Option<i64> {
-        let writes_are_held =
-            self.verdict == NagleUse::Acts && self.controls.goes_on() && self.controls.follows_alone(stream);
+        let writes_are_held = self.nagle_use == NagleUse::Acts
+            && self.controls.goes_on()
+            && self.controls.follows_alone(stream);
         match self.controls.compare(stream, waited) {
             Control::Shorter {
                 likely, exact: true, ..
@@ -68,19 +70,23 @@ impl Judged {
     /// Whether the option was off on this connection at this frame: segments around it left early, or none of this
     /// sender ever followed a held ACK.
     pub(in crate::judge) fn goes_without(&self, stream: u32, frame: u64) -> bool {
-        self.verdict == NagleUse::Off
+        self.nagle_use == NagleUse::Off
             && (self.controls.leaves_early(stream, frame) || self.controls.followed() == 0)
     }
 
     /// Whether a wait that ended `late` ns after the ACK is the program's beyond doubt: more than a busy host explains.
     /// Away from the sender the path may have delayed the ACK, though not by a retransmission timeout. Below that,
     /// pauses where nothing was held must not be shorter.
-    pub(in crate::judge) fn keeps_its_length(&self, gap: &AckWait, late: i64) -> bool {
+    pub(in crate::judge) fn keeps_its_length(&self, ack_wait: &AckWait, late: i64) -> bool {
         let outlasts = self.outlasts(late);
         if outlasts && (self.sender_rtt < AT_HOST_NS.get() || late >= RTO_MIN_NS.get()) {
             return true;
         }
-        outlasts && matches!(self.compare(gap), Control::Explains { .. } | Control::Nothing)
+        outlasts
+            && matches!(
+                self.compare(ack_wait),
+                Control::Explains { .. } | Control::Nothing
+            )
     }
 
     /// Whether a segment left `late` ns after its ACK, longer than a busy host explains: the program wrote it then.
@@ -97,25 +103,25 @@ mod tests {
     const MS: i64 = 1_000_000;
 
     /// A sender at this distance, with these pauses where nothing was held.
-    fn paused(sender_rtt: i64, pauses: &[i64]) -> Judged {
+    fn paused(sender_rtt: i64, pauses: &[i64]) -> SenderVerdict {
         let of_program = pauses.iter().map(|ns| Pause::of_program(*ns));
-        Judged {
+        SenderVerdict {
             sender_rtt,
             prompt_limit_ns: 3 * MS,
             controls: Controls::paused(of_program.collect()),
-            ..Judged::default()
+            ..SenderVerdict::default()
         }
     }
 
     #[test]
     fn from_afar_a_wait_that_outlasts_its_ack_is_a_pause_where_nothing_was_sooner() {
         let keeps = |sender_rtt, pauses: &[i64], late| {
-            let gap = AckWait {
+            let ack_wait = AckWait {
                 wait: 44 * MS,
                 release: sender_rtt + late,
                 ..AckWait::default()
             };
-            paused(sender_rtt, pauses).keeps_its_length(&gap, late)
+            paused(sender_rtt, pauses).keeps_its_length(&ack_wait, late)
         };
         assert!(keeps(AT_HOST_NS.get() - 1, &[MS; 3], 4 * MS), "beside it");
         assert!(!keeps(AT_HOST_NS.get(), &[MS; 3], 4 * MS), "a line may be late");
@@ -131,13 +137,13 @@ mod tests {
         let compare = |bytes, waited| {
             let mut judged = paused(6 * MS, &[12 * MS; 3]);
             judged.controls.writes(150);
-            let gap = AckWait {
+            let ack_wait = AckWait {
                 wait: waited - 20 * MS,
                 release: 20 * MS,
                 bytes,
                 ..AckWait::default()
             };
-            (judged.compare(&gap), judged.compare_last(&gap))
+            (judged.compare(&ack_wait), judged.compare_last(&ack_wait))
         };
         let shorter = |most| Control::Shorter {
             most,

@@ -49,7 +49,7 @@ impl Sender {
 
     /// Judges the first small segment after the peer's data (`peer_sent`), which acknowledged the small one before it.
     #[inline(always)]
-    pub(super) fn freed_along(&mut self, p: &Small, peer_sent: At, d: &Data) -> Option<Wait> {
+    pub(super) fn freed_by_peer_data(&mut self, p: &Small, peer_sent: At, d: &Data) -> Option<Wait> {
         let freed = &self.freed;
         let may_be = freed.by_acks > 0 && !freed.overtook && d.small && !d.fin && !p.tainted;
         if may_be {
@@ -66,7 +66,7 @@ impl Sender {
     fn weigh_freed(&mut self, p: &Small, peer_sent: At, d: &Data) -> Option<Wait> {
         let ack = p.ack.filter(|ack| !ack.fin)?;
         if !d.server {
-            self.weigh_asking(p, &ack, d);
+            self.count_client_release(p, &ack, d);
             return None;
         }
         let since = self.unanswered.filter(|first| first.frame < peer_sent.frame)?;
@@ -85,7 +85,7 @@ impl Sender {
 
     /// Counts a client's segment, which it wrote upon the answer, or before it. Segments later than a kernel sends are
     /// evidence of the former, and weigh ten times as much as prompt ones do for the latter.
-    fn weigh_asking(&mut self, p: &Small, ack: &AckSeen, d: &Data) {
+    fn count_client_release(&mut self, p: &Small, ack: &AckSeen, d: &Data) {
         if at_once(ack.at, d.at, 0) {
             self.freed.along = self.freed.along.saturating_add(1);
         } else {
@@ -186,7 +186,7 @@ mod tests {
             unanswered: Some(at(3, 0)),
             ..Sender::default()
         };
-        sender.freed_along(&p, at(5, 40 * MS), &d).is_some()
+        sender.freed_by_peer_data(&p, at(5, 40 * MS), &d).is_some()
     }
 
     #[test]
@@ -252,7 +252,7 @@ mod tests {
             unanswered: Some(at(5, 40 * MS)),
             ..Sender::default()
         };
-        let wait = new.freed_along(&small(), at(5, 40 * MS), &after(US));
+        let wait = new.freed_by_peer_data(&small(), at(5, 40 * MS), &after(US));
         assert_eq!(wait, None, "it answers those very data");
     }
 
@@ -273,7 +273,7 @@ mod tests {
                 server: false,
                 ..after(release)
             };
-            let wait = sender.freed_along(&small(), at(5, 40 * MS), &d);
+            let wait = sender.freed_by_peer_data(&small(), at(5, 40 * MS), &d);
             assert_eq!(wait, None);
             (
                 sender.take_freed().is_some(),

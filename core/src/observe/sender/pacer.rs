@@ -32,7 +32,7 @@ pub(super) struct Pacer {
 impl Pacer {
     /// Whether a segment is of interest: it is full, or part of a burst.
     #[inline(always)]
-    pub(super) fn cares(&self, d: &Data) -> bool {
+    pub(super) fn is_relevant(&self, d: &Data) -> bool {
         self.begun != NOTHING || d.end - d.start >= i64::from(d.mss)
     }
 
@@ -41,7 +41,7 @@ impl Pacer {
     #[inline(never)]
     pub(super) fn sent(&mut self, d: &Data, gap: i64, sent: usize) {
         if self.begun != NOTHING && gap > BURST_NS.get() {
-            self.full(d.start, gap);
+            self.end_burst(d.start, gap);
             self.begun = NOTHING;
         } else if self.begun != NOTHING && d.small {
             self.whole = if self.early {
@@ -57,7 +57,7 @@ impl Pacer {
     }
 
     /// Takes the gap that ends a burst.
-    fn full(&mut self, start: i64, gap: i64) {
+    fn end_burst(&mut self, start: i64, gap: i64) {
         if self.early {
             return;
         }
@@ -75,7 +75,7 @@ impl Pacer {
     }
 
     /// Forgets the burst upon a retransmission, which makes its bytes uncertain.
-    pub(super) fn again(&mut self) {
+    pub(super) fn forget_burst(&mut self) {
         self.begun = NOTHING;
     }
 
@@ -251,7 +251,11 @@ mod tests {
             rated.is_alike(330_000) && !rated.is_alike(330_001) && !rated.is_alike(309_999),
             "ALIKE"
         );
-        assert!(rated.begun == 1 && rated.cares(&data(1, 7)) && !Pacer::default().cares(&data(1, 1447)));
+        assert!(
+            rated.begun == 1
+                && rated.is_relevant(&data(1, 7))
+                && !Pacer::default().is_relevant(&data(1, 1447))
+        );
     }
 
     #[test]
@@ -285,7 +289,9 @@ mod tests {
             pacer.begun
         };
         assert_eq!((begun(1447), begun(1448)), (NOTHING, 5));
-        assert!(!Pacer::default().cares(&data(1, 1447)) && Pacer::default().cares(&data(1, 1448)));
+        assert!(
+            !Pacer::default().is_relevant(&data(1, 1447)) && Pacer::default().is_relevant(&data(1, 1448))
+        );
         // and ends with a gap
         let ended = |gap| {
             let mut pacer = Pacer::default();

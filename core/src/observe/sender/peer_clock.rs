@@ -12,7 +12,7 @@ pub(super) struct PeerClock {
     newest: u32,
     first_ns: i64,
     newest_ns: i64,
-    /// Least values of `ahead` in the window before and in the current one (`CLOCK_WINDOW_NS`), and the begin of that.
+    /// Least values of `ahead` in the window before and in the current one (`CLOCK_WINDOW_NS`), and the start of that.
     low: [i64; 2],
     window: i64,
 }

@@ -139,7 +139,7 @@ impl Sender {
         {
             self.small = None; // the data that this one answers came with that ACK or after it
             if ack.at.frame == peer_sent.frame {
-                return self.freed_along(&small, peer_sent, d);
+                return self.freed_by_peer_data(&small, peer_sent, d);
             }
             self.answers_freely(peer_sent, d);
         } else if self.last.is_none() {

@@ -231,7 +231,7 @@ impl Sender {
     ) -> Outcome {
         self.taint();
         self.next = Some(self.next.map_or(d.end, |n| n.max(d.end)));
-        self.pacer.again();
+        self.pacer.forget_burst();
         self.last = Some(d.at);
         self.last_full = !d.small;
         self.collapsed |= how == Repair::Timeout;

@@ -21,7 +21,7 @@ fn rows_at(
         to: c.freed,
         wait: Wait::App,
     };
-    let piece = TimeSlice {
+    let slice = TimeSlice {
         start: 0,
         end: c.freed.time_ns,
         from_frame: 1,
@@ -41,7 +41,7 @@ fn rows_at(
         likely,
     };
     let mut rows: Vec<Row> = Vec::new();
-    cut(&mut Cutter::new(&piece, &mut rows), &c, ruling, &piece, &paths);
+    cut(&mut Cutter::new(&slice, &mut rows), &c, ruling, &slice, &paths);
     assert!(rows.iter().all(|row| row.owner != Owner::Network));
     rows.iter()
         .map(|row| (row.cause, row.rule, row.grounds.grade, row.end))
@@ -148,7 +148,7 @@ fn a_program_has_its_part_of_a_stall_first_wherever_it_is_seen() {
 
 #[test]
 fn what_began_a_message_was_held_since_it_was_written() {
-    let held_by = |side, mut judged: Judged, ack| {
+    let held_by = |side, mut judged: SenderVerdict, ack| {
         judged.receiver_rtt = MS;
         let wait = Wait::Small(Box::new(candidate(ack, 40 * US)));
         let since = held_since(&wait, side, 0, &[judged], &Paths::default());
@@ -208,7 +208,7 @@ fn wait_of<T>(
         to: at(3, end),
         wait: Wait::App,
     };
-    let piece = TimeSlice {
+    let slice = TimeSlice {
         start: 0,
         end,
         from_frame: 1,
@@ -218,7 +218,7 @@ fn wait_of<T>(
         step: &step,
     };
     let mut rows: Vec<Row> = Vec::new();
-    rows_of(&mut Cutter::new(&piece, &mut rows), &piece);
+    rows_of(&mut Cutter::new(&slice, &mut rows), &slice);
     rows.iter()
         .map(|row| (row.cause, row.rule, row.grounds.grade, row.end))
         .collect()
@@ -226,9 +226,9 @@ fn wait_of<T>(
 
 #[test]
 fn the_first_of_the_pieces_that_fill_a_segment_was_held() {
-    let of_sender = |judged: &Judged| {
-        wait_of(20 * MS, |cutter, piece| {
-            filled(cutter, Some(judged), 0, piece, &Paths::default());
+    let of_sender = |judged: &SenderVerdict| {
+        wait_of(20 * MS, |cutter, slice| {
+            filled(cutter, Some(judged), 0, slice, &Paths::default());
         })
     };
     let probable = Grade::Probable;
@@ -252,8 +252,8 @@ fn what_the_end_of_a_pause_was_late_on_its_way_is_none_of_the_pause() {
             lateness: Some(late),
             ..candidate(40 * MS, 10 * MS)
         };
-        wait_of(50 * MS, |cutter, piece| {
-            cut(cutter, &c, Ruling::Pause { grounds }, piece, &Paths::default());
+        wait_of(50 * MS, |cutter, slice| {
+            cut(cutter, &c, Ruling::Pause { grounds }, slice, &Paths::default());
         })
     };
     let (program, proven) = ((Cause::ServerThink, Rule::LookAlike), Grade::Proven);
@@ -283,8 +283,8 @@ fn pauses_inside_messages_do_not_bound_how_long_an_answer_took() {
             program: 0,
             likely: 0,
         };
-        let rows = wait_of(c.freed.time_ns, |cutter, piece| {
-            in_turn(cutter, c.small, &c, Some(ruling), piece, &paths);
+        let rows = wait_of(c.freed.time_ns, |cutter, slice| {
+            in_turn(cutter, c.small, &c, Some(ruling), slice, &paths);
         });
         let proven = rows
             .iter()

@@ -4,11 +4,11 @@ use super::*;
 
 const MS: i64 = 1_000_000;
 
-fn judged() -> Judged {
-    Judged {
+fn judged() -> SenderVerdict {
+    SenderVerdict {
         sender_rtt: 2 * MS,
         prompt_limit_ns: 20 * MS,
-        ..Judged::default()
+        ..SenderVerdict::default()
     }
 }
 
@@ -64,14 +64,14 @@ fn no_path_makes_pauses_that_keep_their_length_late() {
     assert_eq!((sent(2), sent(0)), (Some(3 * MS), None));
     let passed = |late| limit_by_clock(&paused_beside(8, &pause, 4, late), &judged());
     assert_eq!((passed(3_000_000), passed(3_000_001)), (Some(3 * MS), None));
-    let among = |j: Judged| limit_by_clock(&paused_beside(8, &pause, 3, 4_000_000), &j);
-    let near = Judged {
+    let among = |j: SenderVerdict| limit_by_clock(&paused_beside(8, &pause, 3, 4_000_000), &j);
+    let near = SenderVerdict {
         sender_rtt: AT_HOST_NS.get() - 1,
         ..judged()
     };
     assert_eq!(among(near), None, "beside it");
     let tight = |prompt_limit_ns| {
-        among(Judged {
+        among(SenderVerdict {
             prompt_limit_ns,
             ..judged()
         })
@@ -140,7 +140,7 @@ fn a_clock_tells_what_the_path_took_where_that_was_possible() {
 fn what_the_path_took_was_not_late() {
     let late = |late, way, clock_tells| {
         let gaps = clocked(&[(1, late, way)], true);
-        Judged {
+        SenderVerdict {
             clock_tells,
             ..judged()
         }
@@ -157,7 +157,7 @@ fn what_the_path_took_was_not_late() {
 fn a_clock_that_tells_of_the_path_tells_when_a_segment_was_sent() {
     let sent = |late, way, clock_tells| {
         let gaps = clocked(&[(1, late, way)], true);
-        let judged = Judged {
+        let judged = SenderVerdict {
             clock_tells,
             ..judged()
         };
@@ -180,7 +180,7 @@ fn a_clock_that_tells_of_the_path_tells_when_a_segment_was_sent() {
 fn what_its_program_wrote_later_is_not_prompt() {
     let prompt = |pause_limit| {
         let gaps = clocked(&[(1, 9 * MS, 2_000_000)], true);
-        Judged {
+        SenderVerdict {
             pause_limit,
             ..judged()
         }

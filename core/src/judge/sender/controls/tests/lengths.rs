@@ -65,9 +65,9 @@ fn pauses_of_two_lengths_say_nothing_of_what_ends_in_between() {
 
 /// A sender whose unheld segment had 300 bytes, and which paused so long behind it or behind the one before.
 fn of_300_bytes(first: bool, pause: i64) -> Controls {
-    let judged = Judged {
+    let judged = SenderVerdict {
         prompt_limit_ns: 100_000,
-        ..Judged::default()
+        ..SenderVerdict::default()
     };
     let gap = AckWait {
         wait: MS,
@@ -103,7 +103,7 @@ fn whether_a_long_segment_holds_several_writes_is_open_where_none_was_seen_to_fo
 #[test]
 fn a_segment_behind_the_first_may_hold_the_third_write_where_messages_have_three() {
     let may = |third, first, bytes| {
-        let (judged, mut controls) = (Judged::default(), of_300_bytes(true, 12 * MS));
+        let (judged, mut controls) = (SenderVerdict::default(), of_300_bytes(true, 12 * MS));
         if third {
             // an ACK that came at once let it go
             let gap = AckWait {

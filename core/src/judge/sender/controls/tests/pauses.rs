@@ -6,11 +6,11 @@ use super::*;
 fn what_left_later_than_the_path_wavers_was_the_programs_pause() {
     // an ACK that came at once, and a segment 12 ms later than the path's best: as prompt as what others take there
     let exact = |pause_limit, lateness| {
-        let judged = Judged {
+        let judged = SenderVerdict {
             sender_rtt: 6 * MS,
             prompt_limit_ns: 25 * MS,
             pause_limit,
-            ..Judged::default()
+            ..SenderVerdict::default()
         };
         let gap = AckWait {
             wait: MS,
@@ -37,11 +37,11 @@ fn what_left_later_than_the_path_wavers_was_the_programs_pause() {
 fn what_comes_late_after_as_long_as_pauses_take_may_be_one() {
     // so many left 60 ms after their small segments, and one after `total`, so late behind its ACK
     let may_be = |pauses, sender_rtt, total, late| {
-        let judged = Judged {
+        let judged = SenderVerdict {
             sender_rtt,
-            sender_wavering: MS,
+            sender_jitter_within_kind: MS,
             controls: followed(0, &vec![60 * MS; pauses]),
-            ..Judged::default()
+            ..SenderVerdict::default()
         };
         let release = sender_rtt + late;
         judged.may_be_pause(&AckWait {

@@ -7,18 +7,18 @@ use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::exchange::TimeSlice;
 
 /// Judges time in which the capture lacks frames.
-pub(super) fn hole(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>) {
+pub(super) fn hole(cutter: &mut Cutter<'_>, slice: &TimeSlice<'_>) {
     let grounds = Grounds::proven(Because::FramesMissing);
-    cut(cutter, Cause::CaptureGap, Rule::FramesMissing, grounds, piece);
+    cut(cutter, Cause::CaptureGap, Rule::FramesMissing, grounds, slice);
 }
 
 /// Judges a wait of a sender beyond the bound on senders.
-pub(super) fn unjudged(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>) {
+pub(super) fn unjudged(cutter: &mut Cutter<'_>, slice: &TimeSlice<'_>) {
     let grounds = Grounds::unknown(Because::NotRemembered);
-    cut(cutter, Cause::Unknown, Rule::NoPool, grounds, piece);
+    cut(cutter, Cause::Unknown, Rule::NoPool, grounds, slice);
 }
 
-fn cut(cutter: &mut Cutter<'_>, cause: Cause, rule: Rule, grounds: Grounds, piece: &TimeSlice<'_>) {
-    let ends = [piece.from_frame, piece.to_frame, 0];
-    cutter.cut(piece.end, row(cause, Owner::Capture, rule, grounds, ends));
+fn cut(cutter: &mut Cutter<'_>, cause: Cause, rule: Rule, grounds: Grounds, slice: &TimeSlice<'_>) {
+    let ends = cutter.ends();
+    cutter.cut(slice.end, row(cause, Owner::Capture, rule, grounds, ends));
 }
