@@ -31,8 +31,8 @@ macro_rules! causes {
                 }
             }
 
-            /// One of `Owner`; or "sender" or "receiver" of the bytes that waited, where the row names the side
-            /// that is.
+            /// One of `Owner`; or "sender" or "receiver" of the bytes that waited, where the row names
+            /// the side.
             pub fn owner(self) -> &'static str {
                 match self {
                     $(Cause::$variant => $owner,)+
