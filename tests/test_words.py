@@ -1,7 +1,8 @@
 """Words of the code that readers of other code would not search for: their counts only go down.
 
 Write what a thing is or does in the field's term: request, answer, retransmission, cumulative ACK; "reports", "shows",
-"sends". A comment that begins with "The same" refers to a line that may move: repeat the subject.
+"sends". A comment that begins with "The same" refers to a line that may move: repeat the subject. One that begins with
+"So many" lacks its noun: "Upper bound on requests per server".
 """
 
 import re
@@ -10,13 +11,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-WORDS = re.compile(r"\b(?:un)?(?:said|told|tells|heard|asked|says)\b|(?:\"\"\"|//[/!]? |# )The same\b")
+WORDS = re.compile(
+    r"\b(?:un)?(?:said|told|tells|heard|asked|says)\b"
+    r"|(?:\"\"\"|//[/!]? |# )(?:The same|(?:(?:From|After|Of|For) s|S)o (?:many|much|long))\b"
+)
 CEILINGS = {
     "core/src/capture core/src/frame core/src/decrypt core/src/table core/src/engine core/src/stream core/src/facts": 0,
     "core/src/exchange core/src/messages core/src/judge core/src/observe core/src/evidence": 0,
     "latpcap/reading latpcap/archive latpcap/views latpcap/side_sources latpcap/cli": 2,
-    "latpcap/findings latpcap/answers latpcap/user_waits latpcap/reports latpcap/words": 45,
-    "latpcap/joined latpcap/plot latpcap/page": 4,
+    "latpcap/findings latpcap/answers latpcap/user_waits latpcap/reports latpcap/words": 43,
+    "latpcap/joined latpcap/plot latpcap/page": 3,
     "core/src/limits core/src/lookup core/src/probe latpcap/exports latpcap/statistics": 3,
 }
 """Uses in the sources below these folders, their tests aside. Lower a count with the uses; never raise one."""

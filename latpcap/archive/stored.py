@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FOLDER = "_answers"
 FROM_CAPTURES, MAX_EXCHANGES = 100, 1 << 21
-"""Findings are stored from so many captures on (fewer take a second), up to so many exchanges (more take minutes)."""
+"""Minimum captures and maximum exchanges for which findings are stored: fewer take a second, more take minutes."""
 _DIGEST = hashlib.sha256().digest_size
 
 

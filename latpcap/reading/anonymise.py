@@ -43,7 +43,7 @@ class Names:
         self.hardware = lru_cache(maxsize=None)(self._hardware)
 
     def word(self, name: bytes) -> bytes:
-        """As many letters and digits; equal names stay equal, ignoring case."""
+        """Return as many random letters and digits; names that are equal apart from case get equal ones."""
         digest, found = b"", bytearray()
         for place in range(len(name)):
             if place % 32 == 0:
@@ -76,7 +76,7 @@ class Names:
 
 
 class Layout(NamedTuple):
-    """Where a frame has what: hardware addresses (offset, length), the IP header, the TCP header, the payload."""
+    """Offsets in a frame: hardware addresses (offset, length), IP header, TCP header, payload and its end."""
 
     hardware: tuple[tuple[int, int], ...]
     ip: int
@@ -85,11 +85,11 @@ class Layout(NamedTuple):
     end: int
     whole: bool
     padded: bool
-    """Do hardware addresses stand in fields of 8 bytes?"""
+    """Whether hardware addresses are in fields of 8 bytes."""
 
 
 def layout(link: int | None, data: bytes) -> Layout | None:
-    """Where does this frame have its TCP segment? None for what is none, in a tunnel, a fragment or cut in a header."""
+    """Return the offsets of a plain TCP segment; None for others, tunnels, fragments, and frames cut in a header."""
     try:
         hardware, ip = _link(link, data)
         return None if ip is None else _internet(hardware, ip, data, link in (113, 276))
@@ -175,17 +175,17 @@ class _Direction:
 
 
 class Speakers(Protocol):
-    """Who sent a frame?"""
+    """Looks up the sender of a frame."""
 
     def get(self, frame: int) -> tuple[int, bool] | None:
-        """Its stream, and whether the client sent it; None for another frame."""
+        """Return the stream of a frame, and whether the client sent it; None for a frame without a stream."""
 
     def protocol(self, stream: int) -> str:
-        """What a stream carries."""
+        """Return the protocol of a stream."""
 
 
 def anonymised(read: Iterable[Record], again: Iterable[Record], of: Speakers, key: bytes) -> Iterator[Record]:
-    """The records without identity; those that are no plain TCP segment are left out.
+    """Yield the records anonymised; frames that are not a plain TCP segment are left out.
 
     `read` and `again` are the same records, read twice: payload is put together before it is masked, and held
     meanwhile. `of` knows who sent each frame.

@@ -132,7 +132,7 @@ def _in_turn(side: _Side, node: int) -> Iterator[Chunk]:
 
 
 class Follow:
-    """What did the two ends say? `chunks` in the order of the bytes; text, hex and raw as tshark prints them.
+    """The payload of a stream. `chunks` are in the order of the bytes; text, hex and raw are as tshark prints them.
 
     `nodes` are the two ends, "address:port", the sender of the first segment first.
     """
@@ -143,8 +143,9 @@ class Follow:
         self.chunks = chunks
 
     def payload(self, node: int) -> bytes:
-        """What did this node say? Its bytes in order; holes and what the snap length cut are left out. `node` is 0 or
-        1, as in `nodes`; IndexError for another.
+        """Return the bytes of one node in order, without holes and without bytes cut by the snap length.
+
+        `node` is 0 or 1, as in `nodes`; IndexError for another.
         """
         if node not in (0, 1):
             raise NoSuchRowError(f"no node {node}: 0 is {self.nodes[0]}, 1 is {self.nodes[1]}")
@@ -152,22 +153,22 @@ class Follow:
 
     @property
     def lost(self) -> int:
-        """How many bytes are not there, in holes or behind the snap length?"""
+        """Number of bytes that are missing, in holes or beyond the snap length."""
         return sum(chunk.lost for chunk in self.chunks)
 
     def text(self, *, frames: bool = False) -> str:
-        """What did they say, as text? All of it, other letters as dots, as `tshark -q -z follow,tcp,ascii,N` does.
+        """Return the whole payload as text, other bytes as dots, as `tshark -q -z follow,tcp,ascii,N` prints it.
 
         With `frames` a line before each piece has the frame that brought it, and its place in the sender's bytes.
         """
         return self._shown("text", frames, _as_text)
 
     def hex(self, *, frames: bool = False) -> str:
-        """What did they say, byte by byte? A hex dump with the offsets of each side; as `follow,tcp,hex,N`."""
+        """Return a hex dump with the offsets of each side, as `follow,tcp,hex,N` prints it."""
         return self._shown("hex", frames, _as_hex)
 
     def raw(self, *, frames: bool = False) -> str:
-        """What did they say, for another program? Hex digits, a line a piece; as `follow,tcp,raw,N`."""
+        """Return hex digits for another program, a line per piece, as `follow,tcp,raw,N` prints them."""
         return self._shown("raw", frames, lambda chunk, at: f"{_tab(chunk)}{_shown_bytes(chunk).hex()}\n")
 
     def _shown(self, mode: str, frames: bool, show: Callable[[Chunk, int], str]) -> str:
@@ -211,7 +212,7 @@ def _head(chunk: Chunk) -> str:
 
 
 def _shown_bytes(chunk: Chunk) -> bytes:
-    """A hole is shown in Wireshark's words, which end with a zero byte there."""
+    """Return the bytes of a chunk; of a hole Wireshark's text, which ends with a zero byte there."""
     return f"[{chunk.lost} bytes missing in capture file]\0".encode() if chunk.missing else chunk.data
 
 
@@ -234,10 +235,7 @@ def _as_hex(chunk: Chunk, at: int) -> str:
 
 
 def follow(capture: Recorded, stream: int) -> Follow:
-    """What did the two ends of this stream say? Reads the whole capture again.
-
-    CaptureError where it cannot be read twice.
-    """
+    """Return the payload of a stream. Reads the whole capture again; CaptureError if it cannot be read twice."""
     import pyarrow.compute as pc
 
     def first(table: TableName) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
-"""What does a frame say that is not TCP?
+"""Rows of a flow graph for frames that are not TCP.
 
-Reads records with dpkt; gives for each who sent it to whom and what it is in a line, in the words of Wireshark's Info
-column where it is ICMP or ARP, and shorter where it is not. Echo requests and their replies are paired.
+Reads records with dpkt; returns the sender, the receiver and a line for each: for ICMP and ARP as in Wireshark's Info
+column, shorter for others. Echo requests are paired with their replies.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ _PROTOCOLS = {2: "IGMP", 6: "TCP", 17: "UDP", 47: "GRE", 50: "ESP", 51: "AH", 89
 
 
 def packets(records: Iterable[Record], *, only_icmp: bool = False) -> Iterator[dict[str, Any]]:
-    """Which rows of a flow graph are these frames? With `only_icmp` those of ICMP and ICMPv6 alone.
+    """Yield a row of a flow graph for each frame; with `only_icmp` those of ICMP and ICMPv6 alone.
 
-    `label` and `comment` are for the picture; `info` is Wireshark's Info column where it is known to the letter (echo
-    requests and replies of IPv4), else None. A frame that dpkt cannot read is a row, too, with the reason.
+    `label` and `comment` are for the picture. `info` is Wireshark's Info column where it is reproduced exactly (echo
+    requests and replies of IPv4), else None. A frame that dpkt cannot read has a row with the reason.
     """
     requests: dict[tuple[Any, ...], Record] = {}
     for record in records:

@@ -1,6 +1,6 @@
-"""Do two files show the same packets? Reads the beginning of each; knows nothing of what lies behind it.
+"""Detect files that show the same packets, by comparing the beginning of each.
 
-The same traffic captured at two points is no ring of files: read as one capture, every packet counts twice.
+The same traffic captured at two points is not a ring of files: read as one capture, every packet would count twice.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from latpcap.reading import links
 from latpcap.reading.sources import Origin
 
 HEAD_BYTES = 1 << 20
-"""So much of each file is compared."""
-MOST_FILES = 64
-"""Of more files only the first are."""
+"""Bytes of each file that are compared."""
+MAX_FILES = 64
+"""Upper bound on the files that are compared, the first ones."""
 SHARE = 0.5
-"""Files that share this part of the smaller one's packets show the same traffic. A ring of files shares none."""
-LEAST = 8
-"""Packets that they share at least: keep-alives of a quiet line may be alike."""
+"""Minimum share of the smaller file's packets that both must contain. The files of a ring share none."""
+MIN_SHARED = 8
+"""Minimum number of shared packets: a few keep-alives of an idle connection may be equal by chance."""
 _ROW, _NUMBERS, _FLAGS = 64, slice(28, 48), slice(52, 54)
 """A row of `_core.Analysis.packets`, its sequence and acknowledgement number, length and time stamps, and its flags."""
 
 
 def warnings(origins: Sequence[Origin]) -> list[str]:
-    """Give a sentence for each two of these files that begin with the same packets; none for what is no local file."""
+    """Return a sentence for each pair of local files that begin with the same packets."""
     local = [
         origin
         for origin in origins
         if isinstance(origin.source, (str, os.PathLike)) and os.path.isfile(origin.source)  # a pipe can be read once
-    ][:MOST_FILES]
+    ][:MAX_FILES]
     if len(local) < 2:
         return []
-    found = [(escaped(origin.name), _packets(origin)) for origin in local]
+    files = [(escaped(origin.name), _packets(origin)) for origin in local]
     messages = []
-    for (one, mine), (other, theirs) in combinations(found, 2):
-        shared, fewer = len(mine & theirs), min(len(mine), len(theirs))
-        if shared >= LEAST and shared >= SHARE * fewer:
+    for (one, packets), (other, other_packets) in combinations(files, 2):
+        shared, fewer = len(packets & other_packets), min(len(packets), len(other_packets))
+        if shared >= MIN_SHARED and shared >= SHARE * fewer:
             messages.append(
                 f"{one} and {other} show the same packets ({shared:,} of the first {fewer:,}), which count twice: "
                 f"latpcap why --join {one} {other} puts them on one clock"
@@ -49,7 +49,7 @@ def warnings(origins: Sequence[Origin]) -> list[str]:
 
 
 def _packets(origin: Origin) -> set[bytes]:
-    """What recognises the first packets of a file anywhere."""
+    """Return the first packets of a file as bytes that are equal at every capture point."""
     analysis, read = _core.Analysis(links.read), 0
     analysis.watch_packets()
     analysis.next_file()

@@ -1,4 +1,4 @@
-"""How long may somebody else's server take? Waits for a call, and gives it up; knows nothing of what is called."""
+"""Call a function with a time limit, in a thread that is abandoned when the limit is over."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ _T = TypeVar("_T")
 
 
 def within(call: Callable[[], _T], seconds: float, why: str, tick: Callable[[float], None] | None = None) -> _T:
-    """What the call gives. TimeoutError with these words where that takes too long: the thread that waits then is left
-    to itself. Signals are handled meanwhile; `tick` is given the seconds that it takes, about once a second.
+    """Return the result of `call`, or raise TimeoutError(why) after `seconds`; its thread then goes on alone.
+
+    Signals are handled meanwhile. `tick` is called about once a second with the seconds that have passed.
     """
     answers: queue.SimpleQueue[tuple[_T | None, BaseException | None]] = queue.SimpleQueue()
 

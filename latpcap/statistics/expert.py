@@ -1,8 +1,8 @@
-"""What would Wireshark remark on? Its expert information, from the facts of `events`, lookups, probes and issues.
+"""Wireshark's expert information, from the facts of `events`, lookups, probes and issues.
 
-Severities, groups and filters are Wireshark 4.0's, so that each row can be looked up there; the summaries are
-latpcap's. Damage that latpcap met while reading (table `issues`) stands among them, without a filter where Wireshark
-has none.
+Severities, groups and filters are those of Wireshark 4.0, so that each row can be checked there; the summaries are
+latpcap's. Damage that latpcap found while reading (table `issues`) is included, without a filter where Wireshark has
+none.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ mod tests {
     const US: i64 = 1_000;
     const MS: i64 = 1_000_000;
 
-    /// So many held ACKs, 2 us apart, and what they free `release` after the first, `apart` and `frames` from each
+    /// `count` held ACKs, 2 us apart, and what they free `release` after the first, `apart` and `frames` from each
     /// other.
     fn batch(count: i64, release: i64, apart: i64, frames: u64) -> Vec<AckWait> {
         let ack_wait = |number: i64| AckWait {

@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_client_is_freed_more_often_than_it_is_late() {
-        // so often along, so often later, so often by ACKs; and once more, so long after the ACK
+        // numbers of releases along, later and by ACKs, and the delay of one more after its ACK
         let found = |along, later, by_acks, release| {
             let mut sender = Sender {
                 freed: NagleReleases {

@@ -149,8 +149,7 @@ mod tests {
         }
     }
 
-    /// Gaps in milliseconds behind so many bytes each, from the tenth segment on, and then so many bytes; with where
-    /// these end.
+    /// Pacer after segments of these lengths, each followed by this gap in ms, and a last one of `bytes`; with its end.
     fn after(gaps: &[(i64, f64)], bytes: i64) -> (Pacer, i64) {
         let (mut pacer, mut start, mut gap) = (Pacer::default(), 100_000, 50.0);
         for (bytes, next) in gaps.iter().chain([&(bytes, 0.0)]) {
