@@ -5,8 +5,7 @@ Each method also checks its options and raises ValueError for another word.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 TableName: TypeAlias = Literal[
     "events", "streams", "exchanges", "connects", "pushes", "gaps", "causes", "transfers", "evidence", "findings",
@@ -56,8 +55,7 @@ TimeFormat: TypeAlias = Literal["relative", "delta", "delta_displayed", "date", 
 """How a flow graph writes times, in Wireshark's words."""
 
 
-@dataclass(frozen=True, slots=True)
-class FlowOptions:
+class FlowOptions(NamedTuple):
     """How a flow graph shows its packets: keyword arguments that `Capture.flow_graph` and `Stream.flow_graph` share."""
 
     frames: tuple[int, int] | None = None

@@ -7,7 +7,6 @@ Reads a view's tables, and the file again for packets that the tables do not hav
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from latpcap import arrays, bars, words
@@ -139,7 +138,7 @@ def _graph(
         if row["protocol"] != SETUP:  # for a request, leave out pauses and set-ups of its stream
             exchanges = _where(view.arrow("exchanges"), "stream", [row["stream"]])
         causes = _where(causes, "exchange", exchanges["exchange"].to_pylist())
-        options = replace(options, frames=(row["request_first_frame"], _last_frame(events, row)))
+        options = options._replace(frames=(row["request_first_frame"], _last_frame(events, row)))
         if isinstance(exchange, str):
             title.append(words.say(f"flow_{exchange}"))
     else:
