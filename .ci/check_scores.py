@@ -2,14 +2,10 @@
 
     check_scores.py FOLDER [--raise]
 
-FOLDER has what the scorers wrote: lab.json, lab3.json and lab4.json (score_lab.py --json), real.json and real3.json
-(score_real.py --json), cut_real.json and cut_real3.json (of captures that begin in the middle), calibration.json
-(calibration.py --json), protocols.json (score_protocols.py --json), answers.json and answers2.json
-(score_answers.py --json), reports.json, transfers.json and join.json (their scorers' --json), paths.json
-(check_paths.py --json), gain-*.txt (printed by score_gain.py), wireshark.txt (printed by score_wireshark.py). A
-floor has "at_least", "at_most" or both. A missing figure violates its floor. `--raise` tightens floors to the figures
-reached, rounded to the safe side; it never loosens one, and leaves floors with both sides alone. Exit code 1 if any
-figure is on the wrong side of its floor.
+FOLDER has the files named in `READERS`, as their scorers write them (`.ci/run`, group scores). A floor has "at_least",
+"at_most" or both. A missing figure violates its floor. `--raise` tightens floors to the figures reached, rounded to the
+safe side; it never loosens one, and leaves floors with both sides alone. Exit code 1 if any figure is on the wrong side
+of its floor.
 """
 
 import argparse

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from latpcap import _core
 
 PROVEN = 0.9
-"""Confidence from which a verdict is called proven; below it, a verdict is probable."""
+"""Confidence from which a verdict is proven. Below it a verdict is probable, down to `SUSPECTED` (excluded)."""
 
 SUSPECTED = 0.5
 """Upper bound on a confidence from one direction alone; up to it a verdict is only suspected."""

@@ -114,6 +114,14 @@ def test_comments_say_what_the_packet_shows(tmp_path: Path) -> None:
     assert found[479] == "frame 479: evidence of 42.567 ms delayed_ack inside nagle before frame 480"
 
 
+def test_a_comment_has_the_grade_of_its_wait(tmp_path: Path) -> None:
+    capture = lp.read(CASES / "answer_lost_before_the_capture" / "capture.pcap")
+    capture.to_pcap(tmp_path / "s.pcapng")
+    written = [c for c in comments(tmp_path / "s.pcapng") if "241.000 ms server_think before it" in c]
+    assert ["(server, suspected;" in c for c in written] == [True, False]
+    assert "(server, proven;" in written[1]
+
+
 def test_a_slice_of_rotated_files_keeps_every_digit_and_no_file_is_overwritten(tmp_path: Path) -> None:
     talk = Talk()
     talk.open(0.000_123)

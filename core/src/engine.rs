@@ -82,7 +82,7 @@ pub struct Pipeline {
     pub links: Option<Box<dyn frame::LinkReader>>,
     /// Number of the newest record, from 1.
     frame: u64,
-    /// Time of the newest record in ns, if an earlier record has a later time; otherwise None.
+    /// Time of the newest record in ns, if it is the first or an earlier record has a later time; otherwise None.
     late_time: Option<i64>,
     /// Time of frame 1 in ns, from which Wireshark counts; a later frame may have an earlier time.
     pub zero_time: Option<i64>,

@@ -65,7 +65,11 @@ def worst(findings: Iterable[Finding]) -> Finding | None:
 
 
 def leading(d: Overall) -> Finding | None:
-    """The finding that did more harm than everything else in the answer; None without one."""
+    """Return the finding whose sentence leads; None without one.
+
+    It did more harm than everything else, or is most of what the requests waited for; without judged requests it is the
+    longest set-up.
+    """
     lead = worst(found for found in d["events"] if found.kind != "silence" or is_frequent(d, found))
     if d["capture_kind"] in _DOMINANT_KINDS or any(e.cause == "syn_flood" for e in d["events"]):
         return None

@@ -58,7 +58,7 @@ def peek(part: Part) -> Head | Failure:
         return Failure(part.name, unopened(problem))
     except CaptureError as problem:
         if analysis.first_ns is None:
-            return Failure(part.name, problem.reason, problem.offset, lasting=True)
+            return Failure(part.name, problem.reason, problem.offset, lasting=problem.layer != "file")
     first = analysis.first_ns
     if first is None:
         analysis.finish()

@@ -178,7 +178,8 @@ class _Local:
     """Runs packs on threads of this process."""
 
     def __init__(self, packs: list[Pack], options: Options, progress: Progress, jobs: int | None):
-        cores = len(os.sched_getaffinity(0))
+        # only Linux knows the processors that a process may use
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self._workers = max(1, min(jobs or cores, len(packs)))
         self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="latpcap")
         self._packs, self._options, self._progress = packs, options, progress

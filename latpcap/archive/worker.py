@@ -1,7 +1,8 @@
 """Analyses a pack of captures and writes its files, in a thread, in another process or on a cluster.
 
-Reads each file once, in blocks. Rows are written to Parquet as they come, so that memory does not grow with the
-capture. Each table's file appears complete or not at all; the manifest is written last.
+Reads each file once, in blocks; of rotated files the first packets twice. Rows are written to Parquet as they come, so
+that memory does not grow with the capture. Each table's file appears complete or not at all; the manifest is written
+last.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The findings of a capture: what is wrong, who owns it, how sure that is, and what would mend it.
 
-Reads the tables of one capture and returns one table. Its rows are sorted by importance: first the causes that took
-the time of requests, then what happened to connections, then socket options that nobody waited for. Only tables are
+Reads the tables of one capture and returns one table. Its rows are in the order of `FINDERS`: floods of SYNs, the
+causes of the requests' time, other waits, connections, then socket options that nobody waited for. Only tables are
 read, so that stored results give the same rows as a capture in memory. To add a finder, append it to `FINDERS`.
 """
 

@@ -64,7 +64,7 @@ class Section:
 
 @dataclass
 class Clock:
-    """B's clock as a function of A's."""
+    """A's clock as a function of B's, section by section."""
 
     zero: int
     """B's time, in ns since 1970, from which the sections count."""

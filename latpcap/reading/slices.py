@@ -20,7 +20,6 @@ from latpcap import files
 from latpcap.errors import OutputError
 from latpcap.reading.pcapng_blocks import Foreign, packed_block, packed_option
 from latpcap.reading.reread import Record
-from latpcap.vocabulary import PROVEN
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -229,9 +228,8 @@ def _notes(causes: pa.Table) -> dict[int, str]:
     shown: dict[int, str] = {}
     for row in long.to_pylist():
         wait = f"{row['duration_ms']:.3f} ms {row['cause']}" + (f" inside {row['parent']}" if row["parent"] else "")
-        sure = "proven" if row["confidence"] >= PROVEN else "probable"
         evidence = ", ".join(str(frame) for frame in row["evidence"])
-        ended[row["to_frame"]] = f"{wait} before it ({row['owner']}, {sure}; evidence: frames {evidence})"
+        ended[row["to_frame"]] = f"{wait} before it ({row['owner']}, {row['grade']}; evidence: frames {evidence})"
         for frame in row["evidence"]:
             if frame != row["to_frame"]:
                 shown[frame] = f"evidence of {wait} before frame {row['to_frame']}"

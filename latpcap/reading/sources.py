@@ -1,7 +1,8 @@
 """Opens the sources of a capture and reads their bytes.
 
 Takes a path, a glob, a URL, a file object, bytes, "-" (standard input), or a list of these; returns names and blocks of
-uncompressed bytes. Of the content only the time of the first packet is used, to sort rotated files.
+uncompressed bytes. Looks at the content only to sort rotated files, to notice that a file changed, and to recognise
+the text that tcpdump prints.
 """
 
 from __future__ import annotations

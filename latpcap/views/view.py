@@ -397,7 +397,8 @@ class View:
     def findings(self) -> pd.DataFrame:
         """One row per server and cause: what is wrong, who owns it, how certain that is, and what would mend it.
 
-        Sorted by time; then come events of connections, then delayed ACKs that delayed nothing.
+        In the order of `latpcap.findings.FINDERS`: floods of SYNs, causes of the requests' time, other waits,
+        connections, then socket options that nobody waited for.
         The columns and their meanings: `latpcap.findings.COLUMNS`, and docs/exchanges-and-causes.md.
         """
         return to_pandas(self._findings())

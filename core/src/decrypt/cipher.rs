@@ -175,7 +175,7 @@ impl Keys {
         Some(kind)
     }
 
-    /// The nonce of a record: the IV_BYTES xor its number (RFC 8446 5.3, RFC 7905 2).
+    /// Returns the nonce of a record: the IV xor the record's number (RFC 8446 5.3, RFC 7905 2).
     fn nonce(&self, seq: u64) -> [u8; IV_BYTES] {
         let mut nonce = self.iv;
         for (byte, number) in nonce.iter_mut().skip(IV_BYTES - 8).zip(seq.to_be_bytes()) {

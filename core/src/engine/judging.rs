@@ -13,14 +13,14 @@ use crate::messages::{Kind as MessageKind, Protocol};
 use crate::probe;
 use crate::table::BATCH_ROWS;
 
-/// Upper bound on the exchanges that wait for evidence from other exchanges; beyond it all are judged with what is
-/// context.
+/// Upper bound on the exchanges that wait for evidence from other exchanges; beyond it all are judged with the
+/// evidence so far.
 pub(super) const MAX_PENDING: usize = 8192;
 /// Upper bound on the exchanges that wait for nothing but the best RTTs of their path, which a few exchanges measure.
 /// Small, so that they stay in the processor's cache.
 const MAX_PLAIN: usize = 128;
-/// Upper bound on the finished streams that wait for evidence. Beyond it their set-ups are judged with what is context,
-/// and numbered among the requests. A whole batch of rows, so that stream ids rise within each batch.
+/// Upper bound on the finished streams that wait for evidence. Beyond it their set-ups are judged with the
+/// evidence so far, and numbered among the requests. A whole batch of rows, so that stream ids rise within each batch.
 const MAX_RETIRED: usize = BATCH_ROWS;
 
 impl Pipeline {

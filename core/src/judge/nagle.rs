@@ -72,9 +72,10 @@ impl SenderVerdict {
     /// 1. Left before the ACK: a pause.
     /// 2. The capture lacks the ACK: a stall only if timestamps prove it.
     /// 3. Left later than a kernel sends: a pause.
-    /// 4. The ACK was held: see `held`.
-    /// 5. This sender does not wait for ACKs: a pause, or the congestion window.
-    /// 6. Else Nagle's algorithm waited for an ACK that came at once.
+    /// 4. As long as the program's own pauses: a pause.
+    /// 5. The ACK was held: see `held`.
+    /// 6. This sender does not wait for ACKs: a pause, or the congestion window.
+    /// 7. Else Nagle's algorithm waited for an ACK that came at once.
     fn rule_ack_wait(&self, sender: Side, c: &Candidate, ack_wait: &AckWait) -> Ruling {
         let stream = ack_wait.stream;
         let (wait, release) = (ack_wait.wait, ack_wait.release);

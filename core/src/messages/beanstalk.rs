@@ -194,7 +194,7 @@ impl Beanstalk {
         );
         let name = line.rest.split(' ').next().filter(|_| tube);
         let target = name.map_or(SmolStr::default(), |name| text::name(name.as_bytes()));
-        let waits = line.word.starts_with("reserve");
+        let waits = matches!(line.word, "reserve" | "reserve-with-timeout");
         let kind = if waits { Kind::LongPoll } else { Kind::Request };
         sink.exchange(key).request(kind, line.word, &target);
         Role::Last(key)

@@ -75,7 +75,7 @@ fn by_ports(sport: u16, dport: u16) -> (bool, RolesBy) {
 }
 
 impl Stream {
-    /// Improves roles that only ports gave, by a late SYN or the first bytes of data.
+    /// Replaces roles that a handshake did not give: by a late SYN, or by content.
     pub(super) fn better_roles(&mut self, segment: &Segment<'_>, from_low: bool) {
         if self.roles_by.is_handshake() {
             return; // nothing is surer

@@ -1,6 +1,6 @@
 //! The Arrow tables: what the analysis found becomes record batches here and nowhere else.
 //!
-//! Each table has one file with a list of its columns: name, type, and whether null is possible. The order of the list
+//! Each table has a file (connects, pushes and gaps share one) with a list of its columns: name, type, and whether null is possible. The order of the list
 //! is the order of the columns. The long tables (`events`, `streams`, `exchanges`, `causes`) write each row into column
 //! buffers at once (`columns.rs`). The short ones keep rows as structs until a batch is built (`cells.rs`).
 
@@ -47,7 +47,8 @@ pub fn schema_version() -> String {
 /// Rows per batch: small enough that the row buffer stays in the processor's cache.
 pub const BATCH_ROWS: usize = 4096;
 
-/// Rows per batch of the tables whose rows are kept as structs. Such rows are larger, so a batch has fewer.
+/// Rows per batch of connects, pushes, gaps, transfers and lookups, whose rows are kept as structs. Such rows are larger,
+/// so a batch has fewer.
 const SHORT_BATCH_ROWS: usize = 512;
 
 /// Names of the tables.
