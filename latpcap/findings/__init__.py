@@ -149,35 +149,51 @@ def _servers_left(search: Search) -> list[Finding]:
 class Finder:
     """One entry of `FINDERS`."""
 
-    looks_for: str
     find: Callable[[Search], list[Finding]]
     needs: tuple[str, ...] = ()
     """Optional tables without which it is skipped."""
 
 
 FINDERS = (
-    Finder("floods of SYNs, which may be why nobody is answered", _floods),
-    Finder("causes that took the time of requests, and queues inside a server's time", _latency),
-    Finder("waits at a server that are not work: locks, pools of workers, proxies, transactions", _waits_at_servers),
-    Finder("waits before the first request of a connection", lambda search: search.openings[0]),
-    Finder("unrequested messages that waited in their sender's kernel", _pushes),
-    Finder("peers that do not answer, or stopped answering", _silences),
-    Finder("what else happened to connections", _events),
-    Finder("round trips that fewer would spare", _round_trips),
-    Finder("pauses before a connection's first request",
-           lambda search: openings.before_asking(search.tables, search.openings[1])),
-    Finder("late or failed lookups of names", lambda search: lookups.of_lookups(search.tables), ("lookups",)),
-    Finder("late or missing answers of services over UDP",
-           lambda search: lookups.of_services(search.tables), ("lookups",)),
-    Finder("tries that were repeated until a server accepted", lambda search: retries.find(search.tables)),
-    Finder("sessions that waited for another session", lambda search: sessions.find(search.tables)),
-    Finder("failed TLS handshakes", _alerts),
-    Finder("what limited downloads and uploads, and what they cost others", _transfers, ("transfers",)),
-    Finder("FTP data connections that nobody answered", lambda search: connections.passive(search.tables)),
-    Finder("closed windows and ECN marks", lambda search: connections.noted(search.tables)),
-    Finder("socket options and delayed ACKs that nobody waited for", _options_without_wait),
-    Finder("servers beyond `MAX_SERVERS`", _servers_left),
-)  # fmt: skip
+    # floods of SYNs, which may be why nobody is answered
+    Finder(_floods),
+    # causes that took the time of requests, and queues inside a server's time
+    Finder(_latency),
+    # waits at a server that are not work: locks, pools of workers, proxies, transactions
+    Finder(_waits_at_servers),
+    # waits before the first request of a connection
+    Finder(lambda search: search.openings[0]),
+    # unrequested messages that waited in their sender's kernel
+    Finder(_pushes),
+    # peers that do not answer, or stopped answering
+    Finder(_silences),
+    # what else happened to connections
+    Finder(_events),
+    # round trips that fewer would spare
+    Finder(_round_trips),
+    # pauses before a connection's first request
+    Finder(lambda search: openings.before_asking(search.tables, search.openings[1])),
+    # late or failed lookups of names
+    Finder(lambda search: lookups.of_lookups(search.tables), ("lookups",)),
+    # late or missing answers of services over UDP
+    Finder(lambda search: lookups.of_services(search.tables), ("lookups",)),
+    # tries that were repeated until a server accepted
+    Finder(lambda search: retries.find(search.tables)),
+    # sessions that waited for another session
+    Finder(lambda search: sessions.find(search.tables)),
+    # failed TLS handshakes
+    Finder(_alerts),
+    # what limited downloads and uploads, and what they cost others
+    Finder(_transfers, ("transfers",)),
+    # FTP data connections that nobody answered
+    Finder(lambda search: connections.passive(search.tables)),
+    # closed windows and ECN marks
+    Finder(lambda search: connections.noted(search.tables)),
+    # socket options and delayed ACKs that nobody waited for
+    Finder(_options_without_wait),
+    # servers beyond `MAX_SERVERS`
+    Finder(_servers_left),
+)
 """The finders, in the order of their rows. Later ones may read what earlier ones found (`Search.found`)."""
 
 
