@@ -189,7 +189,7 @@ def shared_zeros(count: int, kind: str | np.dtype[Any]) -> Array:
 def configure_malloc() -> None:
     """Make the C library return freed memory to the system and keep at most 4 MiB; glibc keeps up to 64 MiB.
 
-    Arrays below 4 MiB still come from the heap: mapping each anew would take a page fault per page. Arrow is told to
+    Arrays below 4 MiB still come from the heap: mapping each anew would take a page fault per page. Arrow is set to
     use the same allocator.
     """
     import ctypes

@@ -58,7 +58,7 @@ class HeldPushes:
 
 
 NOTICES = ("connection.blocked", "connection.unblocked")
-"""AMQP methods by which RabbitMQ tells publishers to stop and to go on."""
+"""AMQP methods by which RabbitMQ asks publishers to stop and to go on."""
 NOTICE_COLUMNS = ["stream", "method", "start", "first_frame"]
 
 

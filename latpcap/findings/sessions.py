@@ -49,7 +49,7 @@ def find(tables: Mapping[str, pa.Table]) -> list[Finding]:
 
 
 def blocked(server: Server, tables: Mapping[str, pa.Table], pushed: Pushed) -> Finding | None:
-    """Find a broker that told its publishers to stop (AMQP connection.blocked) during most of a slow request."""
+    """Find a broker that blocked its publishers (AMQP connection.blocked) during most of a slow request."""
     import numpy as np
 
     exchanges, notices = tables["exchanges"], pushed.notices()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TIMERS = (40, 50, 100, 200, 250)
 """Delayed-ACK timers of known systems in ms (Linux TCP_DELACK_MIN; FreeBSD r360010, cc938206); `words` names them."""
 LINUX_HZ = (250, 300)
-"""Values of CONFIG_HZ whose tick tells Linux from other systems with a 40 ms timer."""
+"""Values of CONFIG_HZ whose tick distinguishes Linux from other systems with a 40 ms timer."""
 NAGLE_VERDICTS = ("nagle", "mixed")
 """Verdicts of the evidence table with Nagle's algorithm on: on all of a sender's connections, or on some."""
 

@@ -175,7 +175,7 @@ def _schema_of(schema: pa.Schema, columns: tuple[str, ...]) -> pa.Schema:
 class Point:
     """A capture of a join.
 
-    `packets` has a row per TCP segment in file order; `client` tells for each whether the stream's client sent it.
+    `packets` has a row per TCP segment in file order; `client` has for each whether the stream's client sent it.
     `table` returns `exchanges` and `streams`; `causes` is filled where wanted. `first_ns` and `last_ns` are the
     instants of the first and the last frame.
     """

@@ -122,8 +122,7 @@ class Pen:
         """Draw a horizontal line from x0 to x1 with a filled triangular head."""
         from matplotlib.patches import Polygon
 
-        back = x1 - 0.75 if x1 > x0 else x1 + 0.75
-        half = 0.3 if width < 0.12 else 0.36
+        back, half = _arrow_head(x0, x1, width)
         self.line((x0, back), (y, y), colour=colour, width=width, zorder=4, gid=gid)
         self.ax.add_patch(
             Polygon(
@@ -134,6 +133,12 @@ class Pen:
                 zorder=4,
             )
         )
+
+
+def _arrow_head(x0: float, x1: float, width: float) -> tuple[float, float]:
+    """Return where the head of an arrow from x0 to x1 begins, and half its height; in em."""
+    back = x1 - 0.75 if x1 > x0 else x1 + 0.75
+    return back, 0.3 if width < 0.12 else 0.36
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,8 +254,7 @@ class Ink(Pen):
 
     def arrow(self, x0: float, x1: float, y: float, colour: str, width: float, gid: str) -> None:
         """Add a horizontal line with a head, as `Pen.arrow`."""
-        back = x1 - 0.75 if x1 > x0 else x1 + 0.75
-        half = 0.3 if width < 0.12 else 0.36
+        back, half = _arrow_head(x0, x1, width)
         # above the backgrounds of words, which hide lifelines
         self.line((x0, back), (y, y), colour=colour, width=width, zorder=5.5, gid=gid)
         self._stroke(((x1, y), (back, y - half), (back, y + half), (x1, y)), None, 0, zorder=5.5, fill=colour)

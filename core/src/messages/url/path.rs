@@ -16,7 +16,7 @@ const MAILED: [&[u8]; 17] = [
     b"invitation", b"activate", b"activation", b"unsubscribe", b"magic", b"magiclink", b"passwordless",
     b"optout", b"otl",
 ];
-/// Segments before the path of a webhook, which is a secret: whoever has it can post there.
+/// Segments before the path of a webhook, which is a secret: it is all that a client needs to post there.
 #[rustfmt::skip]
 const POSTS: [&[u8]; 9] = [
     b"hook", b"hooks", b"webhook", b"webhooks", b"webhookb2", b"incomingwebhook", b"trigger", b"triggers",
