@@ -13,7 +13,7 @@ import pytest
 import latpcap as lp
 from latpcap import page, words
 from latpcap.answers import headline as answer
-from latpcap.findings.schema import Finding, Harmful, grade, graded
+from latpcap.findings.schema import Finding, Harmful, grade, grade_and_confidence
 
 SAMPLES = Path(__file__).parents[1] / "sample_pcaps"
 
@@ -175,5 +175,5 @@ def test_a_grade_is_not_rounded_up_to_the_next_ones_number() -> None:
         0.8999999761581421: "proven (0.90)",
         0.29: "suspected (0.29)",
     }
-    assert {sure: graded(sure) for sure in near} == near
-    assert all(graded(sure).startswith(grade("nagle", sure)) for sure in near)
+    assert {sure: grade_and_confidence(sure) for sure in near} == near
+    assert all(grade_and_confidence(sure).startswith(grade("nagle", sure)) for sure in near)

@@ -12,7 +12,7 @@ from latpcap import words
 from latpcap.answers import headline, traffic
 from latpcap.answers.types import OneExchange, Overall, Row, Typical
 from latpcap.findings import lookups
-from latpcap.findings.schema import Finding, graded
+from latpcap.findings.schema import Finding, grade_and_confidence
 from latpcap.findings.socket_options import Pool
 from latpcap.format import escaped, ms, printable, requested
 from latpcap.user_waits.cause_totals import endpoint
@@ -63,7 +63,7 @@ def _lead(found: Finding) -> Lines:
         lines.append((0, line("see", say(sentence, frames=_chain(found.worst_frames), stream=found.worst_stream))))
     if found.fix:
         lines.append((0, line("fix", found.fix)))
-    return [*lines, (0, _sure(graded(found.confidence), found))]
+    return [*lines, (0, _sure(grade_and_confidence(found.confidence), found))]
 
 
 def _chain(frames: tuple[int, ...] | list[int]) -> str:
@@ -120,7 +120,7 @@ def _no_exchanges(d: Overall) -> Lines:
     lines += _push(lead) if lead is not None and headline.has_sentence(d, lead) else _pushes(d)
     kinds = ("one_way", "setup") if d["capture_kind"] == "scan" else ("connection", "one_way", "setup")
     rest = [e for e in d["events"] if e.kind in kinds and e not in floods and not headline.has_sentence(d, e)]
-    return lines + [(2, line(graded(e.confidence).split()[0], e.text or "")) for e in rest[:4]]
+    return lines + [(2, line(grade_and_confidence(e.confidence).split()[0], e.text or "")) for e in rest[:4]]
 
 
 def _end(row: Finding) -> str:
@@ -269,8 +269,8 @@ def _other(d: Overall) -> Lines:
     if d["fix"]:
         lines.append((0, line("fix", d["fix"])))
     lines += _gain(d)
-    grade = say("grade_unknown") if found.grade == "unknown" else graded(d["confidence"])
-    lines.append((0, _sure(grade, found) if late is None else _sure(graded(late.confidence), None)))
+    grade = say("grade_unknown") if found.grade == "unknown" else grade_and_confidence(d["confidence"])
+    lines.append((0, _sure(grade, found) if late is None else _sure(grade_and_confidence(late.confidence), None)))
     return [*lines, *_unknown(d, None), *_servers(d), *_also(d)]
 
 
@@ -444,7 +444,7 @@ def _options(d: Overall, sender: str, receiver: str) -> str:
 
 def _sure_stall(d: Overall, pool: Pool) -> str:
     """The line with the grade of a stall: how soon ACKs released segments, and whether gaps follow the ACKs."""
-    parts, release_ms, found = [graded(d["confidence"])], pool.release_p95_ms, d["findings"][0]
+    parts, release_ms, found = [grade_and_confidence(d["confidence"])], pool.release_p95_ms, d["findings"][0]
     if release_ms is not None:
         which = say("freed_one") if pool.held == 1 else say("freed_most", n=pool.held)
         if pool.tight_ms is not None and release_ms > pool.tight_ms and pool.tight:
@@ -481,7 +481,7 @@ def _push(found: Finding) -> Lines:
     sooner = say("sooner", sooner_ms=(low, high)) if found.grade == "proven" else say("sooner_at_best", best_ms=high)
     return [
         *lines, (0, line("fix", found.fix or "")), (0, line("gain", sooner)),
-        (0, line("sure?", graded(found.confidence))),
+        (0, line("sure?", grade_and_confidence(found.confidence))),
     ]  # fmt: skip
 
 
@@ -489,7 +489,13 @@ def _pushes(d: Overall) -> Lines:
     """The lines about held pushes that are not the headline."""
     rows = [e for e in d["events"] if e.kind == "push" and not headline.has_sentence(d, e)]
     return [
-        (0, line("pushes", say("push_line", text=e.text, grade=graded(e.confidence), seen=_frames(e), fix=e.fix)))
+        (
+            0,
+            line(
+                "pushes",
+                say("push_line", text=e.text, grade=grade_and_confidence(e.confidence), seen=_frames(e), fix=e.fix),
+            ),
+        )
         for e in rows[: show.MAX_PUSHES]
     ]
 
@@ -517,7 +523,7 @@ def one_exchange(d: OneExchange) -> str:
         c = d["causes"][i]
         cause = say("cause_inside", cause=c["cause"], parent=c["parent"]) if c["parent"] else c["cause"]
         frames = say("piece_frames", frames=" > ".join(map(str, c["evidence"])), rule=c["rule"],
-                     grade=graded(c["confidence"]))  # fmt: skip
+                     grade=grade_and_confidence(c["confidence"]))  # fmt: skip
         lines.append(f"  {ms(c['duration_ms']):>9} ms  {cause:27} {c['owner']:8} {frames}")
     if len(shown) < len(d["causes"]):
         rest = [c["duration_ms"] for i, c in enumerate(d["causes"]) if i not in shown]
@@ -573,7 +579,9 @@ def _paragraph(
         what = first_line if row is lead else (words.sentence(row.text) if row.text else _took(row))
         frames = row.worst_frames or row.typical_frames
         lines.append(line("what", what))
-        lines.append(line("proof", words.joined([graded(row.confidence), _evidence(frames), row.rival_lost or ""])))
+        lines.append(
+            line("proof", words.joined([grade_and_confidence(row.confidence), _evidence(frames), row.rival_lost or ""]))
+        )
         if check := _check(d["file"], row, frames):
             lines.append(line("check", check))
         if row.fix:

@@ -286,7 +286,7 @@ def schema() -> pa.Schema:
     )
 
 
-def graded(confidence: float) -> str:
+def grade_and_confidence(confidence: float) -> str:
     """Return the grade with its confidence, rounded down: "proven (0.99)"."""
     sure = round(confidence, 6)
     return f"{grade_word(confidence)} ({floor(round(100 * sure, 4)) / 100:.2f})"
