@@ -16,15 +16,15 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from latpcap import arrays, spill, words
 from latpcap.findings.schema import Finding, Harmful, wireshark_filter
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, SETUP, Completeness
 from latpcap.user_waits.cause_totals import endpoint
-from latpcap.user_waits.connection_attempts import Ends, Streams, instead, names_of
-from latpcap.user_waits.connects import ACK, CLIENT, RST, SYN, Opened, begun, late
+from latpcap.user_waits.connection_attempts import Ends, Streams, fallbacks, names_of
+from latpcap.user_waits.connects import ACK, CLIENT, RST, SYN, Opened, late_streams, opened_streams
 from latpcap.user_waits.lookups import Question, address_in, questions
 from latpcap.user_waits.segments import segments
 from latpcap.vocabulary import LIKELY, PROTOCOLS, SEEN
@@ -54,6 +54,11 @@ STAMPS = 1 << 32
 """Modulus of TCP's time stamps (RFC 7323 5.5)."""
 FEW, ENOUGH = 2, 3
 """Cases that are no accident, and cases without an exception that prove a rule."""
+CERTAIN_FROM = {
+    "syn_other_address": 1, "data_other_address": 1, "greeting_late": 1, "greeting_partial": 1, "ftp_active": 1,
+    "family_dead": FEW, "family_refused": FEW,
+}  # fmt: skip
+"""Fewest cases that make a sentence certain, where fewer than `ENOUGH` do."""
 NEVER = ("syn_other_address", "data_other_address", "syn_old_stamp")
 """Sentences of openings that failed, unless the SYN was answered in the end."""
 OWNERS = {
@@ -76,8 +81,12 @@ class LateOpening:
     opened: Opened
     ends: Ends
     waited_ms: float
-    extra: tuple[Any, ...] = ()
-    """The ends of another connection that takes part, a frame of it, and the id of a phrase about it."""
+    other: Ends | None = None
+    """The ends of another connection that takes part."""
+    other_frame: int | None = None
+    """A frame of it."""
+    phrase: str | None = None
+    """The id of a phrase about it."""
 
 
 def find(tables: Mapping[str, pa.Table], busy: Collection[str] = ()) -> tuple[list[Finding], set[int]]:
@@ -88,26 +97,31 @@ def find(tables: Mapping[str, pa.Table], busy: Collection[str] = ()) -> tuple[li
     events = segments(tables)
     if events is None:
         return [], set()
-    rows, streams = events.opens.by_stream(), tables["streams"]
-    which = late(rows, LIMITS["setup_ms"])[:MAX_OPENINGS]
-    if not len(which) and not _strays(rows).any():
+    rows = events.opens.by_stream()
+    late = late_streams(rows, LIMITS["setup_ms"])[:MAX_OPENINGS]
+    if not len(late) and not _strays(rows).any():
         return [], set()
-    all_of = Streams(streams, rows)
-    opened = [(one, all_of.ends(one.stream)) for one in begun(rows, which)]
+    streams = Streams(tables["streams"], rows)
+    openings = [(opened, streams.ends(opened.stream)) for opened in opened_streams(rows, late)]
     cases: list[LateOpening] = []
     for search in SEARCHES:
-        known = {case.opened.stream for case in cases}
-        rest = [(one, ends) for one, ends in opened if one.stream not in known]
-        cases += search(rest, all_of, tables)
-    known = {case.opened.stream for case in cases}
-    cases += _full_accept_queue([(one, ends) for one, ends in opened if one.stream not in known], all_of, busy)
-    reasons = {case.extra[0] for case in cases if case.sentence == "callback_dead"}
-    cases = [case for case in cases if case.sentence != "greeting_late" or case.ends not in reasons]
-    cases += _data_elsewhere(all_of, {case.opened.stream for case in cases})
+        cases += search(_unexplained(openings, cases), streams, tables)
+    cases += _full_accept_queue(_unexplained(openings, cases), streams, busy)
+    called_back = {case.other for case in cases if case.sentence == "callback_dead"}
+    cases = [case for case in cases if case.sentence != "greeting_late" or case.ends not in called_back]
+    cases += _data_elsewhere(streams, {case.opened.stream for case in cases})
     groups: dict[tuple[str, str, int], list[LateOpening]] = defaultdict(list)
     for case in cases:
         groups[case.sentence, *case.ends.to].append(case)
-    return [_finding(of_reason, all_of) for of_reason in groups.values()], {case.opened.stream for case in cases}
+    return [_finding(of_reason, streams) for of_reason in groups.values()], {case.opened.stream for case in cases}
+
+
+Opening = tuple[Opened, Ends]
+
+
+def _unexplained(openings: Sequence[Opening], cases: Sequence[LateOpening]) -> list[Opening]:
+    explained = {case.opened.stream for case in cases}
+    return [(opened, ends) for opened, ends in openings if opened.stream not in explained]
 
 
 def _strays(rows: dict[str, Array]) -> Array:
@@ -125,34 +139,30 @@ def _strays(rows: dict[str, Array]) -> Array:
     return is_stray
 
 
-Opening = tuple[Opened, Ends]
-
-
-def _answered_elsewhere(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
+def _answered_elsewhere(openings: Sequence[Opening], streams: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
     """Find SYNs whose answer came from an address that received no SYN."""
     import numpy as np
 
-    rows = all_of.rows
-    first = np.flatnonzero(_strays(rows) & (rows["bits"] & (SYN | ACK) == (SYN | ACK)))
+    rows = streams.rows
+    stray_rows = np.flatnonzero(_strays(rows) & (rows["bits"] & (SYN | ACK) == (SYN | ACK)))
     answers = {}
-    for at in first.tolist():
-        number = int(rows["stream"][at])
-        ends = all_of.ends(number)
-        answers[ends.client, ends.client_port] = (ends, int(rows["time"][at]), int(rows["frame"][at]))
-    for one, ends in _rejected(opened, all_of):
-        answers.setdefault((ends.client, ends.client_port), (ends, one.answered or 0, one.answer_frame or 0))
+    for row in stray_rows.tolist():
+        ends = streams.ends(int(rows["stream"][row]))
+        answers[ends.client, ends.client_port] = (ends, int(rows["time"][row]), int(rows["frame"][row]))
+    for opened, ends in _rejected(openings, streams):
+        answers.setdefault((ends.client, ends.client_port), (ends, opened.answered or 0, opened.answer_frame or 0))
     cases = []
-    for one, ends in opened:
-        answer = answers.get((ends.client, ends.client_port))
-        if answer is None or one.answered is not None or answer[0].server == ends.server:
+    for opened, ends in openings:
+        other, answered, frame = answers.get((ends.client, ends.client_port), (ends, 0, 0))
+        if opened.answered is not None or other.server == ends.server:
             continue
-        if 0 <= answer[1] - one.syns[0] <= ends.end - one.syns[0] + ANSWERED_NS:
-            waited = (ends.end - one.syns[0]) / NS_PER_MS
-            cases.append(LateOpening("syn_other_address", one, ends, waited, (answer[0], answer[2])))
+        if opened.syns[0] <= answered <= ends.end + ANSWERED_NS:
+            waited_ms = opened.ms_until(ends.end)
+            cases.append(LateOpening("syn_other_address", opened, ends, waited_ms, other, frame))
     return cases
 
 
-def _rejected(opened: Sequence[Opening], all_of: Streams) -> list[Opening]:
+def _rejected(openings: Sequence[Opening], streams: Streams) -> list[Opening]:
     """Find connections whose SYN-ACK the client rejected, from a port with an unanswered SYN.
 
     A capture on both sides of a NAT has two copies of the SYN. The client's kernel knows only the first address, and
@@ -160,69 +170,70 @@ def _rejected(opened: Sequence[Opening], all_of: Streams) -> list[Opening]:
     """
     import numpy as np
 
-    unanswered = {(ends.client, ends.client_port): one for one, ends in opened if one.answered is None}
-    reset = arrays.equals(all_of.streams, "closed_by", "client_rst")
-    which = np.flatnonzero(reset & (all_of.code & Completeness.DATA == 0) & (all_of.answers > 0))
+    unanswered = {(ends.client, ends.client_port): opened for opened, ends in openings if opened.answered is None}
+    is_reset = arrays.equals(streams.streams, "closed_by", "client_rst")
+    rejected_rows = np.flatnonzero(is_reset & (streams.code & Completeness.DATA == 0) & (streams.answers > 0))
     ports = {port for _, port in unanswered}
-    rows = [at for at in which[:MAX_OPENINGS].tolist() if int(all_of.client_port[at]) in ports]
+    rows_of_ports = [row for row in rejected_rows[:MAX_OPENINGS].tolist() if int(streams.client_port[row]) in ports]
     cases = []
-    for other in begun(all_of.rows, all_of.number[rows]) if rows else []:
-        ends = all_of.ends(other.stream)
-        one = unanswered.get((ends.client, ends.client_port))
+    for other in opened_streams(streams.rows, streams.number[rows_of_ports]) if rows_of_ports else []:
+        ends = streams.ends(other.stream)
+        opened = unanswered.get((ends.client, ends.client_port))
         # a copy of the SYN has its time stamp, and follows at once
-        if one is None or not other.answered or one.stamps[0] != other.stamps[0]:
+        if opened is None or not other.answered or opened.stamps[0] != other.stamps[0]:
             continue
-        if 0 <= other.syns[0] - one.syns[0] <= FORWARDED_NS:
+        if 0 <= other.syns[0] - opened.syns[0] <= FORWARDED_NS:
             cases.append((other, ends))
     return cases
 
 
-def _data_elsewhere(all_of: Streams, known: set[int]) -> list[LateOpening]:
+def _data_elsewhere(streams: Streams, explained: set[int]) -> list[LateOpening]:
     """Find segments of a connection that arrived from another address, so that the client answered with an RST."""
     import numpy as np
 
-    rows = all_of.rows
-    first = np.flatnonzero(_strays(rows) & (rows["bits"] & SYN == 0))
-    if not len(first) or len(first) > MAX_OPENINGS:
+    rows = streams.rows
+    stray_rows = np.flatnonzero(_strays(rows) & (rows["bits"] & SYN == 0))
+    if not len(stray_rows) or len(stray_rows) > MAX_OPENINGS:
         return []
     by_client: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for at in range(len(all_of.number)):
-        by_client[all_of.clients[int(all_of.client_code[at])], int(all_of.client_port[at])].append(at)
+    for row in range(len(streams.number)):
+        by_client[streams.clients[int(streams.client_code[row])], int(streams.client_port[row])].append(row)
     cases = []
-    for at in first.tolist():
-        number = int(rows["stream"][at])
-        ends = all_of.ends(number)
-        start, end = (int(times[all_of.place[number]]) for times in (all_of.start, all_of.end))
-        for stray in (ends, Ends(ends.server, ends.server_port, ends.client, ends.client_port, None, 0)):
-            for place in by_client.get((stray.client, stray.client_port), ()):
-                stream = int(all_of.number[place])
-                is_during = int(all_of.start[place]) < start <= int(all_of.end[place]) + STRAY_NS
-                real = all_of.ends(stream)
-                if stream == number or stream in known or not is_during or real.server == stray.server:
+    for row in stray_rows.tolist():
+        stray_stream = int(rows["stream"][row])
+        stray = streams.ends(stray_stream)
+        start, end = (int(times[streams.row_by_stream[stray_stream]]) for times in (streams.start, streams.end))
+        for other in (stray, Ends(stray.server, stray.server_port, stray.client, stray.client_port, None, 0)):
+            for real_row in by_client.get((other.client, other.client_port), ()):
+                stream = int(streams.number[real_row])
+                is_during = int(streams.start[real_row]) < start <= int(streams.end[real_row]) + STRAY_NS
+                ends = streams.ends(stream)
+                if stream == stray_stream or stream in explained or not is_during or ends.server == other.server:
                     continue
-                if not all_of.answers[place] or not all_of.code[place] & Completeness.DATA:
+                if not streams.answers[real_row] or not streams.code[real_row] & Completeness.DATA:
                     continue
-                waited = (max(int(all_of.end[place]), end) - start) / NS_PER_MS
-                opened = begun(rows, np.array([stream]))
-                if opened:
-                    extra = (stray, int(rows["frame"][at]))
-                    cases.append(LateOpening("data_other_address", opened[0], real, waited, extra))
-                    known.add(stream)
+                waited_ms = (max(int(streams.end[real_row]), end) - start) / NS_PER_MS
+                for opened in opened_streams(rows, np.array([stream])):
+                    frame = int(rows["frame"][row])
+                    cases.append(LateOpening("data_other_address", opened, ends, waited_ms, other, frame))
+                    explained.add(stream)
     return cases
 
 
-def _another_address(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
+def _another_address(
+    openings: Sequence[Opening], streams: Streams, tables: Mapping[str, pa.Table]
+) -> list[LateOpening]:
     """Find addresses that did not answer, or refused, before the client connected to another one on the same port."""
     names = names_of(tables["lookups"]) if "lookups" in tables else {}
     cases = []
-    for one, ends, begin, other, _ in instead(opened, all_of, names):
-        of = "address" if ends.family == other.family else "family"
-        how = "refused" if one.refused is not None else "dead"
-        cases.append(LateOpening(f"{of}_{how}", one, ends, (begin - one.syns[0]) / NS_PER_MS, (other,)))
+    for opened, ends, other_start, other, _ in fallbacks(openings, streams, names):
+        level = "address" if ends.family == other.family else "family"
+        outcome = "refused" if opened.refused is not None else "dead"
+        cases.append(LateOpening(f"{level}_{outcome}", opened, ends, opened.ms_until(other_start), other))
     return cases
 
 
-def _tunnel(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
+def _tunnel(openings: Sequence[Opening], streams: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
     """Find SYNs in a tunnel with a wrong outer checksum that were answered only after a repeat."""
     code, texts = arrays.codes(tables["issues"], "code")
     if "tunnel_checksum" not in texts:
@@ -230,248 +241,250 @@ def _tunnel(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.
     first = int((code == texts.index("tunnel_checksum")).argmax())
     [row] = tables["issues"].select(["frame", "last_frame"]).slice(first, 1).to_pylist()
     cases = []
-    for one, ends in opened:
-        if len(one.syns) > 1 and row["frame"] <= one.frames[0] <= row["last_frame"]:
-            until = one.answered or one.syns[-1]
-            cases.append(LateOpening("tunnel_checksum", one, ends, (until - one.syns[0]) / NS_PER_MS))
+    for opened, ends in openings:
+        if len(opened.syns) > 1 and row["frame"] <= opened.frames[0] <= row["last_frame"]:
+            cases.append(LateOpening("tunnel_checksum", opened, ends, opened.ms_until(opened.settled)))
     return cases
 
 
-def _old_time_stamp(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
+def _old_time_stamp(openings: Sequence[Opening], streams: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
     """Find SYNs dropped because their time stamps are older than those of earlier SYNs from the same address.
 
     Several clients behind one NAT address do so (PAWS per host: Linux before 4.12 with tcp_tw_recycle).
     """
     groups: dict[tuple[str, tuple[str, int]], list[Opening]] = defaultdict(list)
-    for one, ends in opened:
-        if (one.answered is None or len(one.syns) > 1) and one.stamps[0] >= 0:
-            groups[ends.client, ends.to].append((one, ends))
+    for opened, ends in openings:
+        if (opened.answered is None or len(opened.syns) > 1) and opened.stamps[0] >= 0:
+            groups[ends.client, ends.to].append((opened, ends))
     cases = []
-    for (client, server), openings in groups.items():
-        if len(openings) < FEW:
+    for (client, server), openings_of_group in groups.items():
+        if len(openings_of_group) < FEW:
             continue
         syns = sorted(
-            (time, stamp, one.answered is not None and time == one.syns[-1], one.stream)
-            for one in begun(all_of.rows, all_of.to(server, client))
-            for time, stamp in zip(one.syns, one.stamps, strict=True)
+            (time, stamp, opened.answered is not None and time == opened.syns[-1], opened.stream)
+            for opened in opened_streams(streams.rows, streams.to(server, client))
+            for time, stamp in zip(opened.syns, opened.stamps, strict=True)
             if stamp >= 0
         )
-        newest, dropped, passed, against = -1, set(), 0, 0
-        for _time, stamp, answered, stream in syns:
+        newest, dropped, passed, exceptions = -1, set(), 0, 0
+        for _time, stamp, was_answered, stream in syns:
             is_old = newest >= 0 and 0 < (newest - stamp) % STAMPS < STAMPS // 2
-            if answered:
-                passed, against = passed + (not is_old and newest >= 0), against + is_old
+            if was_answered:
+                passed, exceptions = passed + (not is_old and newest >= 0), exceptions + is_old
                 newest = stamp if not is_old else newest
             elif is_old:
                 dropped.add(stream)
             else:
-                against += 1
-        if len(dropped) >= FEW and passed >= FEW and not against:
-            for one, ends in openings:
-                if one.stream in dropped:
-                    until = one.answered or one.syns[-1]
-                    cases.append(LateOpening("syn_old_stamp", one, ends, (until - one.syns[0]) / NS_PER_MS))
+                exceptions += 1
+        if len(dropped) >= FEW and passed >= FEW and not exceptions:
+            cases += [
+                LateOpening("syn_old_stamp", opened, ends, opened.ms_until(opened.settled))
+                for opened, ends in openings_of_group
+                if opened.stream in dropped
+            ]
     return cases
 
 
-def _challenged(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
+def _challenged(openings: Sequence[Opening], streams: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
     """Find SYNs answered with an ACK of an older connection, so that the client sent an RST and the SYN once more."""
     return [
-        LateOpening("syn_challenged", one, ends, (one.answered - one.syns[0]) / NS_PER_MS)
-        for one, ends in opened
-        if one.answered is not None and one.gave_up is not None and len(one.syns) > 1 and one.gave_up < one.syns[-1]
+        LateOpening("syn_challenged", opened, ends, opened.ms_until(opened.answered))
+        for opened, ends in openings
+        if opened.answered is not None
+        and opened.gave_up is not None
+        and len(opened.syns) > 1
+        and opened.gave_up < opened.syns[-1]
     ]
 
 
-def _ecn(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
+def _ecn(openings: Sequence[Opening], streams: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
     """Find SYNs that offer ECN and are never answered, while their repeats without it are."""
     groups: dict[tuple[str, int], list[Opening]] = defaultdict(list)
-    for one, ends in opened:
-        if one.answered is not None and one.ecn[0] and not one.ecn[-1]:
-            groups[ends.to].append((one, ends))
+    for opened, ends in openings:
+        if opened.answered is not None and opened.ecn[0] and not opened.ecn[-1]:
+            groups[ends.to].append((opened, ends))
     cases = []
-    for server, openings in groups.items():
-        every = begun(all_of.rows, all_of.to(server))
-        if len(openings) < FEW or any(one.answered is not None and one.ecn[-1] for one in every):
+    for server, openings_of_server in groups.items():
+        all_openings = opened_streams(streams.rows, streams.to(server))
+        has_answered_ecn = any(opened.answered is not None and opened.ecn[-1] for opened in all_openings)
+        if len(openings_of_server) < FEW or has_answered_ecn:
             continue  # a SYN with ECN was answered, so that these were lost
-        for one, ends in openings:
-            cases.append(LateOpening("syn_ecn", one, ends, ((one.answered or 0) - one.syns[0]) / NS_PER_MS))
+        for opened, ends in openings_of_server:
+            cases.append(LateOpening("syn_ecn", opened, ends, opened.ms_until(opened.settled)))
     return cases
 
 
-def _full_accept_queue(opened: Sequence[Opening], all_of: Streams, busy: Collection[str]) -> list[LateOpening]:
+def _full_accept_queue(openings: Sequence[Opening], streams: Streams, busy: Collection[str]) -> list[LateOpening]:
     """Find SYNs that reached the server's host and were answered only after a repeat.
 
     The capture must be at the server, or its requests must wait for a limited number of workers (`busy`).
     """
     cases = []
     at_server: dict[tuple[str, int], bool] = {}
-    for one, ends in opened:
-        if one.answered is None or len(one.syns) < FEW or one.ecn[0] != one.ecn[-1]:
+    for opened, ends in openings:
+        if opened.answered is None or len(opened.syns) < FEW or opened.ecn[0] != opened.ecn[-1]:
             continue
         if ends.to not in at_server:
-            texts = Counter(all_of.ends(int(number)).position for number in all_of.to(ends.to)[:MAX_OPENINGS])
-            is_near = texts["at_server"] > 0 or endpoint(*ends.to) in busy
+            positions = Counter(streams.ends(int(number)).position for number in streams.to(ends.to)[:MAX_OPENINGS])
+            is_near = positions["at_server"] > 0 or endpoint(*ends.to) in busy
             # a dropped ACK makes a handshake look as if it were captured between the hosts
-            others = texts["at_client"] + texts["between"]
-            at_server[ends.to] = is_near and (not others or texts["at_server"] >= AT_SERVER_RATIO * others)
+            elsewhere = positions["at_client"] + positions["between"]
+            at_server[ends.to] = is_near and (not elsewhere or positions["at_server"] >= AT_SERVER_RATIO * elsewhere)
         if at_server[ends.to]:
-            cases.append(LateOpening("syn_queue_full", one, ends, (one.answered - one.syns[0]) / NS_PER_MS))
+            cases.append(LateOpening("syn_queue_full", opened, ends, opened.ms_until(opened.answered)))
     counts = Counter(case.ends.to for case in cases)
     # a single case may have another reason, unless the server is busy
     return [case for case in cases if counts[case.ends.to] >= FEW or endpoint(*case.ends.to) in busy]
 
 
-def _greeting(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
+def _greeting(openings: Sequence[Opening], streams: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
     """Find servers that send first and whose greeting was complete long after the handshake."""
     cases = []
-    known_names: dict[tuple[str, str], list[Question]] = defaultdict(list)
+    lookups_of_address: dict[tuple[str, str], list[Question]] = defaultdict(list)
     for question in questions(tables["lookups"]) if "lookups" in tables else ():
         if question.kind == "PTR":
-            known_names[question.client, address_in(question.name) or ""].append(question)
-    for one, ends in opened:
-        if one.answered is None or one.spoke is None or one.greeted is None:
+            lookups_of_address[question.client, address_in(question.name) or ""].append(question)
+    for opened, ends in openings:
+        if opened.answered is None or opened.spoke is None or opened.greeted is None:
             continue
-        waited = (one.greeted - one.answered) / NS_PER_MS
-        if waited < GREETING_MS or not all_of.code[all_of.place[one.stream]] & Completeness.DATA:
+        waited_ms = (opened.greeted - opened.answered) / NS_PER_MS
+        if waited_ms < GREETING_MS or not streams.code[streams.row_by_stream[opened.stream]] & Completeness.DATA:
             continue
-        name = _looked_up(known_names.get((ends.server, ends.client), []), one.answered, one.greeted)
-        if name is not None:
-            lookup = Ends(name.client, name.port, name.server, name.server_port, None, name.start)
-            phrase = "reverse_never" if name.end is None else "reverse_late"
-            cases.append(LateOpening("greeting_reverse", one, ends, waited, (lookup, name.frame, phrase)))
+        lookup = _looked_up(lookups_of_address.get((ends.server, ends.client), []), opened.answered, opened.greeted)
+        if lookup is not None:
+            lookup_ends = Ends(lookup.client, lookup.port, lookup.server, lookup.server_port, None, lookup.start)
+            phrase = "reverse_never" if lookup.end is None else "reverse_late"
+            cases.append(LateOpening("greeting_reverse", opened, ends, waited_ms, lookup_ends, lookup.frame, phrase))
         else:
-            is_partial = one.spoke - one.answered < (1 - REASON_SHARE) * (one.greeted - one.answered)
-            cases.append(LateOpening("greeting_partial" if is_partial else "greeting_late", one, ends, waited))
+            is_partial = opened.spoke - opened.answered < (1 - REASON_SHARE) * (opened.greeted - opened.answered)
+            cases.append(LateOpening("greeting_partial" if is_partial else "greeting_late", opened, ends, waited_ms))
     return cases
 
 
-def _looked_up(known_names: Sequence[Question], begin: int, end: int) -> Question | None:
+def _looked_up(lookups: Sequence[Question], begin: int, end: int) -> Question | None:
     """Return the first of these lookups between `begin` and `end` if they took most of that time."""
-    questions = [q for q in known_names if begin <= q.start <= end]
+    questions = [q for q in lookups if begin <= q.start <= end]
     if not questions:
         return None
-    known = max((q.end for q in questions if q.end is not None), default=end) if questions[-1].end is not None else end
-    return questions[0] if min(known, end) - questions[0].start >= REASON_SHARE * (end - begin) else None
+    ends = [q.end for q in questions if q.end is not None]
+    last_end = max(ends) if questions[-1].end is not None else end
+    return questions[0] if min(last_end, end) - questions[0].start >= REASON_SHARE * (end - begin) else None
 
 
-def _server_waits(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
+def _server_waits(openings: Sequence[Opening], streams: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
     """Find unanswered SYNs of a server while a client waits for that server's answer or greeting.
 
     The SYNs go to that client (FTP's active mode, ident, a callback), or to another host that the server needs.
     """
-    mute = [(one, ends) for one, ends in opened if one.answered is None and one.refused is None and len(one.syns) > 1]
-    hosts = {ends.client for _, ends in mute} & set(all_of.servers)
+    unanswered = [(opened, ends) for opened, ends in openings if opened.has_no_reply]
+    hosts = {ends.client for _, ends in unanswered} & set(streams.servers)
     if not hosts:
         return []
-    waits = _waits(hosts, all_of, tables["exchanges"])
-    for one, ends in opened:
-        if ends.server in hosts and one.answered is not None and one.greeted is not None:
-            waits.append((one.answered, one.greeted, ends))
+    waits = _waits(hosts, streams, tables["exchanges"])
+    for opened, ends in openings:
+        if ends.server in hosts and opened.answered is not None and opened.greeted is not None:
+            waits.append((opened.answered, opened.greeted, ends))
     waits.sort(key=lambda wait: wait[0])
     begins = [wait[0] for wait in waits]
     cases = []
-    for one, ends in mute:
-        until = one.syns[-1] + _patience(one)
-        for start, end, waiting in waits[: bisect_right(begins, one.syns[0])]:
-            whole = one.syns[-1] < end <= until and end - one.syns[0] >= REASON_SHARE * (end - start)
-            if waiting.server != ends.client or not whole:
+    for opened, ends in unanswered:
+        until = opened.syns[-1] + _patience(opened)
+        for start, end, waiting in waits[: bisect_right(begins, opened.syns[0])]:
+            spans_syns = opened.syns[-1] < end <= until and end - opened.syns[0] >= REASON_SHARE * (end - start)
+            if waiting.server != ends.client or not spans_syns:
                 continue
-            word = "onward_dead"
+            sentence = "onward_dead"
             if waiting.client == ends.server:
-                word = "ftp_active" if waiting.server_port == FTP else "callback_dead"
-            cases.append(LateOpening(word, one, ends, (end - one.syns[0]) / NS_PER_MS, (waiting,)))
+                sentence = "ftp_active" if waiting.server_port == FTP else "callback_dead"
+            cases.append(LateOpening(sentence, opened, ends, opened.ms_until(end), waiting))
             break
     return cases
 
 
-def _patience(one: Opened) -> int:
+def _patience(opened: Opened) -> int:
     """Return the longest time in ns that the sender may have waited after its last SYN: until the next one was due."""
-    return 2 * (one.syns[-1] - one.syns[-2]) + ANSWERED_NS
+    return 2 * (opened.syns[-1] - opened.syns[-2]) + ANSWERED_NS
 
 
-def _waits(hosts: Set[str], all_of: Streams, exchanges: pa.Table) -> list[tuple[int, int, Ends]]:
+def _waits(hosts: Set[str], streams: Streams, exchanges: pa.Table) -> list[tuple[int, int, Ends]]:
     """Return start, end and ends of the slow requests to these hosts."""
     import numpy as np
 
     if not exchanges.num_rows:
         return []
-    from_hosts = np.isin(all_of.server_code, [all_of.servers.index(host) for host in hosts])
-    wanted = np.isin(arrays.numbers(exchanges, "stream"), all_of.number[from_hosts])
-    wanted &= ~arrays.equals(exchanges, "protocol", SETUP)
+    from_hosts = np.isin(streams.server_code, [streams.servers.index(host) for host in hosts])
+    is_wanted = np.isin(arrays.numbers(exchanges, "stream"), streams.number[from_hosts])
+    is_wanted &= ~arrays.equals(exchanges, "protocol", SETUP)
     begin, end = arrays.filled(exchanges, "request_end", 0), arrays.filled(exchanges, "end", 0)
-    rows = np.flatnonzero(wanted & (end - begin >= LIMITS["setup_ms"] * NS_PER_MS))[:MAX_OPENINGS]
+    rows = np.flatnonzero(is_wanted & (end - begin >= LIMITS["setup_ms"] * NS_PER_MS))[:MAX_OPENINGS]
     stream = arrays.numbers(exchanges, "stream")
-    return [(int(begin[row]), int(end[row]), all_of.ends(int(stream[row]))) for row in rows.tolist()]
+    return [(int(begin[row]), int(end[row]), streams.ends(int(stream[row]))) for row in rows.tolist()]
 
 
-def _client_pauses(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
+def _client_pauses(openings: Sequence[Opening], streams: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
     """Find unanswered SYNs of a client that paused towards another server until it gave the SYNs up."""
     import numpy as np
 
     exchanges = tables["exchanges"]
-    mute = [(one, ends) for one, ends in opened if one.answered is None and one.refused is None and len(one.syns) > 1]
-    if not mute or not exchanges.num_rows:
+    unanswered = [(opened, ends) for opened, ends in openings if opened.has_no_reply]
+    if not unanswered or not exchanges.num_rows:
         return []
     causes = tables["causes"]
-    own = np.flatnonzero(arrays.equals(causes, "cause", "client_think"))
-    place = spill.places(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange")[own])
-    thought = np.bincount(place, arrays.numbers(causes, "duration_ms")[own], exchanges.num_rows)
-    rows = np.flatnonzero(thought >= LIMITS["setup_ms"])[:MAX_OPENINGS]
-    start, end = (arrays.filled(exchanges, name, 0)[rows].tolist() for name in ("start", "end"))
-    stream = arrays.numbers(exchanges, "stream")[rows].tolist()
-    spans = zip(stream, start, end, thought[rows].tolist(), strict=True)
-    client_pauses = [(all_of.ends(number), since, ended, ms) for number, since, ended, ms in spans]
+    thinking = np.flatnonzero(arrays.equals(causes, "cause", "client_think"))
+    exchange_rows = spill.places(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange")[thinking])
+    sums_ms = np.bincount(exchange_rows, arrays.numbers(causes, "duration_ms")[thinking], exchanges.num_rows)
+    slow_rows = np.flatnonzero(sums_ms >= LIMITS["setup_ms"])[:MAX_OPENINGS]
+    start, end = (arrays.filled(exchanges, name, 0)[slow_rows].tolist() for name in ("start", "end"))
+    stream = arrays.numbers(exchanges, "stream")[slow_rows].tolist()
+    spans = zip(stream, start, end, sums_ms[slow_rows].tolist(), strict=True)
+    client_pauses = [(streams.ends(number), since, ended, ms) for number, since, ended, ms in spans]
     cases = []
-    for one, ends in mute:
-        for waiting, since, ended, ms in client_pauses:
-            inside = waiting.client == ends.client and since <= one.syns[0] and one.syns[-1] < ended
-            waited = (ended - one.syns[0]) / NS_PER_MS
-            if inside and waiting.server != ends.server and REASON_SHARE * waited <= ms <= waited / REASON_SHARE:
-                cases.append(LateOpening("client_onward", one, ends, min(ms, waited), (waiting,)))
+    for opened, ends in unanswered:
+        for waiting, since, ended, thought_ms in client_pauses:
+            is_inside = waiting.client == ends.client and since <= opened.syns[0] and opened.syns[-1] < ended
+            waited_ms = opened.ms_until(ended)
+            has_same_length = REASON_SHARE * waited_ms <= thought_ms <= waited_ms / REASON_SHARE
+            if is_inside and waiting.server != ends.server and has_same_length:
+                cases.append(LateOpening("client_onward", opened, ends, min(thought_ms, waited_ms), waiting))
                 break
     return cases
 
 
-def _client_idle(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
+def _client_idle(openings: Sequence[Opening], streams: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
     """Find SYNs to a dead host, sent after an answer, whose client was idle meanwhile and went on when it gave up."""
     import numpy as np
 
-    exchanges, alive = tables["exchanges"], {int(code) for code in np.unique(all_of.server_code[all_of.answers > 0])}
-    mute = [
-        (one, ends) for one, ends in opened
-        if one.answered is None and one.refused is None and len(one.syns) > FEW
-        and all_of.servers.index(ends.server) not in alive
-    ]  # fmt: skip
-    if not mute or not exchanges.num_rows or len(mute) > FEW * ENOUGH * ENOUGH:
+    exchanges, alive = tables["exchanges"], {int(code) for code in np.unique(streams.server_code[streams.answers > 0])}
+    unanswered = [
+        (opened, ends)
+        for opened, ends in openings
+        if opened.has_no_reply and len(opened.syns) > FEW and streams.servers.index(ends.server) not in alive
+    ]
+    if not unanswered or not exchanges.num_rows or len(unanswered) > FEW * ENOUGH * ENOUGH:
         return []
-    place = spill.places(all_of.number, arrays.numbers(exchanges, "stream"))
-    client_of = np.where(~arrays.equals(exchanges, "protocol", SETUP), all_of.client_code[place], -1)
+    stream_rows = spill.places(streams.number, arrays.numbers(exchanges, "stream"))
+    client_of = np.where(~arrays.equals(exchanges, "protocol", SETUP), streams.client_code[stream_rows], -1)
     start, end = arrays.numbers(exchanges, "start"), arrays.filled(exchanges, "end", 0)
     cases = []
-    for client in {ends.client for _, ends in mute}:
-        code = all_of.clients.index(client)
-        rows_of_client, streams = np.flatnonzero(client_of == code), np.flatnonzero(all_of.client_code == code)
-        dead = {one.stream for one, ends in mute if ends.client == client}
-        others = [at for at in streams.tolist() if int(all_of.number[at]) not in dead]
-        begins = [(int(start[row]), int(place[row])) for row in rows_of_client.tolist()]
-        begins += [(int(t), at) for at in others for t in (all_of.start[at], all_of.end[at])]
-        acts = sorted(begins)
-        times = [time for time, _ in acts]
-        answers = sorted((int(end[row]), int(place[row])) for row in rows_of_client.tolist() if end[row] > 0)
-        known = [time for time, _ in answers]
-        for one, ends in mute:
+    for client in {ends.client for _, ends in unanswered}:
+        code = streams.clients.index(client)
+        request_rows = np.flatnonzero(client_of == code)
+        dead = {opened.stream for opened, ends in unanswered if ends.client == client}
+        other_rows = np.flatnonzero((streams.client_code == code) & ~np.isin(streams.number, list(dead)))
+        act_parts = start[request_rows], streams.start[other_rows], streams.end[other_rows]
+        acts = sorted(instant for part in act_parts for instant in part.tolist())
+        answers = sorted((int(end[row]), int(stream_rows[row])) for row in request_rows.tolist() if end[row] > 0)
+        answer_times = [time for time, _ in answers]
+        for opened, ends in unanswered:
             if ends.client != client:
                 continue
-            before = bisect_right(known, one.syns[0]) - 1
-            after = bisect_left(times, one.syns[1])  # before its second SYN it may close older connections
-            led = before >= 0 and one.syns[0] - known[before] <= BEFORE_NS
-            is_idle = after < len(times) and one.syns[-1] <= times[after] <= one.syns[-1] + _patience(one)
-            if led and is_idle:
-                origin = all_of.ends(int(all_of.number[answers[before][1]]))
-                cases.append(
-                    LateOpening("connect_dead", one, ends, (times[after] - one.syns[0]) / NS_PER_MS, (origin,))
-                )
+            last_answer = bisect_right(answer_times, opened.syns[0]) - 1
+            was_led = last_answer >= 0 and opened.syns[0] - answer_times[last_answer] <= BEFORE_NS
+            next_act = bisect_left(acts, opened.syns[1])  # before its second SYN it may close older connections
+            last_syn = opened.syns[-1]
+            if was_led and next_act < len(acts) and last_syn <= acts[next_act] <= last_syn + _patience(opened):
+                origin = streams.ends(int(streams.number[answers[last_answer][1]]))
+                cases.append(LateOpening("connect_dead", opened, ends, opened.ms_until(acts[next_act]), origin))
     return cases
 
 
@@ -482,65 +495,74 @@ SEARCHES = (
 """The searches; an opening belongs to the first that finds it."""
 
 
-def _finding(cases: list[LateOpening], all_of: Streams) -> Finding:
+def _finding(cases: list[LateOpening], streams: Streams) -> Finding:
     cases.sort(key=lambda case: case.waited_ms)
     worst = cases[-1]
-    one, ends = worst.opened, worst.ends
-    certain = len(cases) >= ENOUGH or worst.sentence in ("syn_other_address", "data_other_address")
-    certain |= worst.sentence in ("greeting_late", "greeting_partial", "ftp_active")
-    certain |= worst.sentence in ("family_dead", "family_refused") and len(cases) >= FEW
-    sure = SEEN if certain else LIKELY
-    other: Ends | None = worst.extra[0] if worst.extra else None
-    harm: Harmful = "never" if worst.sentence in NEVER and one.answered is None else "late"
-    harm = "never" if worst.sentence == "data_other_address" else harm
-    frames = [one.frames[0], *one.frames[-1:]]
-    if worst.extra[1:]:
-        frames = [one.frames[0], worst.extra[1]]
-    elif one.answer_frame is not None:
-        frames.append(one.answer_frame)
+    opened, ends = worst.opened, worst.ends
+    other = worst.other
+    is_never = worst.sentence == "data_other_address" or (worst.sentence in NEVER and opened.answered is None)
+    harm: Harmful = "never" if is_never else "late"
+    frames = [opened.frames[0], *opened.frames[-1:]]
+    if worst.other_frame is not None:
+        frames = [opened.frames[0], worst.other_frame]
+    elif opened.answer_frame is not None:
+        frames.append(opened.answer_frame)
     values = {
-        "n": len(cases), "of": all_of.count(ends.to), "span_ms": (cases[0].waited_ms, worst.waited_ms),
+        "n": len(cases), "of": streams.count(ends.to), "span_ms": (cases[0].waited_ms, worst.waited_ms),
         "longest_ms": worst.waited_ms, "server": endpoint(*ends.to), "address": ends.server, "family": ends.family,
-        "repeats": len(one.syns),
+        "repeats": len(opened.syns),
         "other": endpoint(*other.to) if other else "", "other_address": other.server if other else "",
         "other_family": other.family if other else "", "client": ends.client,
-        "came": words.say(worst.extra[2]) if worst.extra[2:] else "",
+        "came": words.say(worst.phrase) if worst.phrase else "",
     }  # fmt: skip
     return Finding(
         kind="wait", server=ends.server, server_port=ends.server_port, cause=worst.sentence,
         owner=OWNERS[worst.sentence], clients=len({case.ends.client for case in cases}), client=ends.client,
-        streams=len(cases), of_streams=max(all_of.count(ends.to), len(cases)),
+        streams=len(cases), of_streams=max(streams.count(ends.to), len(cases)),
         total_ms=sum(case.waited_ms for case in cases), median_ms=cases[len(cases) // 2].waited_ms,
-        max_ms=worst.waited_ms, harm=harm, confidence=sure,
-        worst_stream=one.stream, worst_ms=worst.waited_ms, worst_frames=tuple(dict.fromkeys(frames)),
+        max_ms=worst.waited_ms, harm=harm,
+        confidence=SEEN if len(cases) >= CERTAIN_FROM.get(worst.sentence, ENOUGH) else LIKELY,
+        worst_stream=opened.stream, worst_ms=worst.waited_ms, worst_frames=tuple(dict.fromkeys(frames)),
         sentence=worst.sentence, values=values,
     )  # fmt: skip
 
 
-def before_asking(tables: Mapping[str, pa.Table], known: Set[int] = frozenset()) -> list[Finding]:
+class Delay(NamedTuple):
+    """Time before a request: its length, and the row of "exchanges" that has it."""
+
+    ms: float
+    stream: int
+    exchange: int
+    frame: int
+    client: str
+
+
+def before_asking(tables: Mapping[str, pa.Table], explained: Set[int] = frozenset()) -> list[Finding]:
     """Find connects that waited for a repeated SYN, late first requests, and requests held by a cork; by server.
 
-    `known`: streams with a better reason for the repeated SYN (`find`).
+    `explained`: streams with a better reason for the repeated SYN (`find`).
     """
     streams, exchanges = tables["streams"], tables["exchanges"]
     columns = ["server", "server_port", "client", "protocol", "server_packets", "client_unseen_frames"]
-    groups: dict[tuple[str, str, int], list[tuple[float, int, int, int, str]]] = defaultdict(list)
-    number, stream = arrays.numbers(exchanges, "exchange"), arrays.numbers(exchanges, "stream")
-    frame = arrays.numbers(exchanges, "request_first_frame")
+    groups: dict[tuple[str, str, int], list[Delay]] = defaultdict(list)
+    exchange_numbers, stream_numbers = arrays.numbers(exchanges, "exchange"), arrays.numbers(exchanges, "stream")
+    frames = arrays.numbers(exchanges, "request_first_frame")
     for cause, late_rows in _late(exchanges).items():
         ms = arrays.numbers(exchanges, f"{cause}_ms")
-        ends = arrays.looked_up(streams, "stream", stream[late_rows], columns)
+        ends = arrays.looked_up(streams, "stream", stream_numbers[late_rows], columns)
         for row, (server, port, client, protocol, answers, lost) in zip(late_rows.tolist(), ends, strict=True):
-            if cause == "syn_rto" and int(stream[row]) in known:
+            if cause == "syn_rto" and int(stream_numbers[row]) in explained:
                 continue
             if not answers or (cause == "client_think" and "client_first" not in PROTOCOLS.get(protocol, ())):
                 continue
             if cause == "client_think" and lost:  # the client may have sent an earlier copy that was lost
                 continue
-            opening = (float(ms[row]), int(stream[row]), int(number[row]), int(frame[row]), client)
-            groups[cause, server, port].append(opening)
-    order = sorted(groups.items(), key=lambda g: (g[0][0] != "syn_rto", -max(g[1])[0]))
-    return [_before(*key, seen) for key, seen in order]
+            delay = Delay(
+                float(ms[row]), int(stream_numbers[row]), int(exchange_numbers[row]), int(frames[row]), client
+            )
+            groups[cause, server, port].append(delay)
+    order = sorted(groups.items(), key=lambda g: (g[0][0] != "syn_rto", -max(g[1]).ms))
+    return [_before(*key, delays) for key, delays in order]
 
 
 def _late(exchanges: pa.Table) -> dict[str, Array]:
@@ -552,12 +574,12 @@ def _late(exchanges: pa.Table) -> dict[str, Array]:
         protocol, names = arrays.codes(rows, "protocol")
         if SETUP not in names:
             continue
-        before = protocol == names.index(SETUP)
-        for cause, places in rows_by_cause.items():
-            of_kind = arrays.equals(rows, "method", ROWS[cause])
-            late = arrays.numbers(rows, f"{cause}_ms") >= LIMITS["setup_ms"]
-            places.append(np.flatnonzero(before & of_kind & late) + span.start)
-    return {cause: np.concatenate(places) for cause, places in rows_by_cause.items() if places}
+        is_no_request = protocol == names.index(SETUP)
+        for cause, row_parts in rows_by_cause.items():
+            is_of_kind = arrays.equals(rows, "method", ROWS[cause])
+            is_late = arrays.numbers(rows, f"{cause}_ms") >= LIMITS["setup_ms"]
+            row_parts.append(np.flatnonzero(is_no_request & is_of_kind & is_late) + span.start)
+    return {cause: np.concatenate(row_parts) for cause, row_parts in rows_by_cause.items() if row_parts}
 
 
 class Pauses(TypedDict):
@@ -585,19 +607,18 @@ def pauses(tables: Mapping[str, pa.Table], server: str, port: int) -> Pauses:
     return {"count": len(latencies), "median_ms": arrays.percentile(latencies, 0.5) if len(latencies) else 0.0}
 
 
-def _before(cause: str, server: str, port: int, seen: list[tuple[float, int, int, int, str]]) -> Finding:
-    seen.sort()
-    times = [s[0] for s in seen]
-    worst, typical = seen[-1], seen[len(seen) // 2]
-    streams = len({s[1] for s in seen})
+def _before(cause: str, server: str, port: int, delays: list[Delay]) -> Finding:
+    delays.sort()
+    worst, typical = delays[-1], delays[len(delays) // 2]
+    streams = len({delay.stream for delay in delays})
     return Finding(
         kind="setup", server=server, server_port=port, cause=cause,
         owner="network" if cause == "syn_rto" else "client",
-        clients=len({s[4] for s in seen}), client=worst[4], streams=streams, exchanges=0,
-        total_ms=sum(times), median_ms=typical[0], max_ms=worst[0],
-        worst_exchange=worst[2], worst_stream=worst[1], worst_ms=worst[0], worst_frames=(worst[3],),
-        typical_exchange=typical[2], typical_stream=typical[1], typical_ms=typical[0],
-        typical_frames=(typical[3],), fix=words.fix_of(cause),
-        filter=wireshark_filter(typical[1], typical[3]),
-        sentence=f"setup_{cause}", values={"n": streams, "span_ms": (times[0], times[-1])},
+        clients=len({delay.client for delay in delays}), client=worst.client, streams=streams, exchanges=0,
+        total_ms=sum(delay.ms for delay in delays), median_ms=typical.ms, max_ms=worst.ms,
+        worst_exchange=worst.exchange, worst_stream=worst.stream, worst_ms=worst.ms, worst_frames=(worst.frame,),
+        typical_exchange=typical.exchange, typical_stream=typical.stream, typical_ms=typical.ms,
+        typical_frames=(typical.frame,), fix=words.fix_of(cause),
+        filter=wireshark_filter(typical.stream, typical.frame),
+        sentence=f"setup_{cause}", values={"n": streams, "span_ms": (delays[0].ms, worst.ms)},
     )  # fmt: skip

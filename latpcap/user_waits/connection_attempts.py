@@ -59,7 +59,7 @@ class Streams:
     def __init__(self, streams: pa.Table, rows: dict[str, Array]):
         self.streams, self.rows = streams, rows
         self.number = arrays.numbers(streams, "stream")
-        self.place = {number: place for place, number in enumerate(self.number.tolist())}
+        self.row_by_stream = {stream: row for row, stream in enumerate(self.number.tolist())}
         self.start, self.end = arrays.numbers(streams, "start"), arrays.numbers(streams, "end")
         self.code = arrays.numbers(streams, "completeness")
         self.answers = arrays.numbers(streams, "server_packets")
@@ -72,24 +72,24 @@ class Streams:
     def ends(self, stream: int) -> Ends:
         """Return the ends of a stream."""
         if stream not in self._ends:
-            self._ends[stream] = self._found(stream)
+            self._ends[stream] = self._ends_of(stream)
         return self._ends[stream]
 
-    def _found(self, stream: int) -> Ends:
-        at = self.place[stream]
-        word = int(self.position[at])
+    def _ends_of(self, stream: int) -> Ends:
+        row = self.row_by_stream[stream]
+        word = int(self.position[row])
         return Ends(
-            self.clients[int(self.client_code[at])], int(self.client_port[at]),
-            self.servers[int(self.server_code[at])], int(self.port[at]),
-            self.words[word] if word >= 0 else None, int(self.end[at]),
+            self.clients[int(self.client_code[row])], int(self.client_port[row]),
+            self.servers[int(self.server_code[row])], int(self.port[row]),
+            self.words[word] if word >= 0 else None, int(self.end[row]),
         )  # fmt: skip
 
     def to(self, server: tuple[str, int], client: str | None = None) -> Array:
         """Return the numbers of the streams to this server, optionally only those of one client."""
-        mine = (self.server_code == self.servers.index(server[0])) & (self.port == server[1])
+        is_to_server = (self.server_code == self.servers.index(server[0])) & (self.port == server[1])
         if client is not None:
-            mine &= self.client_code == self.clients.index(client)
-        numbers: Array = self.number[mine]
+            is_to_server &= self.client_code == self.clients.index(client)
+        numbers: Array = self.number[is_to_server]
         return numbers
 
     def count(self, server: tuple[str, int]) -> int:
@@ -107,65 +107,66 @@ class Pair(NamedTuple):
     stream: int
 
 
-def instead(opened: Sequence[tuple[Opened, Ends]], all_of: Streams, names: Mapping[str, set[str]]) -> list[Pair]:
+def fallbacks(openings: Sequence[tuple[Opened, Ends]], streams: Streams, names: Mapping[str, set[str]]) -> list[Pair]:
     """Find addresses that did not answer, or refused, before the client connected to another one on the same port.
 
     `names`: the names of each address (`names_of`).
     """
     import numpy as np
 
-    failed = [(one, ends) for one, ends in opened if one.answered is None]
+    failed = [(opened, ends) for opened, ends in openings if opened.answered is None]
     if not failed:
         return []
-    good = np.flatnonzero((all_of.code & Completeness.SYN_ACK != 0) & (all_of.answers > 0))
-    good = good[np.argsort(all_of.start[good], kind="stable")]
+    answered_rows = np.flatnonzero((streams.code & Completeness.SYN_ACK != 0) & (streams.answers > 0))
+    answered_rows = answered_rows[np.argsort(streams.start[answered_rows], kind="stable")]
     by_port: dict[int, tuple[list[int], list[int]]] = {}
     for port in {ends.server_port for _, ends in failed}:
-        mine = good[all_of.port[good] == port]
-        by_port[port] = all_of.start[mine].tolist(), mine.tolist()
-    alive = {(all_of.servers[int(all_of.server_code[at])], int(all_of.port[at])) for at in good.tolist()}
+        to_port = answered_rows[streams.port[answered_rows] == port]
+        by_port[port] = streams.start[to_port].tolist(), to_port.tolist()
+    alive = {(streams.servers[int(streams.server_code[row])], int(streams.port[row])) for row in answered_rows.tolist()}
     pairs: list[Pair] = []
-    for one, ends in failed:
-        times, places = by_port[ends.server_port]
-        at = bisect_right(times, one.syns[0])
-        last = max(one.syns[-1], one.refused or 0)
-        step = one.syns[-1] - one.syns[-2] if len(one.syns) > 1 else SYN_RTO_NS
-        for begin, place in zip(times[at : at + MAX_CANDIDATES], places[at : at + MAX_CANDIDATES], strict=True):
-            if begin > last + 2 * step + SYN_RTO_NS:
+    for opened, ends in failed:
+        times, rows_of_port = by_port[ends.server_port]
+        first = bisect_right(times, opened.syns[0])
+        candidates = slice(first, first + MAX_CANDIDATES)
+        last_try = max(opened.syns[-1], opened.refused or 0)
+        syn_interval = opened.syns[-1] - opened.syns[-2] if len(opened.syns) > 1 else SYN_RTO_NS
+        for begin, other_row in zip(times[candidates], rows_of_port[candidates], strict=True):
+            if begin > last_try + 2 * syn_interval + SYN_RTO_NS:
                 break
-            number = int(all_of.number[place])
-            other = all_of.ends(number)
-            if begin < one.syns[-1] and all_of.end[place] < one.syns[-1]:
+            other_stream = int(streams.number[other_row])
+            other = streams.ends(other_stream)
+            if begin < opened.syns[-1] and streams.end[other_row] < opened.syns[-1]:
                 continue  # it ended while the client still tried the first address, so that it is unrelated
             if other.server == ends.server or (other.family == ends.family and other.client != ends.client):
                 continue
-            if begin - one.syns[0] >= FALLBACK_NS:
-                pairs.append(Pair(one, ends, begin, other, number))
+            if begin - opened.syns[0] >= FALLBACK_NS:
+                pairs.append(Pair(opened, ends, begin, other, other_stream))
             break
-    often = Counter((pair.ends.to, pair.other.to) for pair in pairs)
-    firsts: dict[int, Pair] = {}
+    pair_counts = Counter((pair.ends.to, pair.other.to) for pair in pairs)
+    first_pairs: dict[int, Pair] = {}
     for pair in pairs:
         ends, other = pair.ends, pair.other
-        same = _loopback(ends.server) and _loopback(other.server)
-        refused = pair.opened.refused is not None and other.family != ends.family
-        same |= refused and 0 <= pair.begin - max(pair.opened.syns[-1], pair.opened.refused or 0) <= NEXT_NS
-        named = bool(names.get(ends.server, set()) & names.get(other.server, set()))
-        if ends.to in alive or not (same or named or often[ends.to, other.to] >= MIN_PAIRS):
+        is_same_thing = _is_loopback(ends.server) and _is_loopback(other.server)
+        is_refused = pair.opened.refused is not None and other.family != ends.family
+        is_same_thing |= is_refused and 0 <= pair.begin - max(pair.opened.syns[-1], pair.opened.refused or 0) <= NEXT_NS
+        have_common_name = bool(names.get(ends.server, set()) & names.get(other.server, set()))
+        if ends.to in alive or not (is_same_thing or have_common_name or pair_counts[ends.to, other.to] >= MIN_PAIRS):
             continue
-        kept = firsts.get(pair.stream)
-        if kept is None or pair.opened.syns[0] < kept.opened.syns[0]:
-            firsts[pair.stream] = pair
-    return list(firsts.values())
+        first_pair = first_pairs.get(pair.stream)
+        if first_pair is None or pair.opened.syns[0] < first_pair.opened.syns[0]:
+            first_pairs[pair.stream] = pair
+    return list(first_pairs.values())
 
 
 def names_of(lookups: pa.Table) -> dict[str, set[str]]:
     """Return for each address the names whose lookups it answered."""
-    found: dict[str, set[str]] = {}
+    names: dict[str, set[str]] = {}
     for row in lookups.select(["target", "addresses"]).to_pylist():
         for address in row["addresses"] or ():
-            found.setdefault(address, set()).add(row["target"])
-    return found
+            names.setdefault(address, set()).add(row["target"])
+    return names
 
 
-def _loopback(address: str) -> bool:
+def _is_loopback(address: str) -> bool:
     return address == "::1" or address.startswith("127.")

@@ -51,6 +51,20 @@ class Opened:
     client_spoke: int | None = None
 
     @property
+    def has_no_reply(self) -> bool:
+        """Whether repeated SYNs met neither a SYN-ACK nor a server's RST."""
+        return self.answered is None and self.refused is None and len(self.syns) > 1
+
+    @property
+    def settled(self) -> int:
+        """The first SYN-ACK; without one, the last SYN."""
+        return self.answered or self.syns[-1]
+
+    def ms_until(self, instant: int) -> float:
+        """Return the time from the first SYN to an instant."""
+        return (instant - self.syns[0]) / NS_PER_MS
+
+    @property
     def greeted(self) -> int | None:
         """When the greeting was complete; None if the server does not send first.
 
@@ -74,8 +88,8 @@ class Opens:
 
         if self.count >= MAX_PACKETS or not len(flags):
             return
-        known = np.array([_bits(word) for word in words] or [0], np.uint8)
-        bits = known[flags]
+        bits_of_word = np.array([_bits(word) for word in words] or [0], np.uint8)
+        bits = bits_of_word[flags]
         # sequence numbers are relative: the SYN has 0, and the first byte 1
         first = (columns["seq"] == 1) & (columns["len"] > 0)
         more = (columns["seq"] > 1) & (columns["seq"] <= GREETING_BYTES) & (columns["len"] > 0)
@@ -83,12 +97,12 @@ class Opens:
         rows = np.flatnonzero((bits & (SYN | RST) != 0) | first | more)
         if not len(rows):
             return
-        mine = bits[rows] | (first[rows] * np.uint8(DATA)) | (more[rows] * np.uint8(MORE))
-        mine |= columns["from_client"][rows].astype(np.uint8) * np.uint8(CLIENT)
+        kept_bits = bits[rows] | (first[rows] * np.uint8(DATA)) | (more[rows] * np.uint8(MORE))
+        kept_bits |= columns["from_client"][rows].astype(np.uint8) * np.uint8(CLIENT)
         stamps = columns["tsval"][rows].astype(float)
         self._parts.append((
             columns["stream"][rows].astype(np.int64), columns["time"][rows].astype(np.int64),
-            columns["frame"][rows].astype(np.int64), np.where(np.isnan(stamps), -1, stamps).astype(np.int64), mine,
+            columns["frame"][rows].astype(np.int64), np.where(np.isnan(stamps), -1, stamps).astype(np.int64), kept_bits,
         ))  # fmt: skip
         self.count += len(rows)
 
@@ -104,13 +118,13 @@ class Opens:
 
 
 def _bits(word: str) -> int:
-    found = {part.strip() for part in word.split(",")}
-    bits = (SYN if "SYN" in found else 0) | (ACK if "ACK" in found else 0) | (RST if "RST" in found else 0)
-    return bits | (ECN if {"ECE", "CWR"} <= found else 0)
+    flags = {part.strip() for part in word.split(",")}
+    bits = (SYN if "SYN" in flags else 0) | (ACK if "ACK" in flags else 0) | (RST if "RST" in flags else 0)
+    return bits | (ECN if {"ECE", "CWR"} <= flags else 0)
 
 
-def begun(rows: dict[str, Array], only: Array | None = None) -> list[Opened]:
-    """Return how each stream began whose first packet is a client's SYN; `only` limits them to these streams."""
+def opened_streams(rows: dict[str, Array], wanted_streams: Array | None = None) -> list[Opened]:
+    """Return how each stream began whose first packet is a client's SYN; `wanted_streams` limits them."""
     import numpy as np
 
     stream = rows["stream"]
@@ -118,42 +132,43 @@ def begun(rows: dict[str, Array], only: Array | None = None) -> list[Opened]:
         return []
     edges = np.flatnonzero(np.r_[True, stream[1:] != stream[:-1]])
     ends = np.r_[edges[1:], len(stream)]
-    wanted = rows["bits"][edges] & (SYN | ACK | CLIENT) == (SYN | CLIENT)
-    if only is not None:
-        wanted &= np.isin(stream[edges], only)
-    return [_one(rows, a, b) for a, b in zip(edges[wanted].tolist(), ends[wanted].tolist(), strict=True)]
+    is_wanted = rows["bits"][edges] & (SYN | ACK | CLIENT) == (SYN | CLIENT)
+    if wanted_streams is not None:
+        is_wanted &= np.isin(stream[edges], wanted_streams)
+    spans = zip(edges[is_wanted].tolist(), ends[is_wanted].tolist(), strict=True)
+    return [_opened(rows, first, end) for first, end in spans]
 
 
-def _one(rows: dict[str, Array], first: int, end: int) -> Opened:
+def _opened(rows: dict[str, Array], first: int, end: int) -> Opened:
     syns: list[int] = []
-    answered = answer_frame = refused = gave_up = spoke = line = client_spoke = None
+    answered = answer_frame = refused = gave_up = first_data = last_line = client_spoke = None
     server_first = False
     bits, times = rows["bits"][first:end].tolist(), rows["time"][first:end].tolist()
-    for at, (bit, time) in enumerate(zip(bits, times, strict=True)):
-        by_client = bool(bit & CLIENT)
-        if bit & SYN and not bit & ACK and by_client and answered is None:
-            syns.append(at)
-        elif bit & SYN and bit & ACK and not by_client and answered is None:
-            answered, answer_frame = time, int(rows["frame"][first + at])
-        elif bit & RST and answered is None:
-            refused, gave_up = (refused, gave_up or time) if by_client else (refused or time, gave_up)
-        elif bit & (DATA | MORE):
-            if bit & DATA and spoke is None:
-                spoke, server_first = time, not by_client
-            if by_client:
+    for i, (packet_bits, time) in enumerate(zip(bits, times, strict=True)):
+        is_by_client = bool(packet_bits & CLIENT)
+        if packet_bits & SYN and not packet_bits & ACK and is_by_client and answered is None:
+            syns.append(i)
+        elif packet_bits & SYN and packet_bits & ACK and not is_by_client and answered is None:
+            answered, answer_frame = time, int(rows["frame"][first + i])
+        elif packet_bits & RST and answered is None:
+            refused, gave_up = (refused, gave_up or time) if is_by_client else (refused or time, gave_up)
+        elif packet_bits & (DATA | MORE):
+            if packet_bits & DATA and first_data is None:
+                first_data, server_first = time, not is_by_client
+            if is_by_client:
                 client_spoke = client_spoke or time
             elif client_spoke is None:
-                line = time
+                last_line = time
     frame, stamp = rows["frame"], rows["tsval"]
     return Opened(
-        int(rows["stream"][first]), tuple(times[at] for at in syns), tuple(int(frame[first + at]) for at in syns),
-        tuple(int(stamp[first + at]) for at in syns), tuple(bool(bits[at] & ECN) for at in syns),
-        answered, answer_frame, refused, gave_up, spoke, server_first,
-        line, client_spoke,
+        int(rows["stream"][first]), tuple(times[i] for i in syns), tuple(int(frame[first + i]) for i in syns),
+        tuple(int(stamp[first + i]) for i in syns), tuple(bool(bits[i] & ECN) for i in syns),
+        answered, answer_frame, refused, gave_up, first_data, server_first,
+        last_line, client_spoke,
     )  # fmt: skip
 
 
-def late(rows: dict[str, Array], ms: float) -> Array:
+def late_streams(rows: dict[str, Array], ms: float) -> Array:
     """Return the streams with repeated SYNs, without exactly one SYN-ACK, or with a first byte after `ms` or more."""
     import numpy as np
 
@@ -161,11 +176,11 @@ def late(rows: dict[str, Array], ms: float) -> Array:
     if not len(stream):
         return stream
     edges = np.flatnonzero(np.r_[True, stream[1:] != stream[:-1]])
-    syn = (bits & (SYN | ACK | CLIENT) == (SYN | CLIENT)).astype(np.int64)
-    answer = (bits & (SYN | ACK) == (SYN | ACK)).astype(np.int64)
-    many, answers = np.add.reduceat(syn, edges), np.add.reduceat(answer, edges)
-    data = np.where(bits & DATA != 0, time, 0)
-    spoke = np.maximum.reduceat(data, edges)
-    slow = (spoke > 0) & (spoke - time[edges] >= ms * NS_PER_MS)
-    which: Array = stream[edges][(many > 0) & ((many > 1) | (answers != 1) | slow)]
-    return arrays.distinct(which)
+    is_syn = (bits & (SYN | ACK | CLIENT) == (SYN | CLIENT)).astype(np.int64)
+    is_answer = (bits & (SYN | ACK) == (SYN | ACK)).astype(np.int64)
+    syn_counts, answer_counts = np.add.reduceat(is_syn, edges), np.add.reduceat(is_answer, edges)
+    data_times = np.where(bits & DATA != 0, time, 0)
+    first_data = np.maximum.reduceat(data_times, edges)
+    is_slow = (first_data > 0) & (first_data - time[edges] >= ms * NS_PER_MS)
+    late: Array = stream[edges][(syn_counts > 0) & ((syn_counts > 1) | (answer_counts != 1) | is_slow)]
+    return arrays.distinct(late)

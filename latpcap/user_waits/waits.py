@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from latpcap import arrays
 from latpcap.tables import NS_PER_MS
 from latpcap.user_waits import services
-from latpcap.user_waits.connection_attempts import Pair, Streams, instead, names_of
-from latpcap.user_waits.connects import Opened, Opens, begun
+from latpcap.user_waits.connection_attempts import Pair, Streams, fallbacks, names_of
+from latpcap.user_waits.connects import Opened, Opens, opened_streams
 from latpcap.user_waits.lookups import SERVICES, Question, Resolution, late, owner_of, questions, resolutions
 from latpcap.vocabulary import CAUSES, OWNERS, graded, worth
 
@@ -95,29 +95,28 @@ class Action:
 
 def find_actions(tables: Mapping[str, pa.Table]) -> list[Action]:
     """Return the actions of a capture, in order of time. `tables`: those of `READS`."""
-    streams = tables["streams"]
-    if not streams.num_rows and not tables["lookups"].num_rows:
+    if not tables["streams"].num_rows and not tables["lookups"].num_rows:
         return []
     opens = Opens()
-    for _, part in arrays.sliced(tables["events"]):
+    for _, events in arrays.sliced(tables["events"]):
         names = ("stream", "time", "frame", "tsval", "from_client", "seq", "len")
-        opens.add({name: arrays.numbers(part, name) for name in names}, *arrays.codes(part, "flags"))
-    rows = opens.by_stream()
-    all_of = Streams(streams, rows)
-    opened = begun(rows)
-    tried = instead([(o, all_of.ends(o.stream)) for o in opened], all_of, names_of(tables["lookups"]))
-    fallback = {pair.opened.stream: pair for pair in tried}
-    actions = _connections(opened, all_of, fallback, resolutions(tables["lookups"]))
-    actions += _services(questions(tables["lookups"]), streams)
-    _requests(tables["exchanges"], all_of, {o.stream for o in opened}, actions)
-    found = [action for action in actions if action.waits]
-    found.sort(key=lambda action: (action.waits[0].start, action.waits[0].row))
-    for number, action in enumerate(found):
+        opens.add({name: arrays.numbers(events, name) for name in names}, *arrays.codes(events, "flags"))
+    rows, lookups = opens.by_stream(), tables["lookups"]
+    streams = Streams(tables["streams"], rows)
+    openings = opened_streams(rows)
+    pairs = fallbacks([(o, streams.ends(o.stream)) for o in openings], streams, names_of(lookups))
+    fallback_by_stream = {pair.opened.stream: pair for pair in pairs}
+    all_actions = _connections(openings, streams, fallback_by_stream, resolutions(lookups))
+    all_actions += _services(questions(lookups), tables["streams"])
+    _requests(tables["exchanges"], streams, all_actions)
+    actions = [action for action in all_actions if action.waits]
+    actions.sort(key=lambda action: (action.waits[0].start, action.waits[0].row))
+    for number, action in enumerate(actions):
         action.waits.sort(key=lambda wait: (wait.start, wait.end))
         for wait in action.waits:
             wait.action = number
-    _grade([wait for action in found for wait in action.waits], tables)
-    return found
+    _grade([wait for action in actions for wait in action.waits], tables)
+    return actions
 
 
 def beside(tables: Mapping[str, pa.Table], actions: Sequence[Action]) -> list[Wait]:
@@ -127,40 +126,40 @@ def beside(tables: Mapping[str, pa.Table], actions: Sequence[Action]) -> list[Wa
         for wait in action.waits:
             if wait.kind == "request" and wait.stream is not None:
                 requests[wait.stream].append(wait)
-    all_of = Streams(tables["streams"], {})
-    found = [*_pushes(tables["pushes"], all_of), *_transfers(tables["transfers"], requests)]
-    _grade(found, tables)
-    return sorted(found, key=lambda wait: (wait.start, wait.end))
+    streams = Streams(tables["streams"], {})
+    waits_beside = [*_pushes(tables["pushes"], streams), *_transfers(tables["transfers"], requests)]
+    _grade(waits_beside, tables)
+    return sorted(waits_beside, key=lambda wait: (wait.start, wait.end))
 
 
-def _pushes(pushes: pa.Table, all_of: Streams) -> Iterator[Wait]:
-    columns = ("push", "stream", "protocol", "method", "target", "top_cause")
-    read = {name: pushes[name].to_pylist() for name in columns}
+def _pushes(pushes: pa.Table, streams: Streams) -> Iterator[Wait]:
+    names = ("push", "stream", "protocol", "method", "target", "top_cause")
+    columns = {name: pushes[name].to_pylist() for name in names}
     start, end = (arrays.numbers(pushes, name).tolist() for name in ("start", "end"))
-    for at, stream in enumerate(read["stream"]):
-        ends = all_of.ends(stream)
-        words = [word for word in (read["method"][at] or read["protocol"][at], read["target"][at]) if word]
+    for row, stream in enumerate(columns["stream"]):
+        ends = streams.ends(stream)
+        words = [word for word in (columns["method"][row] or columns["protocol"][row], columns["target"][row]) if word]
         yield Wait(
             kind="push", client=ends.client, server=ends.server, server_port=ends.server_port, name=" ".join(words),
-            start=start[at], end=end[at], ended="answered", stream=stream,
-            table="pushes", row=read["push"][at], cause=read["top_cause"][at],
+            start=start[row], end=end[row], ended="answered", stream=stream,
+            table="pushes", row=columns["push"][row], cause=columns["top_cause"][row],
         )  # fmt: skip
 
 
 def _transfers(transfers: pa.Table, requests: Mapping[int, Sequence[Wait]]) -> Iterator[Wait]:
-    columns = ("stream", "direction", "client", "server", "server_port", "limited_by", "owner", "grade")
-    read = {name: transfers[name].to_pylist() for name in columns}
+    names = ("stream", "direction", "client", "server", "server_port", "limited_by", "owner", "grade")
+    columns = {name: transfers[name].to_pylist() for name in names}
     start, end = (arrays.numbers(transfers, name).tolist() for name in ("start", "end"))
-    for at, stream in enumerate(read["stream"]):
-        moved = next((w for w in requests.get(stream, ()) if w.start <= end[at] and start[at] <= w.end), None)
-        limit, owner = read["limited_by"][at], read["owner"][at]
+    for row, stream in enumerate(columns["stream"]):
+        request = next((w for w in requests.get(stream, ()) if w.start <= end[row] and start[row] <= w.end), None)
+        limit, owner = columns["limited_by"][row], columns["owner"][row]
         is_limited = limit != "none"
         yield Wait(
-            kind="transfer", client=read["client"][at], server=read["server"][at], server_port=read["server_port"][at],
-            name=read["direction"][at], start=start[at], end=end[at],
-            ended="answered" if moved is None else moved.ended, stream=stream, table="transfers", row=at,
-            cause=limit if is_limited else None, action=None if moved is None else moved.action, owner=owner,
-            grade=read["grade"][at] if is_limited else None,
+            kind="transfer", client=columns["client"][row], server=columns["server"][row],
+            server_port=columns["server_port"][row], name=columns["direction"][row], start=start[row], end=end[row],
+            ended="answered" if request is None else request.ended, stream=stream, table="transfers", row=row,
+            cause=limit if is_limited else None, action=None if request is None else request.action, owner=owner,
+            grade=columns["grade"][row] if is_limited else None,
             family=LIMITED.get(limit, owner) if is_limited else None,
         )  # fmt: skip
 
@@ -171,22 +170,22 @@ def _grade(waits: Sequence[Wait], tables: Mapping[str, pa.Table]) -> None:
 
     causes = tables["causes"]
     connects = dict(zip(*(tables["connects"][name].to_pylist() for name in ("stream", "connect")), strict=True))
-    wanted: dict[str, list[tuple[int, int, Wait]]] = defaultdict(list)
+    wanted_by_link: dict[str, list[tuple[int, int, Wait]]] = defaultdict(list)
     (code, words), (grade, grades) = arrays.codes(causes, "cause"), arrays.codes(causes, "grade")
-    coded = {word: number for number, word in enumerate(words)}
+    code_of_word = {word: number for number, word in enumerate(words)}
     for wait in waits:
         link = {"exchanges": "exchange", "pushes": "push"}.get(wait.table, "connect")
         row = connects.get(wait.stream) if wait.kind in ("connect", "greeting") else wait.row
-        if wait.grade is None and row is not None and wait.cause in coded:
-            wanted[link].append((row, coded[wait.cause], wait))
-    for link, some in wanted.items():
+        if wait.grade is None and row is not None and wait.cause in code_of_word:
+            wanted_by_link[link].append((row, code_of_word[wait.cause], wait))
+    for link, wanted_of_link in wanted_by_link.items():
         key = arrays.filled(causes, link, -1).astype(np.int64) * len(words) + code
         order = np.lexsort((arrays.numbers(causes, "duration_ms"), key))
         keys = key[order]
-        wanted_keys = np.array([row * len(words) + cause for row, cause, _ in some], np.int64)
-        last = np.maximum(np.searchsorted(keys, wanted_keys, side="right") - 1, 0)
-        grade_codes = np.where(keys[last] == wanted_keys, grade[order[last]], -1)
-        for (*_, wait), grade_code in zip(some, grade_codes.tolist(), strict=True):
+        wanted_keys = np.array([row * len(words) + cause for row, cause, _ in wanted_of_link], np.int64)
+        last_rows = np.maximum(np.searchsorted(keys, wanted_keys, side="right") - 1, 0)
+        grade_codes = np.where(keys[last_rows] == wanted_keys, grade[order[last_rows]], -1)
+        for (*_, wait), grade_code in zip(wanted_of_link, grade_codes.tolist(), strict=True):
             wait.grade = grades[grade_code] if grade_code >= 0 else None
 
 
@@ -199,42 +198,42 @@ class _Actions(list[Action]):
 
 
 def _connections(
-    opened: Sequence[Opened], all_of: Streams, fallback: Mapping[int, Pair], resolved: Sequence[Resolution]
+    openings: Sequence[Opened], streams: Streams, fallback_by_stream: Mapping[int, Pair], resolved: Sequence[Resolution]
 ) -> _Actions:
     """Return an action for each resolution and each connection; those that belong together share one."""
     actions = _Actions()
-    gave: dict[tuple[str, str], list[tuple[int, Action]]] = defaultdict(list)
-    reasons = late(list(resolved))
-    for place, resolution in enumerate(resolved):
-        action = Action([_lookup(resolution, reasons.get(place))])
+    answers_by_address: dict[tuple[str, str], list[tuple[int, Action]]] = defaultdict(list)
+    late_lookups = late(list(resolved))
+    for index, resolution in enumerate(resolved):
+        action = Action([_lookup(resolution, late_lookups.get(index))])
         actions.append(action)
         for address in {address for q in resolution.questions for address in q.addresses}:
-            gave[resolution.client, address].append((resolution.end, action))
-    by_client: dict[int, Action] = {}  # actions of failed connections, by the stream that the client opened instead
-    for opening in sorted(opened, key=lambda o: o.syns[0]):
-        ends = all_of.ends(opening.stream)
-        tried = by_client.get(opening.stream)
-        led = gave.get((ends.client, ends.server), [])
-        if tried is None:
-            last = [(end, led_by) for end, led_by in led if 0 <= opening.syns[0] - end <= LEADS_NS]
-            if last:
-                tried = last[-1][1]
-                led.remove(last[-1])
-        action = tried or Action()
-        if tried is None:
+            answers_by_address[resolution.client, address].append((resolution.end, action))
+    failed_before: dict[int, Action] = {}  # actions of failed connections, by the stream that the client opened instead
+    for opened in sorted(openings, key=lambda o: o.syns[0]):
+        ends = streams.ends(opened.stream)
+        action_so_far = failed_before.get(opened.stream)
+        lookups_of_address = answers_by_address.get((ends.client, ends.server), [])
+        if action_so_far is None:
+            recent = [lookup for lookup in lookups_of_address if 0 <= opened.syns[0] - lookup[0] <= LEADS_NS]
+            if recent:
+                action_so_far = recent[-1][1]
+                lookups_of_address.remove(recent[-1])
+        action = action_so_far or Action()
+        if action_so_far is None:
             actions.append(action)
-        pair = fallback.get(opening.stream)
-        action.waits.append(_connect(opening, all_of, None if pair is None else pair.begin))
+        pair = fallback_by_stream.get(opened.stream)
+        action.waits.append(_connect(opened, streams, None if pair is None else pair.begin))
         if pair is not None:
-            by_client[pair.stream] = action
-        elif opening.answered is not None:
-            actions.open[opening.stream] = action
-            greeted = opening.greeted
-            if greeted is not None and greeted - opening.answered >= GREETED_NS:
+            failed_before[pair.stream] = action
+        elif opened.answered is not None:
+            actions.open[opened.stream] = action
+            greeted = opened.greeted
+            if greeted is not None and greeted - opened.answered >= GREETED_NS:
                 wait = Wait(
                     kind="greeting", client=ends.client, server=ends.server, server_port=ends.server_port, name=None,
-                    start=opening.answered, end=greeted, ended="answered", stream=opening.stream,
-                    table="streams", row=opening.stream,
+                    start=opened.answered, end=greeted, ended="answered", stream=opened.stream,
+                    table="streams", row=opened.stream,
                 )  # fmt: skip
                 action.waits.append(wait)
     return actions
@@ -242,12 +241,12 @@ def _connections(
 
 def _lookup(resolution: Resolution, reason: tuple[str, float, Question] | None) -> Wait:
     questions = resolution.questions
-    failed = resolution.answered and not any(q.addresses for q in questions)
+    has_failed = resolution.answered and not any(q.addresses for q in questions)
     answering = next((q for q in reversed(questions) if q.end is not None), questions[0])
     return Wait(
         kind="lookup", client=resolution.client, server=answering.server, server_port=answering.server_port,
         name=resolution.name, start=resolution.start, end=resolution.end,
-        ended="error" if failed else "answered" if resolution.answered else "never", stream=None,
+        ended="error" if has_failed else "answered" if resolution.answered else "never", stream=None,
         table="lookups", row=questions[0].number, cause=None if reason is None else reason[0],
         owner=None if reason is None else owner_of(reason[0]),
         grade=None if reason is None else graded(worth(reason[0])),
@@ -255,11 +254,11 @@ def _lookup(resolution: Resolution, reason: tuple[str, float, Question] | None) 
     )  # fmt: skip
 
 
-def _services(rows: Sequence[Question], streams: pa.Table) -> list[Action]:
+def _services(questions: Sequence[Question], streams: pa.Table) -> list[Action]:
     """Return an action for each UDP request that is no lookup; one to a dead server includes that to the next one."""
-    cases = services.late(rows, streams)
+    cases = services.late(questions, streams)
     actions: dict[int, Action] = {}
-    for q in rows:
+    for q in questions:
         if q.kind not in SERVICES:
             continue
         case = cases.get(q.number)
@@ -280,59 +279,59 @@ def _services(rows: Sequence[Question], streams: pa.Table) -> list[Action]:
     return list({id(action): action for action in actions.values()}.values())
 
 
-def _connect(opening: Opened, all_of: Streams, given_up: int | None) -> Wait:
-    ends = all_of.ends(opening.stream)
-    end, ended = opening.answered or opening.syns[-1], "answered"
-    if opening.answered is None:
-        ended = "refused" if opening.refused is not None else "given_up" if given_up is not None else "never"
-        end = given_up or max(opening.syns[-1], opening.refused or 0)
-    repeated = len(opening.syns) > 1
+def _connect(opened: Opened, streams: Streams, given_up: int | None) -> Wait:
+    ends = streams.ends(opened.stream)
+    end, ended = opened.settled, "answered"
+    if opened.answered is None:
+        ended = "refused" if opened.refused is not None else "given_up" if given_up is not None else "never"
+        end = given_up or max(opened.syns[-1], opened.refused or 0)
+    is_repeated = len(opened.syns) > 1
     return Wait(
         kind="connect", client=ends.client, server=ends.server, server_port=ends.server_port, name=None,
-        start=opening.syns[0], end=end, ended=ended, stream=opening.stream, table="streams", row=opening.stream,
-        cause="syn_rto" if repeated else "network",
-        grade="proven" if opening.answered is not None and not repeated else None,  # no program takes part
+        start=opened.syns[0], end=end, ended=ended, stream=opened.stream, table="streams", row=opened.stream,
+        cause="syn_rto" if is_repeated else "network",
+        grade="proven" if opened.answered is not None and not is_repeated else None,  # no program takes part
     )  # fmt: skip
 
 
-def _requests(exchanges: pa.Table, all_of: Streams, known: set[int], actions: _Actions) -> None:
+def _requests(exchanges: pa.Table, streams: Streams, actions: _Actions) -> None:
     """Add each connection's first request to the action of the connection, and other requests as actions."""
-    columns = ("exchange", "stream", "protocol", "method", "target", "kind", "complete", "cut_by", "error", "top_cause")
-    read = {name: exchanges[name].to_pylist() for name in columns}
+    names = ("exchange", "stream", "protocol", "method", "target", "kind", "complete", "cut_by", "error", "top_cause")
+    columns = {name: exchanges[name].to_pylist() for name in names}
     start, end = (arrays.numbers(exchanges, name).tolist() for name in ("start", "end"))
-    order = sorted(range(exchanges.num_rows), key=lambda at: (start[at], read["exchange"][at]))
-    for at in order:
-        stream = read["stream"][at]
-        ends = all_of.ends(stream)
-        hello = read["method"][at] == "handshake" and read["protocol"][at] == "tls"
-        words = [word for word in (read["method"][at], read["target"][at]) if word]
-        if read["complete"][at]:
-            ended = "error" if read["error"][at] else "answered"
+    order = sorted(range(exchanges.num_rows), key=lambda row: (start[row], columns["exchange"][row]))
+    for row in order:
+        stream = columns["stream"][row]
+        ends = streams.ends(stream)
+        is_tls = columns["method"][row] == "handshake" and columns["protocol"][row] == "tls"
+        words = [word for word in (columns["method"][row], columns["target"][row]) if word]
+        if columns["complete"][row]:
+            ended = "error" if columns["error"][row] else "answered"
         else:
-            ended = CUT.get(read["cut_by"][at] or "capture_end", "cut")
+            ended = CUT.get(columns["cut_by"][row] or "capture_end", "cut")
         wait = Wait(
-            kind="tls" if hello else "request", client=ends.client, server=ends.server, server_port=ends.server_port,
-            name=" ".join(words) or None, start=start[at], end=max(end[at], start[at]), ended=ended, stream=stream,
-            table="exchanges", row=read["exchange"][at], cause=read["top_cause"][at],
+            kind="tls" if is_tls else "request", client=ends.client, server=ends.server, server_port=ends.server_port,
+            name=" ".join(words) or None, start=start[row], end=max(end[row], start[row]), ended=ended, stream=stream,
+            table="exchanges", row=columns["exchange"][row], cause=columns["top_cause"][row],
         )  # fmt: skip
         action = actions.open.get(stream)
         if action is None:
             action = Action()
             actions.append(action)
         action.waits.append(wait)
-        if not hello and read["kind"][at] != "handshake":
+        if not is_tls and columns["kind"][row] != "handshake":
             actions.open.pop(stream, None)
 
 
-def tables(made: Sequence[Action], others: Sequence[Wait] = ()) -> tuple[pa.Table, pa.Table]:
+def tables(actions: Sequence[Action], waits_beside: Sequence[Wait] = ()) -> tuple[pa.Table, pa.Table]:
     """Return "waits", with those outside actions last, and "actions" as Arrow tables."""
     import pyarrow as pa
 
-    rows = [*(wait for action in made for wait in action.waits), *others]
+    rows = [*(wait for action in actions for wait in action.waits), *waits_beside]
     instant = pa.timestamp("ns", "UTC")
     causes = [wait.cause for wait in rows]
     owners = {name: cause.owner if cause.owner in OWNERS else None for name, cause in CAUSES.items()}
-    waits = {
+    wait_columns = {
         "wait": pa.array(range(len(rows)), pa.uint64()),
         "action": pa.array([wait.action for wait in rows], pa.uint64()),
         "kind": pa.array([wait.kind for wait in rows], pa.string()),
@@ -352,20 +351,20 @@ def tables(made: Sequence[Action], others: Sequence[Wait] = ()) -> tuple[pa.Tabl
         "table": pa.array([wait.table for wait in rows], pa.string()),
         "row": pa.array([wait.row for wait in rows], pa.uint64()),
     }
-    parts = [action.parts() for action in made]
-    firsts, lasts = [action.waits[0] for action in made], [action.waits[-1] for action in made]
-    ends = [max(wait.end for wait in action.waits) for action in made]
-    actions = {
-        "action": pa.array(range(len(made)), pa.uint64()),
+    parts = [action.parts() for action in actions]
+    firsts, lasts = [action.waits[0] for action in actions], [action.waits[-1] for action in actions]
+    ends = [max(wait.end for wait in action.waits) for action in actions]
+    action_columns = {
+        "action": pa.array(range(len(actions)), pa.uint64()),
         "client": pa.array([wait.client for wait in firsts], pa.string()),
         "server": pa.array([wait.server for wait in lasts], pa.string()),
         "server_port": pa.array([wait.server_port for wait in lasts], pa.uint16()),
-        "name": pa.array([next((w.name for w in reversed(a.waits) if w.name), None) for a in made], pa.string()),
+        "name": pa.array([next((w.name for w in reversed(a.waits) if w.name), None) for a in actions], pa.string()),
         "start": pa.array([wait.start for wait in firsts], instant),
         "end": pa.array(ends, instant),
         "total_ms": pa.array([(e - w.start) / NS_PER_MS for e, w in zip(ends, firsts, strict=True)], pa.float64()),
         **{f"{kind}_ms": pa.array([p[kind] / NS_PER_MS for p in parts], pa.float64()) for kind in (*KINDS, "other")},
-        "waits": pa.array([len(action.waits) for action in made], pa.uint32()),
+        "waits": pa.array([len(action.waits) for action in actions], pa.uint32()),
         "ended": pa.array([wait.ended for wait in lasts], pa.string()),
     }
-    return pa.table(waits), pa.table(actions)
+    return pa.table(wait_columns), pa.table(action_columns)
