@@ -132,6 +132,7 @@ ORDER = [
     "findings.transfers",
     "findings.latency",
     "findings.search",
+    "findings.finders",
     "findings",
     "answers.traffic",
     "answers.types",

@@ -12,7 +12,8 @@ import pytest
 from makepcap import Ends, Segment, Talk, answer, get, pcap
 
 import latpcap as lp
-from latpcap import findings, page
+from latpcap import page
+from latpcap.findings import search
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 import connections
@@ -37,7 +38,7 @@ def test_a_server_more_is_little_work(
     ask: Callable[[lp.Capture], object], most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`most` calls of functions for each; with thousands of them 200,000 servers took minutes."""
-    monkeypatch.setattr(findings, "MAX_SERVERS", 10)
+    monkeypatch.setattr(search, "MAX_SERVERS", 10)
     monkeypatch.setattr(page, "MAX_ROWS", 10)
     ask(capture(tmp_path, 20))  # imports
     calls = []
@@ -49,7 +50,7 @@ def test_a_server_more_is_little_work(
 
 
 def test_servers_without_rows_of_their_own_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(findings, "MAX_SERVERS", 3)
+    monkeypatch.setattr(search, "MAX_SERVERS", 3)
     tape: list[Segment] = []
     for number in range(5):
         talk = Talk(ends=Ends(("10.0.0.1", 40_000 + number), (f"10.0.1.{number}", 80)), tape=tape)

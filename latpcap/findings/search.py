@@ -1,33 +1,52 @@
-"""`Search`, the state that the finders of one capture share: their tables, and the findings so far."""
+"""`Search`, what the finders of one capture share: the tables, and findings that several of them read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from latpcap.findings import connections, openings, quality, transfers
+from latpcap import presentation as show
+from latpcap.findings import (
+    buffering_proxies,
+    connections,
+    openings,
+    quality,
+    round_trips,
+    sessions,
+    shared_locks,
+    transactions,
+    transfers,
+    worker_pools,
+)
 from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import Finding
 from latpcap.findings.tables import by_server
-from latpcap.user_waits import cause_totals
+from latpcap.user_waits.cause_totals import CauseTotals, Server, endpoint
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+MAX_SERVERS = 1_000
+"""Upper bound on the servers with latency findings of their own: each costs a pass over all streams and causes."""
+
 
 @dataclass
 class Search:
-    """The input of the finders, and the findings so far."""
+    """The input of the finders, and what several of them read."""
 
     tables: Mapping[str, pa.Table]
     pushed: Pushed | None
     checks: Sequence[quality.Check]
-    ledger: cause_totals.CauseTotals
+    ledger: CauseTotals
     servers: int | None
     """Upper bound on the servers with latency findings; None for `MAX_SERVERS` and a row that counts the rest."""
-    found: list[Finding] = field(default_factory=list)
+
+    @property
+    def main_servers(self) -> list[Server]:
+        """The servers with latency findings of their own."""
+        return self.ledger.servers[: MAX_SERVERS if self.servers is None else self.servers]
 
     @cached_property
     def evidence(self) -> dict[tuple[str, int], list[dict[str, Any]]]:
@@ -40,9 +59,36 @@ class Search:
         return connections.of(self.tables["streams"], self.tables.get("probes"))
 
     @cached_property
+    def waits_at_servers(self) -> list[Finding]:
+        """Waits at a server that are not work: locks, pools of workers, proxies, transactions."""
+        findings: list[Finding] = []
+        most = MAX_SERVERS if self.servers is None else max(self.servers, show.MIN_SERVERS_EXAMINED)
+        for server in self.ledger.servers[:most]:
+            findings += self._waits_at(server)
+        # a server that a stampede comes from waits for the server that it goes to
+        clients = {f.client for f in findings if f.sentence == "stampede"}
+        return [f for f in findings if f.sentence != "stampede" or f.server not in clients]
+
+    def _waits_at(self, server: Server) -> list[Finding]:
+        tables, spent = self.tables, self.ledger.spent(server)
+        candidates = (
+            sessions.blocked(server, tables, self.pushed) if self.pushed is not None else None,
+            worker_pools.find_pool(server, tables) or worker_pools.find_rate_limit(server, tables),
+            shared_locks.find_stampede(server, tables)
+            or shared_locks.find_answered_together(server, spent, tables)
+            or shared_locks.find_behind_other(server, spent, tables),
+            buffering_proxies.find(server, tables),
+            round_trips.expects(server, spent, tables),
+        )
+        waits = [wait for wait in candidates if wait is not None]
+        if not any(wait.cause in ("transaction_lock", "transaction_pool") for wait in waits):
+            waits += transactions.find(server, tables)  # else the request that waited for one is the finding
+        return waits
+
+    @cached_property
     def openings(self) -> tuple[list[Finding], set[int]]:
         """Waits before the first request of a connection, and the streams that they explain."""
-        busy = {cause_totals.endpoint(f.server, f.server_port) for f in self.found if f.cause == "pool"}
+        busy = {endpoint(f.server, f.server_port) for f in self.waits_at_servers if f.cause == "pool"}
         return openings.find(self.tables, busy)
 
     @cached_property
