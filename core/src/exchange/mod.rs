@@ -404,13 +404,12 @@ impl Exchange {
         (start, border, end)
     }
 
-    /// Whether the evidence of other exchanges cannot change its causes: no step depends on Nagle's algorithm, a cork
-    /// or a repeat.
+    /// Whether the evidence of other exchanges cannot change its causes.
     #[inline(always)]
     pub fn is_plain(&self) -> bool {
         let [client, server] = &self.steps;
         self.before.is_none()
-            && (!(client.iter().any(Step::depends) || server.iter().any(Step::depends))
+            && (!client.iter().chain(server).any(|step| step.wait.needs_evidence())
                 || self.slices_are_plain())
     }
 
@@ -418,7 +417,7 @@ impl Exchange {
     #[inline(never)]
     fn slices_are_plain(&self) -> bool {
         let mut plain = true;
-        self.slices(|piece| plain &= !piece.step.depends());
+        self.slices(|piece| plain &= !piece.step.wait.needs_evidence());
         plain
     }
 
@@ -437,20 +436,6 @@ impl Exchange {
 
     pub fn end(&self) -> At {
         self.response.as_ref().map_or(self.request.last, |r| r.last)
-    }
-}
-
-impl Step {
-    /// Whether the evidence of other exchanges decides its cause.
-    fn depends(&self) -> bool {
-        matches!(
-            self.wait,
-            Wait::Small(_)
-                | Wait::FreedTurn { .. }
-                | Wait::Repair(_)
-                | Wait::LateTurn { .. }
-                | Wait::TimedTurn { .. }
-        )
     }
 }
 

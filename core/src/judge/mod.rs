@@ -225,3 +225,146 @@ fn judge_rare(slice: TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Ve
         | Wait::Clocked { .. } => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::partition::slices::{slice, step};
+    use super::*;
+    use crate::base::At;
+    use crate::observe::Repair;
+
+    /// One wait of every kind whose end is 220 ms later.
+    fn waits() -> Vec<Wait> {
+        let at = |frame, time_ns| At { frame, time_ns };
+        let (since, ack) = (at(1, 0), at(5, 200_000_000));
+        let candidate = Candidate {
+            small: since,
+            held_from: since,
+            ack,
+            ack_pure: true,
+            freed: at(9, 220_000_000),
+            ..Candidate::default()
+        };
+        let (acked, late, sender_id) = (0, 0, 0);
+        vec![
+            Wait::Turn { since, acked },
+            Wait::QueuedTurn {
+                since,
+                acked,
+                late: 1_000_000,
+                queued: 0,
+                fine: true,
+            },
+            Wait::LateTurn {
+                since,
+                acked,
+                late,
+                sender_id,
+                again: false,
+            },
+            Wait::AgainTurn { since, acked },
+            Wait::TimedTurn {
+                since,
+                acked,
+                sender_id,
+            },
+            Wait::App,
+            Wait::Unsure,
+            Wait::Filled { sender_id },
+            Wait::Early {
+                sender_id,
+                bytes: 100,
+            },
+            Wait::Burst,
+            Wait::FullBurst,
+            Wait::Small(Box::new(candidate)),
+            Wait::FreedTurn {
+                since,
+                candidate: Box::new(candidate),
+            },
+            Wait::Spaced,
+            Wait::Clocked { ack, acked: since },
+            Wait::LoneClocked {
+                ack,
+                acked: since,
+                single: false,
+            },
+            Wait::Window { opened: ack },
+            Wait::FillsWindow { since },
+            Wait::ZeroWindow { opened: ack },
+            Wait::repair(Repair::Timeout, Some(since), None, true),
+            Wait::Probe {
+                small: since,
+                sender_id,
+            },
+            Wait::Cork,
+            Wait::Corked { small: since, ack },
+            Wait::Close,
+            Wait::Handshake,
+            Wait::Hole,
+            Wait::Suspected { held: None },
+        ]
+    }
+
+    /// An exchange is judged at once where no step needs evidence, and at the end of the capture otherwise: both must
+    /// give the same rows.
+    #[test]
+    fn a_wait_that_needs_no_evidence_is_judged_the_same_without_it() {
+        let judged = |wait: &Wait, judged_senders: &[SenderVerdict], needless: Option<&AHashSet<u64>>| {
+            let mut step = step(220_000_000);
+            step.wait = wait.clone();
+            let paths = Paths::default();
+            let context = ExchangeContext {
+                paths: &paths,
+                stream: 0,
+                judged_senders,
+                spread: false,
+                calls_others: false,
+                is_multi_message: false,
+                needless,
+            };
+            let mut rows = Vec::new();
+            for sender in [Side::Client, Side::Server] {
+                judge(&slice(&step, sender), &context, &mut rows);
+            }
+            rows
+        };
+        let nagle = |nagle_use| SenderVerdict {
+            nagle_use,
+            ..SenderVerdict::default()
+        };
+        let (corked, timed, elsewhere) = (
+            SenderVerdict {
+                corked: true,
+                ..nagle(NagleUse::Unknown)
+            },
+            SenderVerdict {
+                timed: true,
+                ..nagle(NagleUse::Unknown)
+            },
+            SenderVerdict {
+                waits_elsewhere: true,
+                ..nagle(NagleUse::Unknown)
+            },
+        );
+        let verdicts = [
+            nagle(NagleUse::Acts),
+            nagle(NagleUse::Off),
+            nagle(NagleUse::AppPause),
+            corked,
+            timed,
+            elsewhere,
+        ];
+        let needless = AHashSet::from_iter([9]);
+        for wait in waits().iter().filter(|wait| !wait.needs_evidence()) {
+            let alone = judged(wait, &[], None);
+            for verdict in &verdicts {
+                let with_evidence = judged(wait, std::slice::from_ref(verdict), Some(&needless));
+                assert_eq!(
+                    alone, with_evidence,
+                    "{wait:?} is judged by evidence on its sender"
+                );
+            }
+        }
+    }
+}

@@ -175,6 +175,40 @@ impl Wait {
             receiver_reports,
         }))
     }
+
+    /// Whether evidence from elsewhere in the capture decides its cause: on how the sender uses Nagle's algorithm, its
+    /// corks and timers, or on retransmissions that were needless.
+    pub fn needs_evidence(&self) -> bool {
+        match self {
+            Wait::Small(_)
+            | Wait::FreedTurn { .. }
+            | Wait::Filled { .. }
+            | Wait::Early { .. }
+            | Wait::Probe { .. }
+            | Wait::LateTurn { .. }
+            | Wait::TimedTurn { .. }
+            | Wait::Repair(_) => true,
+            Wait::Turn { .. }
+            | Wait::QueuedTurn { .. }
+            | Wait::AgainTurn { .. }
+            | Wait::App
+            | Wait::Unsure
+            | Wait::Burst
+            | Wait::FullBurst
+            | Wait::Spaced
+            | Wait::Clocked { .. }
+            | Wait::LoneClocked { .. }
+            | Wait::Window { .. }
+            | Wait::FillsWindow { .. }
+            | Wait::ZeroWindow { .. }
+            | Wait::Cork
+            | Wait::Corked { .. }
+            | Wait::Close
+            | Wait::Handshake
+            | Wait::Hole
+            | Wait::Suspected { .. } => false,
+        }
+    }
 }
 
 /// The time from one segment, or from the peer's data, to the next segment of a side.
