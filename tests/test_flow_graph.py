@@ -101,6 +101,24 @@ def test_a_gap_of_several_causes_shows_each_in_order_of_time() -> None:
     assert graph(rows, causes).rows[1].cause == "server_think"
 
 
+@pytest.mark.parametrize(
+    ("grade", "confidence", "said"),
+    [
+        ("proven", 0.95, ""),
+        ("probable", 0.6, ", probable"),
+        ("suspected", 0.5, ", suspected"),
+        ("unknown", 0.0, ", unknown"),
+        (None, 0.5, ", suspected"),  # a table without grades
+    ],
+)
+def test_a_wait_has_the_grade_of_its_cause(grade: str | None, confidence: float, said: str) -> None:
+    rows: list[Row] = [(0, True, "PSH, ACK", 9, 1, 1), (40, False, "PSH, ACK", 9, 1, 10)]
+    causes = causes_of((0, 40, "server_think", "server", None, 1, 2, confidence))
+    if grade is not None:
+        causes = causes.append_column("grade", pa.array([grade]))
+    assert waits(graph(rows, causes)) == [(1, 2, f"40.0 ms server_think (server){said}")]
+
+
 def test_the_longest_wait_of_a_gap_colours_its_packet() -> None:
     rows: list[Row] = [(0, True, "PSH, ACK", 9, 1, 1), (60, False, "PSH, ACK", 9, 1, 10)]
     causes = causes_of(

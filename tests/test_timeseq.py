@@ -52,6 +52,22 @@ def test_the_ack_line_and_the_window_are_the_receivers(slow: lp.Stream) -> None:
     assert data.flight.values.max() == slow.events.loc[~slow.events["from_client"], "bytes_in_flight"].max()
 
 
+@pytest.mark.parametrize(
+    ("grade", "said"), [("probable", "probable"), ("suspected", "not proven"), ("unknown", "not proven")]
+)
+def test_the_legend_calls_probable_only_what_is(slow: lp.Stream, grade: str, said: str) -> None:
+    causes = slow.arrow("causes")
+    confidence = {"probable": 0.6, "suspected": 0.5, "unknown": 0.0}[grade]
+    for name, value in (("grade", grade), ("confidence", confidence)):
+        causes = causes.set_column(causes.column_names.index(name), name, pa.array([value] * causes.num_rows))
+    picture = TimeSequence.from_tables(slow.arrow("events"), causes)
+    keys = {key.name: key for key in TimeSequence.keys(picture)}
+    assert (keys["dashed bar"].words, keys["dashed bar"].alone) == (
+        f"{said}: confidence below 0.9",
+        f"dashed bar: {said}",
+    )
+
+
 def test_stalls_are_the_causes_rows(slow: lp.Stream) -> None:
     data = slow.time_sequence(mark_ms=20).data
     long = slow.causes[slow.causes["duration_ms"] >= 20]

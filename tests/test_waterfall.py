@@ -121,6 +121,12 @@ def test_what_is_only_probable_is_hatched() -> None:
     assert "white dashes" in [key.name for key in Waterfall.keys(picture)]
 
 
+def test_what_is_only_suspected_is_not_called_probable() -> None:
+    picture = Waterfall.from_tables(*many(3))
+    dashes = {key.name: key for key in Waterfall.keys(picture)}["white dashes"]
+    assert (dashes.words, dashes.alone) == ("not proven: confidence below 0.9", "white dashes: not proven")
+
+
 def test_an_answer_that_was_cut_has_its_bar() -> None:
     cap = lp.read(CASES / "closed_without_answer" / "capture.pcap")
     words = [bar.words for bar in cap.waterfall().plan.bars]

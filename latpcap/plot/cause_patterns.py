@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from latpcap.vocabulary import CAUSES
 
 HATCHES = {
@@ -14,7 +16,7 @@ HATCHES = {
     "loss": "xxx",
     "unknown": "++",
 }
-"""matplotlib's hatch of each family. "///" is reserved for probable causes."""
+"""matplotlib's hatch of each family. "///" is reserved for causes that are not proven."""
 
 MARKS = {
     "path": "dot",
@@ -27,6 +29,16 @@ MARKS = {
     "unknown": "plus",
 }
 """The mark of each family among dots; shapes of `display.Key`."""
+
+
+def unproven(grades: Iterable[str]) -> str:
+    """Return what a legend calls the causes that are not proven: "probable" if all of them are, else "not proven".
+    Empty if all are proven.
+    """
+    doubtful = set(grades) - {"proven"}
+    if not doubtful:
+        return ""
+    return "probable" if doubtful == {"probable"} else "not proven"
 
 
 def hatch(cause: str) -> str:

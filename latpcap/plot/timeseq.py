@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, get_args
 from latpcap.format import ms
 from latpcap.options import SequencePanel, Side
 from latpcap.plot import timeseq_data
+from latpcap.plot.cause_patterns import unproven
 from latpcap.plot.display import Display, Key, Panel, label, words
 from latpcap.plot.numbers import size
 from latpcap.plot.text import WIDTH, width_of
@@ -142,10 +143,9 @@ class TimeSequence(Display):
                 number = sum(stall.cause == name for stall in self.data.stalls)
                 counted = f"{number} of {self.mark_ms:g} ms or more: {ms(spent[name])} ms"
                 found.append(Key(CAUSES[name].colour, name, counted))
-        if not all(stall.proven for stall in self.data.stalls):
-            found.append(
-                Key("#6E6E6E", "dashed bar", f"probable: confidence below {PROVEN:g}", "dash", "dashed bar: probable")
-            )
+        if grade := unproven(stall.grade for stall in self.data.stalls):
+            text, alone = f"{grade}: confidence below {PROVEN:g}", f"dashed bar: {grade}"
+            found.append(Key("#6E6E6E", "dashed bar", text, "dash", alone))
         return found
 
     def _range(self) -> tuple[float, float]:
@@ -203,9 +203,9 @@ class TimeSequence(Display):
         taken: list[tuple[float, float]] = []
         transform = ax.get_xaxis_transform()
         for stall in sorted(self.data.stalls, key=lambda s: -s.ms):
-            colour = CAUSES[stall.cause].colour
+            colour, dashes = CAUSES[stall.cause].colour, "-" if stall.grade == "proven" else (0, (1, 0.6))
             ax.plot([stall.begin, stall.end], [0.992, 0.992], color=colour, linewidth=4, transform=transform,
-                    solid_capstyle="butt", linestyle="-" if stall.proven else (0, (1, 0.6)), zorder=6)  # fmt: skip
+                    solid_capstyle="butt", linestyle=dashes, zorder=6)  # fmt: skip
             begin, end = max(stall.begin, first), min(stall.end, last)
             for text in (f"{stall.cause} {ms(stall.ms)} ms", f"{ms(stall.ms)} ms"):
                 half = width_of(text, 0.8) * em / 2 + 0.3 * em

@@ -6,7 +6,7 @@ Wireshark.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays
@@ -30,7 +30,7 @@ class Stall:
     begin: float
     """Seconds in the capture, as `end`."""
     end: float
-    proven: bool
+    grade: str
     from_frame: int
     to_frame: int
 
@@ -278,19 +278,16 @@ def _stalls(causes: pa.Table, start_ns: int, span: tuple[float, float], mark_ms:
     """Return the causes of at least `mark_ms` in the time shown; adjacent rows of one cause are joined."""
     import pyarrow.compute as pc
 
-    from latpcap.vocabulary import PROVEN
-
     found: list[Stall] = []
     long = causes.filter(pc.greater_equal(causes["duration_ms"], mark_ms))
     begins, ends = ((arrays.nanoseconds(long[name]) - start_ns) / 1e9 for name in ("start", "end"))
-    rows = long.select(["cause", "confidence", "from_frame", "to_frame"]).to_pylist()
+    rows = long.select(["cause", "grade", "from_frame", "to_frame"]).to_pylist()
     for row, begin, end in sorted(zip(rows, begins, ends, strict=True), key=lambda r: r[1]):
         if end <= span[0] or begin >= span[1]:
             continue
-        sure = row["confidence"] >= PROVEN
         last = found[-1] if found else None
-        if last and last.cause == row["cause"] and last.proven == sure and abs(last.end - begin) < 1e-9:
-            found[-1] = Stall(last.cause, last.begin, end, sure, last.from_frame, row["to_frame"])
+        if last and (last.cause, last.grade) == (row["cause"], row["grade"]) and abs(last.end - begin) < 1e-9:
+            found[-1] = replace(last, end=end, to_frame=row["to_frame"])
         else:
-            found.append(Stall(row["cause"], begin, end, sure, row["from_frame"], row["to_frame"]))
+            found.append(Stall(row["cause"], begin, end, row["grade"], row["from_frame"], row["to_frame"]))
     return tuple(found)

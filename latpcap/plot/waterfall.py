@@ -34,7 +34,7 @@ class Waterfall(Display):
     """The time of each exchange by cause.
 
     Each bar is an exchange, from its first request byte to its last response byte, divided into its `causes` in order
-    of time. Each family of causes has a hatch; white dashes mark causes that are only probable (confidence below 0.9).
+    of time. Each family of causes has a hatch; white dashes mark causes that are not proven.
     If there are more exchanges than `max_rows`, a bar is the mean of several neighbours in the order of `sort`, and the
     picture names their number. The area of a colour is the time of that cause; the legend has its sum, which equals
     that of the tables.
@@ -125,9 +125,9 @@ class Waterfall(Display):
             )
             for name, total in self.plan.totals.items()
         ]
-        if self.plan.unproven:
-            words = f"probable: confidence below {PROVEN:g}"
-            found.append(Key("#9A9A9A", "white dashes", words, alone="white dashes: probable", hatch=PROBABLE))
+        if grade := self.plan.unproven:
+            words = f"{grade}: confidence below {PROVEN:g}"
+            found.append(Key("#9A9A9A", "white dashes", words, alone=f"white dashes: {grade}", hatch=PROBABLE))
         return found
 
     def _draw(self, axes: Mapping[str, Axes]) -> None:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, get_args
 from latpcap import arrays
 from latpcap.format import ms, printable, requested
 from latpcap.options import Align, Sort
+from latpcap.plot.cause_patterns import unproven
 from latpcap.plot.numbers import spent
 from latpcap.tables import Needed, TableSlice
-from latpcap.vocabulary import CAUSES, PROVEN
+from latpcap.vocabulary import CAUSES, PROVEN, graded
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,6 +61,8 @@ class Pieces:
     proven: Any
     left: Any
     width: Any
+    grades: frozenset[str]
+    """The grades of all causes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +81,8 @@ class Plan:
     total: int
     totals: dict[str, float]
     """ms by cause."""
-    unproven: bool
-    """Whether a piece is not proven."""
+    unproven: str
+    """What the legend calls the pieces that are not proven; empty if all are."""
     shown_ms: float
     total_ms: float
 
@@ -144,7 +147,7 @@ def plan(
         shown=len(order),
         total=n,
         totals=totals,
-        unproven=bool((~np.asarray(pieces.proven)).any()),
+        unproven=unproven(pieces.grades),
         shown_ms=float(area.sum()),
         total_ms=total_ms,
     )
@@ -224,21 +227,23 @@ def _pieces(
         code = np.array([index[name] for name in column.to_pylist()], dtype=int)[keep]
     else:
         code = np.array([index[name] for name in words], dtype=int)[column.indices.to_numpy()][keep]
-    proven = causes["confidence"].to_numpy()[keep] >= PROVEN
+    confidence = causes["confidence"].to_numpy()[keep]
+    proven, grades = confidence >= PROVEN, frozenset(map(graded, np.unique(confidence).tolist()))
     start = arrays.nanoseconds(causes["start"])[keep]
     begin = arrays.nanoseconds(exchanges["start"])[at]
     width = causes["duration_ms"].to_numpy()[keep]
     if align == "clock":
-        return Pieces(bar, code, proven, (start - start_ns) / 1e9, width / 1e3)
+        return Pieces(bar, code, proven, (start - start_ns) / 1e9, width / 1e3, grades)
     left = (start - begin) / 1e6
     if each == 1:
-        return Pieces(bar, code, proven, left, width)
-    return _mean(bar, code, proven, left + width / 2, width, bars)
+        return Pieces(bar, code, proven, left, width, grades)
+    bar, cause, proven, left, width = _mean(bar, code, proven, left + width / 2, width, bars)
+    return Pieces(bar, cause, proven, left, width, grades)
 
 
-def _mean(bar: Any, code: Any, proven: Any, middle: Any, width: Any, bars: Sequence[Bar]) -> Pieces:
-    """Return the pieces of bars of several exchanges: the mean time of each cause, in the order of their mean
-    instants.
+def _mean(bar: Any, code: Any, proven: Any, middle: Any, width: Any, bars: Sequence[Bar]) -> tuple[Any, ...]:
+    """Return the columns of `Pieces` for bars of several exchanges: the mean time of each cause, in the order of their
+    mean instants.
     """
     import numpy as np
 
@@ -259,7 +264,7 @@ def _mean(bar: Any, code: Any, proven: Any, middle: Any, width: Any, bars: Seque
     base = np.zeros(len(bars))
     firsts = np.flatnonzero(np.diff(row, prepend=-1))
     base[row[firsts]] = ends[firsts] - wide[firsts]
-    return Pieces(row, of // 2, (of % 2).astype(bool), ends - wide - base[row], wide)
+    return row, of // 2, (of % 2).astype(bool), ends - wide - base[row], wide
 
 
 def _count(bars: Sequence[Bar], group: Group) -> str:

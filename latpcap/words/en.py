@@ -1681,6 +1681,8 @@ SENTENCES = {
     "flow_part": "{part} of {whole} ms",
     "flow_wait": "{time} {cause}",
     "flow_wait_probable": "{time} {cause}, probable",
+    "flow_wait_suspected": "{time} {cause}, suspected",
+    "flow_wait_unknown": "{time} {cause}, unknown",
     "flow_waits": "{side} waits: {cause}",
     "flow_and_more": "{first} and {n} more",
     "flow_exchange": "exchange {exchange}: {about}",

@@ -1366,6 +1366,8 @@ SENTENCES = {
     "flow_part": "{whole} ms 中的 {part} ms",
     "flow_wait": "{time} {cause}",
     "flow_wait_probable": "{time} {cause}，probable",
+    "flow_wait_suspected": "{time} {cause}，suspected",
+    "flow_wait_unknown": "{time} {cause}，unknown",
     "flow_waits": "{side}在等：{cause}",
     "flow_and_more": "{first} 等另 {n} 个",
     "flow_exchange": "交互 {exchange}：{about}",

@@ -111,9 +111,10 @@ class FlowGraph:
         `before` maps a frame to the instant of the frame before it, for the time format "delta". `total` is the number
         of packets of the capture where `events` holds only the first of them.
 
-        A null payload length shows no `Len`, a null `seq` or `ack` no number, a null `confidence` no "probable";
-        the columns `from_client` and `release_frame` may be missing. Raises ValueError if there is no packet to show,
-        or for an option or cause that does not exist; KeyError for a missing column.
+        A null payload length shows no `Len`, a null `seq` or `ack` no number; without `grade` the grade follows from
+        `confidence`, and a null `confidence` shows none. The columns `from_client`, `release_frame` and `grade` may be
+        missing. Raises ValueError if there is no packet to show, or for an option or cause that does not exist;
+        KeyError for a missing column.
         """
         options = options or FlowOptions()
         table, first_ns = _select_frames(events, options.frames)

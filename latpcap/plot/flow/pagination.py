@@ -40,7 +40,7 @@ EVENTS = (
     *packet_rows.FACTS,
 )
 _OPTIONAL = ("from_client", "release_frame", *packet_rows.FACTS)
-_CAUSES = ("start", "end", "cause", "parent", "owner", "from_frame", "to_frame", "confidence")
+_CAUSES = ("start", "end", "cause", "parent", "owner", "from_frame", "to_frame", "confidence", "grade")
 _EXCHANGES = (
     "exchange",
     "stream",
@@ -192,7 +192,7 @@ class FlowPages:
         longest_ns = pc.max(durations).as_py()
         if longest_ns is None or longest_ns < self.options.mark_ms * 1e6:
             return None
-        (row,) = records(causes.slice(pc.index(durations, longest_ns).as_py(), 1), _CAUSES)
+        (row,) = records(causes.slice(pc.index(durations, longest_ns).as_py(), 1), ("cause", "from_frame", "to_frame"))
         return longest_ns / 1e6, row["cause"], row["from_frame"], row["to_frame"]
 
     def page(self, number: int) -> Page:
@@ -205,7 +205,7 @@ class FlowPages:
         rows = tuple(replace(row, fact=packet_rows.fact(packet)) for row, packet in zip(rows, shown, strict=True))
         if number and self.clock.kind == "delta_displayed":
             rows = (self._after_page_before(first, rows[0]), *rows[1:])
-        causes = [] if self._causes is None else records(_causes_during(self._causes, shown), _CAUSES)
+        causes = [] if self._causes is None else records(_causes_during(self._causes, shown), _CAUSES, ("grade",))
         rows, marks = wait_marks.mark(shown, rows, causes, self.options.mark_ms)
         spans: tuple[FlowBracket, ...] = ()
         if self._exchanges is not None:

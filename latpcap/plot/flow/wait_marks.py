@@ -15,7 +15,7 @@ from latpcap import words
 from latpcap.format import requested
 from latpcap.plot.flow.packet_rows import FlowRow, Record
 from latpcap.plot.numbers import tenths
-from latpcap.vocabulary import CAUSES, PROVEN, cause_names
+from latpcap.vocabulary import CAUSES, SIDES, cause_names, graded
 
 RELEASING = cause_names(trait="ends_with_ack")
 """Causes whose end releases a segment that was ready to be sent; after other causes the next segment is new data."""
@@ -24,6 +24,13 @@ HELD, FREED = "flow_held", "flow_freed"
 """Tags, as ids of words: the ACK that ended a wait for an acknowledgement, and the segment that it released."""
 _MAX_TARGET, _MAX_TARGET_ON_ARROW = 40, 24
 """Characters of a request's target in a bracket's text and on an arrow; on the wire it may have any length."""
+_WAITS = {
+    "proven": "flow_wait",
+    "probable": "flow_wait_probable",
+    "suspected": "flow_wait_suspected",
+    "unknown": "flow_wait_unknown",
+}
+"""Ids of words by the grade of the cause."""
 _NO_REQUEST = ("connect", "pause", "push", "held", "one_way")
 """Values of the column `method` for rows of `exchanges` that are no requests."""
 
@@ -46,7 +53,7 @@ class FlowMark:
     owner: str | None = None
     parent: str | None = None
     """The cause by which the other end waited for the owner, e.g. `nagle` for a delayed ACK; None if there is none."""
-    probable: bool = False
+    grade: str = "proven"
     of_ms: float | None = None
     """Length of the whole gap where `cause` is only its largest part, else None."""
     from_frame: int | None = None
@@ -61,14 +68,14 @@ class FlowMark:
         if self.cause is None:
             return length
         owner = f" ({self.owner})" if self.owner and self.owner != self.cause else ""
-        return words.say("flow_wait_probable" if self.probable else "flow_wait", time=length, cause=self.cause + owner)
+        return words.say(_WAITS[self.grade], time=length, cause=self.cause + owner)
 
     @property
     def waiter(self) -> str | None:
         """The end that waits for the owner, `client` or `server`; None without a `parent`."""
         if self.parent is None:
             return None
-        return {"client": "server", "server": "client"}.get(self.owner or "")
+        return SIDES.get(self.owner or "")
 
     @property
     def waiter_text(self) -> str:
@@ -85,7 +92,7 @@ class _Piece:
     cause: str
     owner: str | None
     parent: str | None
-    probable: bool
+    grade: str
     from_frame: int | None
     to_frame: int | None
 
@@ -143,14 +150,17 @@ def mark(
 def _piece(cause: Record) -> _Piece:
     if cause["cause"] not in CAUSES:
         raise ValueError(f"cause {cause['cause']!r} is not one of {', '.join(CAUSES)}")
-    confidence = cause["confidence"]
+    confidence: float | None = cause["confidence"]
+    grade: str | None = cause["grade"]
+    if grade is None:
+        grade = "proven" if confidence is None else graded(confidence)
     return _Piece(
         start=cause["start"],
         end=cause["end"],
         cause=cause["cause"],
         owner=cause["owner"],
         parent=cause["parent"],
-        probable=confidence is not None and confidence < PROVEN,
+        grade=grade,
         from_frame=cause["from_frame"],
         to_frame=cause["to_frame"],
     )
@@ -162,7 +172,7 @@ def _blocked_side(wait: FlowMark) -> str | None:
     """
     if wait.cause in ("nagle", "cwnd"):
         return wait.owner
-    return {"client": "server", "server": "client"}.get(wait.owner or "")
+    return SIDES.get(wait.owner or "")
 
 
 def _is_from(event: Record, side: str | None) -> bool:
@@ -255,7 +265,7 @@ def _mark(template: FlowMark, piece: _Piece, ns: int, of_ns: int | None = None) 
         cause=piece.cause,
         owner=piece.owner,
         parent=piece.parent,
-        probable=piece.probable,
+        grade=piece.grade,
         from_frame=piece.from_frame,
         of_ms=of_ns / 1e6 if of_ns is not None and ns < 0.95 * of_ns else None,
     )
