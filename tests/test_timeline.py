@@ -8,6 +8,7 @@ import golden
 import numpy as np
 import pytest
 from commands import run
+from makepcap import Talk, pcap
 
 import latpcap as lp
 from latpcap.plot.cause_patterns import HATCHES, mark
@@ -36,6 +37,19 @@ def test_a_dot_is_an_exchange(slow: lp.Capture) -> None:
         for x, y in there:  # none is further from a dot than a dot is wide
             assert min(max(abs(x - a) / wide * 159, abs(y - b) / high * 59) for a, b in drawn) <= 1.001
         assert {line.get_color() for line in lines} == {CAUSES[str(name)].colour}
+
+
+def test_time_0_is_frame_1_also_where_a_later_frame_is_earlier() -> None:
+    talk = Talk(server_leg=0.01, client_leg=1.0)
+    talk.open()
+    talk.client(10.0, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    talk.server(30.0, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+    cap = lp.read(pcap([talk.tape[1], talk.tape[0], *talk.tape[2:]]))
+    assert cap.zero_ns == talk.tape[1].time_ns and cap.first_ns == talk.tape[0].time_ns < cap.zero_ns
+    later = {round((segment.time_ns - cap.zero_ns) / 1e9, 9) for segment in talk.tape if segment.payload}
+    assert cap.timeline().start_ns == cap.throughput().start_ns == cap.zero_ns
+    assert round(float(cap.timeline().dots[0].seconds[0]), 9) in later
+    assert round(float(cap.stream(0).time_sequence().data.segments.seconds[0]), 9) in later
 
 
 def test_lanes_are_wiresharks_facts(slow: lp.Capture) -> None:

@@ -350,7 +350,7 @@ class Stream(View):
 
     @property
     def _start_ns(self) -> int:
-        return self.capture.first_ns or 0
+        return self.capture.zero_ns or 0
 
     def arrow(self, name: TableName) -> pa.Table:
         """Return this stream's rows of a table as a pyarrow.Table; KeyError for a wrong name.

@@ -152,7 +152,7 @@ class Recording(View):
 
     @property
     def _start_ns(self) -> int:
-        return self.first_ns or 0
+        return self.zero_ns or 0
 
     def _issues(self, table: pa.Table) -> pa.Table:
         """Return the core's issues, and errors of reading that occurred before the core."""
