@@ -11,6 +11,8 @@ row about the damage.
 
 from __future__ import annotations
 
+import os
+import traceback
 from collections.abc import Sequence
 
 from latpcap.format import escaped
@@ -81,6 +83,12 @@ class OutputError(LatpcapError):
 
 class Interrupted(KeyboardInterrupt):
     """Work was stopped by Ctrl-C; what was finished is kept. Not a LatpcapError, because Ctrl-C is no error."""
+
+
+def show_bug(problem: BaseException) -> None:
+    """Print the traceback of a bug on standard error, if LATPCAP_TRACEBACK is set."""
+    if os.environ.get("LATPCAP_TRACEBACK"):
+        traceback.print_exception(problem)
 
 
 _OUT_OF_MEMORY = ("failed to map segment", "annot allocate memory", "can't start new thread",

@@ -75,6 +75,21 @@ def test_a_breakdown_costs_one_capture_of_its_pack(tmp_path: Path, monkeypatch: 
     assert stored(tmp_path, "events", identity(str(CLIPS / "think40.pcap"))).num_rows == 0
 
 
+@pytest.mark.parametrize("broken_name", ["analyse", "_runs"])
+def test_a_breakdown_shows_itself_when_asked(
+    broken_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(worker, broken_name, broken)
+    lp.batch(SMALL, tmp_path / "plain", quiet=True)
+    assert "Traceback" not in capsys.readouterr().err
+    monkeypatch.setenv("LATPCAP_TRACEBACK", "1")
+    lp.batch(SMALL, tmp_path / "shown", quiet=True)
+    assert capsys.readouterr().err.count("Traceback") == 1
+
+
 def test_a_worker_that_breaks_down_is_a_failure_of_its_captures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

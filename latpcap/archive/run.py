@@ -24,7 +24,7 @@ from latpcap.archive.packfile import PackFiles
 from latpcap.archive.progress import Progress
 from latpcap.archive.report import Batch
 from latpcap.errors import Interrupted, OutputError, is_out_of_memory
-from latpcap.format import escaped, phrase
+from latpcap.format import escaped
 from latpcap.reading import keylog as keys
 from latpcap.reading import places
 
@@ -220,7 +220,7 @@ def _outcomes(future: Any, pack: Pack) -> list[Outcome]:
     except Exception as problem:
         if is_out_of_memory(problem):
             raise OutputError("out of memory") from problem
-        reason = f"the worker broke down ({type(problem).__name__}: {phrase(problem)})"
+        reason = worker.reason_of_breakdown(problem)
         return [
             Outcome(task.name, failures=[Failure(escaped(p.name), reason) for p in task.parts]) for task in pack.tasks
         ]

@@ -17,7 +17,7 @@ from latpcap.archive import layout, packfile, packs, rotation
 from latpcap.archive.model import Failure, Marker, Options, Outcome, Pack, Part, Task, identity
 from latpcap.archive.output import Output
 from latpcap.archive.packfile import PackFiles
-from latpcap.errors import CaptureError, LatpcapError, OutputError, is_out_of_memory
+from latpcap.errors import CaptureError, LatpcapError, OutputError, is_out_of_memory, show_bug
 from latpcap.format import escaped, phrase
 from latpcap.reading import keylog as keys
 from latpcap.reading import links, places, sources
@@ -107,8 +107,14 @@ def analyse(pack: Pack, options: Options, watch: Watch | None = None) -> list[Ou
 class _BreakdownError(Exception):
     def __init__(self, task: str, problem: Exception):
         self.task = task
-        self.reason = f"the worker broke down ({type(problem).__name__}: {phrase(problem)})"
+        self.reason = reason_of_breakdown(problem)
         super().__init__(self.reason)
+
+
+def reason_of_breakdown(problem: Exception) -> str:
+    """Return the reason of the failures that a bug of latpcap causes; LATPCAP_TRACEBACK=1 shows its traceback, too."""
+    show_bug(problem)
+    return f"the worker broke down ({type(problem).__name__}: {phrase(problem)})"
 
 
 def _attempt(pack: Pack, options: Options, watch: Watch, broken: dict[str, str]) -> list[Outcome]:

@@ -19,7 +19,7 @@ from typing import Any, TextIO
 from latpcap import files
 from latpcap.cli import memory_limit
 from latpcap.cli.options import EXIT_UNREADABLE
-from latpcap.errors import CaptureError, LatpcapError, is_out_of_memory
+from latpcap.errors import CaptureError, LatpcapError, is_out_of_memory, show_bug
 from latpcap.format import escaped, phrase
 
 EXIT_USAGE = 2
@@ -112,8 +112,7 @@ def _of_others(problem: BaseException) -> str | None:
         return f"{problem.filename}: {phrase(problem)}"
     if isinstance(problem, OverflowError) or (isinstance(problem, ValueError) and _TOO_LONG in str(problem)):
         return "a number is too large (see --help)"
-    if os.environ.get("LATPCAP_TRACEBACK"):
-        traceback.print_exception(problem)
+    show_bug(problem)
     places = [f for f in traceback.extract_tb(problem.__traceback__) if "latpcap" in f.filename]
     where = f", {os.path.basename(places[-1].filename)} line {places[-1].lineno}" if places else ""
     what = " ".join(str(problem).split())[:200]
