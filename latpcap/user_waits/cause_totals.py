@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 from latpcap import arrays, spill
@@ -93,17 +94,17 @@ class CauseTotal:
     @cached_property
     def total_ms(self) -> float:
         """Sum of `ms`."""
-        found = float(self.ms.sum())
+        total = float(self.ms.sum())
         spill.release_memory()
-        return found
+        return total
 
     @cached_property
     def ordered(self) -> Array:
         """`ms`, rising."""
-        found = spill.from_pieces(self.ms.dtype, (self.ms[span] for span in spill.parts(len(self.ms))))
-        found.sort()
+        ms = spill.from_pieces(self.ms.dtype, (self.ms[span] for span in spill.parts(len(self.ms))))
+        ms.sort()
         spill.release_memory()
-        return found
+        return ms
 
 
 def endpoint(address: str, port: int) -> str:
@@ -127,25 +128,26 @@ class CauseTotals:
         import numpy as np
 
         self._exchanges, self.slow_ms = exchanges, slow_ms
-        place = _server_of_exchange(streams, exchanges)
-        self.servers, judged, self._which = _servers(place, streams, exchanges, slow_ms)
+        numbers = _server_of_exchange(streams, exchanges)
+        self.servers, judged, self._server_of = _servers(numbers, streams, exchanges, slow_ms)
         self._row = spill.places(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange"))
         self._duration = arrays.numbers(causes, "duration_ms")
         self._confidence, self._levels = arrays.levels(causes, "confidence")
         self._label, self._words = _labels(causes)
         spans = spill.parts(len(judged))
-        owner = spill.from_pieces("int32", (np.where(judged[span], self._which[span], -1) for span in spans))
-        whose = spill.take(owner, self._row)
-        stream = slowness.streams(exchanges)
-        if stream.any():
-            whose[arrays.equals(causes, "because", IDLE_STREAM) & spill.take(stream, self._row)] = -1
-        self._pieces, self._bounds = spill.grouped(whose, len(arrays.distinct(place)))
+        judged_server = spill.from_pieces("int32", (np.where(judged[s], self._server_of[s], -1) for s in spans))
+        server_of_cause = spill.take(judged_server, self._row)
+        is_event_stream = slowness.streams(exchanges)
+        if is_event_stream.any():
+            is_idle = arrays.equals(causes, "because", IDLE_STREAM) & spill.take(is_event_stream, self._row)
+            server_of_cause[is_idle] = -1
+        self._causes, self._bounds = spill.grouped(server_of_cause, len(arrays.distinct(numbers)))
         self._spent: dict[str, list[CauseTotal]] = {}
 
     def put_first(self, name: str, called: Callable[[Server], list[str]]) -> None:
         """Move the server of this address, address and port, or `called` name to the front. ValueError without one."""
-        mine = named(name, self.servers, called)
-        self.servers = mine + [s for s in self.servers if s not in mine]
+        first = named(name, self.servers, called)
+        self.servers = first + [s for s in self.servers if s not in first]
 
     def spent(self, server: Server) -> list[CauseTotal]:
         """Return the causes of this server's time, the most important first.
@@ -157,20 +159,20 @@ class CauseTotals:
         return self._spent[server.name]
 
     def _split_up(self, server: Server) -> list[CauseTotal]:
-        number = int(self._which[server.rows[0]])
-        mine = self._pieces[slice(*self._bounds[number : number + 2].tolist())]
-        found = []
-        every = len(mine) == len(self._label)  # the server has all rows, so that their places need no look-up
-        for code, pick in spill.places_by_key(self._label if every else spill.take(self._label, mine)).items():
-            cause, owner = self._words[code]
-            which = pick if every else spill.take(mine, pick)
-            row, duration = spill.take(self._row, which), spill.take(self._duration, which)
+        index = int(self._server_of[server.rows[0]])
+        causes = self._causes[slice(*self._bounds[index : index + 2].tolist())]
+        has_all = len(causes) == len(self._label)  # then positions in `causes` are rows
+        totals = []
+        for code, positions in spill.places_by_key(self._label if has_all else spill.take(self._label, causes)).items():
+            cause_rows = positions if has_all else spill.take(causes, positions)
+            row, duration = spill.take(self._row, cause_rows), spill.take(self._duration, cause_rows)
             rows, ms = arrays.sums(row, duration)
             if ms.sum() <= 0:
                 continue
-            level = spill.take(self._confidence, which)
+            cause, owner = self._words[code]
+            level = spill.take(self._confidence, cause_rows)
             proven = (row[span][(self._levels >= PROVEN)[level[span]]] for span in spill.parts(len(row)))
-            found.append(
+            totals.append(
                 CauseTotal(
                     server=server,
                     cause=cause,
@@ -178,22 +180,21 @@ class CauseTotals:
                     held_by=SIDES.get(owner) if cause == STALL else None,
                     rows=rows,
                     ms=ms,
-                    causes=which,
-                    confidence=_middle(self._levels, level, duration),
+                    causes=cause_rows,
+                    confidence=_weighted_median(self._levels, level, duration),
                     proven=len(arrays.distinct(spill.from_pieces(row.dtype, proven))),
                 )
             )
-        families = slowness.by_family(found, server.waited_for, len(server.rows))
-        order = {name: place for place, name in enumerate(families)}
+        families = slowness.by_family(totals, server.waited_for, len(server.rows))
+        rank = {name: i for i, name in enumerate(families)}
         few = slowness.few(server.waited_for, len(server.rows))
 
         def key(item: CauseTotal) -> tuple[int, float, float, str, str]:
             family = slowness.family(item.cause)
-            place = order.get(family, len(order))
             ms = 0.0 if few and item.cause == "network" else families.get(family, {}).get(item.cause, 0.0)
-            return place, -ms, -item.total_ms, item.cause, item.owner
+            return rank.get(family, len(rank)), -ms, -item.total_ms, item.cause, item.owner
 
-        return sorted(found, key=key)
+        return sorted(totals, key=key)
 
 
 def servers(streams: pa.Table, exchanges: pa.Table) -> list[Server]:
@@ -203,168 +204,195 @@ def servers(streams: pa.Table, exchanges: pa.Table) -> list[Server]:
 
 def named(name: str, among: Sequence[Server], called: Callable[[Server], list[str]]) -> list[Server]:
     """Return the servers of this address, address and port, or `called` name. ValueError without one."""
-    mine = [s for s in among if name in (s.name, s.address)]
-    mine = mine or [s for s in among if name in (without_site(s.name), without_site(s.address))]
-    mine = mine or [s for s in among if name.lower() in map(str.lower, called(s))]
-    if not mine:
-        known = ", ".join(s.name for s in among[:5])
-        raise ValueError(f"no server {name} received requests; there are: {known or 'none'}")
-    return mine
+    matches = [s for s in among if name in (s.name, s.address)]
+    matches = matches or [s for s in among if name in (without_site(s.name), without_site(s.address))]
+    matches = matches or [s for s in among if name.lower() in map(str.lower, called(s))]
+    if not matches:
+        names = ", ".join(s.name for s in among[:5])
+        raise ValueError(f"no server {name} received requests; there are: {names or 'none'}")
+    return matches
+
+
+class _Judgement:
+    """Which exchanges are judged; methods mark them in a span of rows.
+
+    Complete exchanges are judged. A server without a complete answer is judged by the answers that began. Exchanges
+    that never ended are judged if TCP kept them waiting longer than all complete ones. There may be as many servers as
+    exchanges, so that arrays over all servers are used instead of a loop.
+    """
+
+    def __init__(self, facts: _ExchangeFacts, server_of: Array, servers: int):
+        self.facts, self.server_of, self.servers = facts, server_of, servers
+        self._has_polls_only = self.count(lambda span: self._is_answered(span) & ~facts.is_poll[span]) == 0
+        self._has_none = self.count(self._is_complete) == 0
+        stuck_ms, complete_ms = self.sum(self._is_stuck, facts.stuck_ms), self.sum(self._is_complete, facts.time_ms)
+        self._is_held = self._has_none | ~(stuck_ms <= complete_ms)
+        spans = spill.parts(len(server_of))
+        self.judged = spill.from_pieces("bool", (self._is_complete(span) | self.is_cut(span) for span in spans))
+
+    def count(self, mask: Callable[[slice], Array]) -> Array:
+        """Return for each server the number of the marked exchanges."""
+        return self.sum(mask, None).astype(int)
+
+    def sum(self, mask: Callable[[slice], Array], weights: Array | None) -> Array:
+        """Return for each server the sum of the weights of the marked exchanges."""
+        import numpy as np
+
+        sums = np.zeros(self.servers)
+        for span in spill.parts(len(self.server_of)):
+            rows = np.flatnonzero(mask(span)) + span.start
+            sums += np.bincount(self.server_of[rows], None if weights is None else weights[rows], self.servers)
+        return sums
+
+    def _is_answered(self, span: slice) -> Array:
+        return self.facts.is_request[span] & self.facts.is_complete[span]
+
+    def _is_complete(self, span: slice) -> Array:
+        return self._is_answered(span) & (~self.facts.is_poll[span] | self._has_polls_only[self.server_of[span]])
+
+    def _is_stuck(self, span: slice) -> Array:
+        is_open = self.facts.is_request[span] & ~self.facts.is_complete[span]
+        return is_open & (self.facts.stuck_ms[span] > LIMITS["stuck_ms"])
+
+    def is_cut(self, span: slice) -> Array:
+        """Mark incomplete exchanges that are judged by what was captured of them."""
+        facts, servers = self.facts, self.server_of[span]
+        is_open = facts.is_request[span] & ~facts.is_complete[span]
+        is_cut: Array = (self._is_stuck(span) & self._is_held[servers]) | (
+            is_open & facts.has_begun[span] & self._has_none[servers]
+        )
+        return is_cut
+
+    def is_poll(self, span: slice) -> Array:
+        """Mark long polls of servers that have other requests."""
+        return self._is_answered(span) & self.facts.is_poll[span] & ~self._has_polls_only[self.server_of[span]]
+
+    def is_incomplete(self, span: slice) -> Array:
+        """Mark incomplete requests that are not judged."""
+        return self.facts.is_request[span] & ~self.judged[span] & ~self.is_poll(span)
+
+    def is_goodbye(self, span: slice) -> Array:
+        """Mark those that are a client's last message before it closed."""
+        return self.is_incomplete(span) & self.facts.is_goodbye[span]
+
+    def is_slow(self, span: slice) -> Array:
+        """Mark judged exchanges that were slow."""
+        return self.judged[span] & self.facts.is_slow[span]
+
+    def is_unread(self, span: slice) -> Array:
+        """Mark slow ones that are turns of a protocol without a reader."""
+        return self.is_slow(span) & self.facts.is_unread[span]
 
 
 def _servers(
-    place: Array, streams: pa.Table, exchanges: pa.Table, slow_ms: float | None
+    server_numbers: Array, streams: pa.Table, exchanges: pa.Table, slow_ms: float | None
 ) -> tuple[list[Server], Array, Array]:
     """Return the servers, the one whose slow requests did the most harm first.
 
-    Also returns for each exchange whether it is judged, and a number of its server. Complete exchanges are judged. A
-    server without a complete answer is judged by the answers that began. Exchanges that never ended are judged if TCP
-    kept them waiting longer than all complete ones. There may be as many servers as exchanges, so that arrays over all
-    servers are used instead of a loop.
+    Also returns for each exchange whether it is judged, and the index of its server among `server_numbers`.
     """
     import numpy as np
 
-    seen = _Seen(streams, exchanges, slow_ms)
-    first, which, _ = arrays.grouped(place)
-    first = place[first]
-    count, total = len(first), exchanges.num_rows
-
-    def each(of: Callable[[slice], Array], weights: Array | None = None) -> Array:
-        """Return for each server the number of these exchanges, or the sum of their weights."""
-        found = np.zeros(count)
-        for span in spill.parts(total):
-            rows = np.flatnonzero(of(span)) + span.start
-            found += np.bincount(which[rows], None if weights is None else weights[rows], count)
-        return found
-
-    def answered(span: slice) -> Array:
-        return seen.requests[span] & seen.complete[span]
-
-    waited = each(lambda span: answered(span) & seen.waited[span]) > 0
-
-    def done(span: slice) -> Array:
-        return answered(span) & (seen.waited[span] | ~waited[which[span]])
-
-    def poll(span: slice) -> Array:
-        return answered(span) & ~seen.waited[span] & waited[which[span]]
-
-    def stuck(span: slice) -> Array:
-        return seen.requests[span] & ~seen.complete[span] & (seen.stuck[span] > LIMITS["stuck_ms"])
-
-    none = each(done) == 0
-    held = none | ~(each(stuck, seen.stuck) <= each(done, seen.time))
-
-    def waiting(span: slice) -> Array:
-        begun = seen.requests[span] & ~seen.complete[span] & seen.begun[span] & none[which[span]]
-        found: Array = stuck(span) & held[which[span]] | begun
-        return found
-
-    judged = spill.from_pieces("bool", (done(span) | waiting(span) for span in spill.parts(total)))
-
-    def missing(span: slice) -> Array:
-        return seen.requests[span] & ~judged[span] & ~poll(span)
-
-    by_time = spill.selected(spill.argsort(seen.time), judged)
-    rows, bounds = spill.grouped(spill.take(which, by_time), count)
-    rows = spill.take(by_time, rows)
-    slow = spill.selected(rows, seen.late)
-    requests, request_bounds = spill.grouped(
-        spill.from_pieces("int32", (np.where(seen.requests[s], which[s], -1) for s in spill.parts(total))), count
-    )
-    slow_bounds = np.r_[0, np.cumsum(each(lambda span: judged[span] & seen.late[span]))].astype(int)
-    latency = spill.take(seen.time, rows)
-    some = np.flatnonzero(np.diff(bounds))
-    sums = _sums(latency, bounds[some])
-    late_ms = np.zeros(count)
-    late = np.flatnonzero(np.diff(slow_bounds))
-    late_ms[late] = _sums(spill.take(seen.time, slow), slow_bounds[late])
-    counts = [
-        each(of).astype(int).tolist()
-        for of in (
-            lambda span: judged[span] & seen.late[span] & seen.unread[span],
-            waiting,
-            missing,
-            lambda span: missing(span) & seen.goodbye[span],
-            poll,
-        )
-    ]
-    ends = _ends(first, streams)
-    clients = _clients(rows, which, first, streams, seen.stream_row)
-    cuts, slow_cuts, request_cuts = bounds.tolist(), slow_bounds.tolist(), request_bounds.tolist()
-    found = []
-    for at, spent, harmed in zip(some.tolist(), sums.tolist(), late_ms[some].tolist(), strict=True):
-        mine = slice(*cuts[at : at + 2])
-        unread, cut, incomplete, goodbyes, polls = (of[at] for of in counts)
+    facts = _ExchangeFacts(streams, exchanges, slow_ms)
+    first, server_of, _ = arrays.grouped(server_numbers)
+    numbers = server_numbers[first]
+    judgement = _Judgement(facts, server_of, len(numbers))
+    by_time = spill.selected(spill.argsort(facts.time_ms), judgement.judged)
+    order, bounds = spill.grouped(spill.take(server_of, by_time), len(numbers))
+    rows = spill.take(by_time, order)
+    slow_rows = spill.selected(rows, facts.is_slow)
+    slow_bounds = np.r_[0, np.cumsum(judgement.count(judgement.is_slow))]
+    spans = spill.parts(len(server_of))
+    server_of_request = (np.where(facts.is_request[span], server_of[span], -1) for span in spans)
+    requests, request_bounds = spill.grouped(spill.from_pieces("int32", server_of_request), len(numbers))
+    latency = spill.take(facts.time_ms, rows)
+    total_ms = _sums(latency, bounds)
+    slow_ms_of = _sums(spill.take(facts.time_ms, slow_rows), slow_bounds)
+    masks = {
+        "unread": judgement.is_unread, "cut": judgement.is_cut, "incomplete": judgement.is_incomplete,
+        "goodbyes": judgement.is_goodbye, "polls": judgement.is_poll,
+    }  # fmt: skip
+    counts = {name: judgement.count(mask).tolist() for name, mask in masks.items()}
+    ends, clients = _ends(numbers, streams), _clients(rows, server_of, numbers, streams, facts.stream_row)
+    rows_of, slow_of, requests_of = map(_slices, (bounds, slow_bounds, request_bounds))
+    ranked = []
+    for i in np.flatnonzero(np.diff(bounds)).tolist():
         server = Server(
-            *ends[at], rows=rows[mine], latency=latency[mine], total_ms=spent,
-            slow=slow[slice(*slow_cuts[at : at + 2])], unread=unread,
-            all_requests=requests[slice(*request_cuts[at : at + 2])], cut=cut, incomplete=incomplete,
-            goodbyes=goodbyes, polls=polls, clients=clients[at],
+            *ends[i], rows=rows[rows_of[i]], latency=latency[rows_of[i]], total_ms=total_ms[i],
+            slow=slow_rows[slow_of[i]], all_requests=requests[requests_of[i]], clients=clients[i],
+            **{name: values[i] for name, values in counts.items()},
         )  # fmt: skip
-        harm = (len(server.slow) - show.UNREAD_WEIGHT * unread) * harmed
-        found.append((-harm, -spent, server.name, server))
-    found.sort(key=lambda one: one[:3])
-    return [server for *_, server in found], judged, which
+        harm = (len(server.slow) - show.UNREAD_WEIGHT * server.unread) * slow_ms_of[i]
+        ranked.append((-harm, -server.total_ms, server.name, server))
+    ranked.sort(key=lambda entry: entry[:3])
+    return [server for *_, server in ranked], judgement.judged, server_of
 
 
-def _sums(values: Array, begins: Array) -> Array:
-    """Return the sum of the values from each of these places to the next."""
+def _sums(values: Array, bounds: Array) -> list[float]:
+    """Return the sum of the values from each bound to the next."""
     import numpy as np
 
-    found: Array = np.add.reduceat(values, begins) if len(begins) else np.zeros(0)
+    sums = np.zeros(len(bounds) - 1)
+    filled = np.flatnonzero(np.diff(bounds))
+    if len(filled):
+        sums[filled] = np.add.reduceat(values, bounds[filled])
     spill.release_memory()
-    return found
+    return sums.tolist()
 
 
-def _ends(first: Array, streams: pa.Table) -> list[tuple[str, int]]:
+def _slices(bounds: Array) -> list[slice]:
+    return [slice(*edges) for edges in pairwise(bounds.tolist())]
+
+
+def _ends(numbers: Array, streams: pa.Table) -> list[tuple[str, int]]:
     """Return address and port of each server, by its number from `_server_of_exchange`."""
-    found = []
     sides = {side: (*arrays.codes(streams, side), arrays.numbers(streams, f"{side}_port")) for side in SIDES}
-    for place in first.tolist():
-        words, ends, ports = sides["server" if place < streams.num_rows else "client"]
-        at = place % streams.num_rows
-        found.append((ends[int(words[at])], int(ports[at])))
-    return found
+    ends = []
+    for number in numbers.tolist():
+        codes, addresses, ports = sides["server" if number < streams.num_rows else "client"]
+        row = number % streams.num_rows
+        ends.append((addresses[int(codes[row])], int(ports[row])))
+    return ends
 
 
-def _clients(rows: Array, which: Array, first: Array, streams: pa.Table, stream_row: Array) -> list[list[str]]:
+def _clients(rows: Array, server_of: Array, numbers: Array, streams: pa.Table, stream_row: Array) -> list[list[str]]:
     """Return the client addresses of each server, sorted; `rows` must be grouped by server."""
     import numpy as np
 
     sides = {side: arrays.codes(streams, side) for side in SIDES}
     width = max((len(addresses) for _, addresses in sides.values()), default=0)
-    pairs = []
+    pair_parts = []
     for span in spill.parts(len(rows)):
-        mine = rows[span]
-        at, server = stream_row[mine], which[mine].astype(np.int64)
-        code = np.where(first[server] < streams.num_rows, sides["client"][0][at], sides["server"][0][at])
-        pairs.append(arrays.distinct(server * width + code))
-    known = arrays.distinct(np.concatenate(pairs)) if pairs else np.zeros(0, np.int64)
-    found: list[list[str]] = [[] for _ in range(len(first))]
-    answers = (first < streams.num_rows).tolist()
-    for server, code in zip((known // max(width, 1)).tolist(), (known % max(width, 1)).tolist(), strict=True):
-        found[server].append(sides["client" if answers[server] else "server"][1][code])
-    for names in found:
-        names.sort()
-    return found
+        stream_rows, servers = stream_row[rows[span]], server_of[rows[span]].astype(np.int64)
+        is_usual = numbers[servers] < streams.num_rows
+        codes = np.where(is_usual, sides["client"][0][stream_rows], sides["server"][0][stream_rows])
+        pair_parts.append(arrays.distinct(servers * width + codes))
+    pairs = arrays.distinct(np.concatenate(pair_parts)) if pair_parts else np.zeros(0, np.int64)
+    clients: list[list[str]] = [[] for _ in range(len(numbers))]
+    is_usual = (numbers < streams.num_rows).tolist()
+    for server, code in zip((pairs // max(width, 1)).tolist(), (pairs % max(width, 1)).tolist(), strict=True):
+        clients[server].append(sides["client" if is_usual[server] else "server"][1][code])
+    for addresses in clients:
+        addresses.sort()
+    return clients
 
 
-class _Seen:
+class _ExchangeFacts:
     """Properties of each exchange that decide whether it is judged and whether it was slow."""
 
     KINDS: ClassVar = {
-        "complete": "bool", "begun": "bool", "requests": "bool", "late": "bool", "unread": "bool", "goodbye": "bool",
-        "waited": "bool", "time": "float64", "stuck": "float64",
+        "is_complete": "bool", "has_begun": "bool", "is_request": "bool", "is_slow": "bool", "is_unread": "bool",
+        "is_goodbye": "bool", "is_poll": "bool", "time_ms": "float64", "stuck_ms": "float64",
     }  # fmt: skip
-    complete: Array
-    begun: Array
-    requests: Array
-    late: Array
-    unread: Array
-    goodbye: Array
-    waited: Array
-    time: Array
-    stuck: Array
+    is_complete: Array
+    has_begun: Array
+    is_request: Array
+    is_slow: Array
+    is_unread: Array
+    is_goodbye: Array
+    is_poll: Array
+    time_ms: Array
+    stuck_ms: Array
 
     def __init__(self, streams: pa.Table, exchanges: pa.Table, slow_ms: float | None):
         self.stream_row = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
@@ -380,24 +408,25 @@ class _Seen:
     def _of(streams: pa.Table, exchanges: pa.Table, stream_row: Array, slow_ms: float | None) -> dict[str, Array]:
         import numpy as np
 
-        complete = arrays.numbers(exchanges, "complete").astype(bool)
-        begun = ~np.isnan(arrays.numbers(exchanges, "response_first_frame").astype(float))
-        times = {c: arrays.numbers(exchanges, f"{c}_ms") for c in CAUSES}
-        whole = sum(times.values(), np.zeros(exchanges.num_rows))
-        time = np.where(complete, arrays.numbers(exchanges, "latency_ms"), whole)
-        stream = slowness.streams(exchanges)
+        is_complete = arrays.numbers(exchanges, "complete").astype(bool)
+        has_begun = ~np.isnan(arrays.numbers(exchanges, "response_first_frame").astype(float))
+        cause_ms = {cause: arrays.numbers(exchanges, f"{cause}_ms") for cause in CAUSES}
+        captured_ms = sum(cause_ms.values(), np.zeros(exchanges.num_rows))
+        time_ms = np.where(is_complete, arrays.numbers(exchanges, "latency_ms"), captured_ms)
+        is_event_stream = slowness.streams(exchanges)
+        first_event_ms, _ = slowness.waits_for_streams(exchanges, time_ms, slow_ms)
         return {
-            "complete": complete,
-            "begun": begun,
+            "is_complete": is_complete,
+            "has_begun": has_begun,
             # a complete exchange without an answer is a subscription whose protocol has none
-            "requests": ~arrays.equals(exchanges, "protocol", SETUP) & ~(complete & ~begun),
-            "late": slowness.late(exchanges, time, slow_ms),
-            "unread": slowness.unread(exchanges),
-            "waited": ~slowness.polls(exchanges),
-            "goodbye": ~complete & ~begun & _is_goodbye(streams, exchanges, stream_row),
+            "is_request": ~arrays.equals(exchanges, "protocol", SETUP) & ~(is_complete & ~has_begun),
+            "is_slow": slowness.late(exchanges, time_ms, slow_ms),
+            "is_unread": slowness.unread(exchanges),
+            "is_poll": slowness.polls(exchanges),
+            "is_goodbye": ~is_complete & ~has_begun & _is_goodbye(streams, exchanges, stream_row),
             # users wait for the first event of a stream; later ones are sent when there is something to report
-            "time": np.where(stream, slowness.waits_for_streams(exchanges, time, slow_ms)[0], time),
-            "stuck": sum((times[c] for c in TCP_WAITS), np.zeros(exchanges.num_rows)),
+            "time_ms": np.where(is_event_stream, first_event_ms, time_ms),
+            "stuck_ms": sum((cause_ms[cause] for cause in TCP_WAITS), np.zeros(exchanges.num_rows)),
         }
 
 
@@ -407,8 +436,8 @@ def _is_goodbye(streams: pa.Table, exchanges: pa.Table, stream_row: Array) -> Ar
     nameless = arrays.codes(exchanges, "method")[0] < 0
     fins: Array = arrays.equals(exchanges, "cut_by", "fin")
     fins = fins & arrays.equals(streams, "closed_by", "client_fin")[stream_row]
-    found: Array = nameless & fins & (ended < LIMITS["goodbye_ns"])
-    return found
+    is_goodbye: Array = nameless & fins & (ended < LIMITS["goodbye_ns"])
+    return is_goodbye
 
 
 def _server_of_exchange(streams: pa.Table, exchanges: pa.Table) -> Array:
@@ -421,15 +450,15 @@ def _server_of_exchange(streams: pa.Table, exchanges: pa.Table) -> Array:
 
     if not exchanges.num_rows:
         return np.zeros(0, np.int64)
-    first, which, _ = arrays.grouped(server_keys(streams))
+    first, server_of, _ = arrays.grouped(server_keys(streams))
     rows = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
-    turned = arrays.numbers(exchanges, "server_asks").astype(bool)
-    if not turned.any():
-        return spill.from_pieces("int32", (first[which[rows[span]]] for span in spill.parts(len(rows))))
-    client, own, _ = arrays.grouped(arrays.codes(streams, "client")[0])
-    answers = streams.num_rows + client[own]
+    asks = arrays.numbers(exchanges, "server_asks").astype(bool)
     spans = spill.parts(len(rows))
-    return spill.from_pieces("int32", (np.where(turned[s], answers[rows[s]], first[which[rows[s]]]) for s in spans))
+    if not asks.any():
+        return spill.from_pieces("int32", (first[server_of[rows[span]]] for span in spans))
+    first_of_client, client_of, _ = arrays.grouped(arrays.codes(streams, "client")[0])
+    client = streams.num_rows + first_of_client[client_of]
+    return spill.from_pieces("int32", (np.where(asks[s], client[rows[s]], first[server_of[rows[s]]]) for s in spans))
 
 
 def server_keys(streams: pa.Table) -> Array:
@@ -453,26 +482,26 @@ def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:
     owner_words = [*owner_words, *(w for w in SIDES if w not in owner_words)]
     nagle, held = arrays.code_of(cause_words, "nagle"), arrays.code_of(cause_words, "delayed_ack")
     width = len(owner_words)
-    within, behind = arrays.code_of(parent_words, "nagle"), arrays.code_of(owner_words, BACKEND)
+    in_nagle, backend = arrays.code_of(parent_words, "nagle"), arrays.code_of(owner_words, BACKEND)
     # Nagle's part of a stall has the same rule as the held ACK; other waits of Nagle have other rules
     spans = list(spill.parts(causes.num_rows))
     rules = set[int]()
     for span in spans:
-        rules.update(arrays.distinct(rule[span][(cause[span] == held) & (parent[span] == within)]).tolist())
+        rules.update(arrays.distinct(rule[span][(cause[span] == held) & (parent[span] == in_nagle)]).tolist())
     # the owner of a stall is the side that can mend it: the sender, which is the peer of the held ACK's owner
-    other = np.array([owner_words.index(SIDES.get(w, w)) for w in owner_words], np.int16)
-    label = spill.Column("int16")
+    peer = np.array([owner_words.index(SIDES.get(w, w)) for w in owner_words], np.int16)
+    column = spill.Column("int16")
     for span in spans:
-        inside = (cause[span] == held) & (parent[span] == within)
-        stall = inside | ((cause[span] == nagle) & np.isin(rule[span], list(rules)))
-        stall |= (owner[span] == behind) & np.isin(cause[span], (nagle, held))
-        whose = np.where(inside, other[owner[span]], owner[span])
-        label.add(np.where(stall, len(cause_words), cause[span]).astype(np.int16) * np.int16(width) + whose)
-    names, found = [*cause_words, STALL], label.array()
-    return found, {int(n): (names[n // width], owner_words[n % width]) for n in arrays.distinct(found)}
+        is_inside = (cause[span] == held) & (parent[span] == in_nagle)
+        is_stall = is_inside | ((cause[span] == nagle) & np.isin(rule[span], list(rules)))
+        is_stall |= (owner[span] == backend) & np.isin(cause[span], (nagle, held))
+        mender = np.where(is_inside, peer[owner[span]], owner[span])
+        column.add(np.where(is_stall, len(cause_words), cause[span]).astype(np.int16) * np.int16(width) + mender)
+    names, label = [*cause_words, STALL], column.array()
+    return label, {int(n): (names[n // width], owner_words[n % width]) for n in arrays.distinct(label)}
 
 
-def _middle(levels: Array, codes: Array, weights: Array) -> float:
+def _weighted_median(levels: Array, codes: Array, weights: Array) -> float:
     """Return the weighted median of a few levels; `codes` and `weights` have one entry per row."""
     import numpy as np
 
@@ -497,7 +526,7 @@ def cohort(item: CauseTotal, name: str) -> tuple[float, float]:
     near = spill.row_mask(server.rows[around], int(max(server.rows[around].max(), item.rows[-1])) + 1)
     spans = spill.parts(len(item.rows))
     taken = float(np.concatenate([item.ms[span][near[item.rows[span]]] for span in spans]).sum())
-    of = float(server.latency[around].sum())
+    latency = float(server.latency[around].sum())
     spill.release_memory()
-    share = min(1.0, taken / of) if of > 0 else 0.0
+    share = min(1.0, taken / latency) if latency > 0 else 0.0
     return share * arrays.percentile(server.latency, RANKS[name]), share
