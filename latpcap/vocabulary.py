@@ -102,7 +102,7 @@ def worth(name: str) -> float:
     return WORTH.get(name, PROBABLE)
 
 
-def graded(confidence: float) -> str:
+def grade_of(confidence: float) -> str:
     """The grade of a confidence: "proven", "probable" or "suspected"."""
     sure = round(confidence, 6)  # removes the rounding error of 32-bit floats
     return "proven" if sure >= PROVEN else "probable" if sure > SUSPECTED else "suspected"

@@ -256,10 +256,12 @@ def test_without_tcp_the_answer_says_what_there_is() -> None:
 
 
 def test_less_than_half_is_not_most() -> None:
-    data = lp.read(SAMPLES / "clips" / "think40.pcap").why().data
-    assert ": most time probably goes to the server's program: 40.1 ms at the median." in answers.headline(data)
-    data["families"][0]["share"] = 0.49
-    assert ": the largest part of the time probably goes to the server's program" in answers.headline(data)
+    facts = lp.read(SAMPLES / "clips" / "think40.pcap").why().data.facts
+    most = ": most time probably goes to the server's program: 40.1 ms at the median."
+    assert most in answers.headline(facts, None, None)
+    facts.families[0]["share"] = 0.49
+    largest = ": the largest part of the time probably goes to the server's program"
+    assert largest in answers.headline(facts, None, None)
 
 
 def test_below_proven_nobody_else_is_cleared() -> None:
@@ -269,9 +271,10 @@ def test_below_proven_nobody_else_is_cleared() -> None:
     [left] = set(cap.causes.loc[cap.causes["cause"] == "server_think", "rival"])
     assert row.grade == "probable" and left == "other_path" and row.rival.startswith("delayed_ack, an ACK held on a ")
     assert "nothing held it back" not in told and "not TCP's" not in told and "rival: " in told
-    data = cap.why().data
-    data["findings"][0] = replace(data["findings"][0], grade="proven")
-    assert "goes to the server's program, and nothing held it back: 40.1 ms at the median." in answers.headline(data)
+    facts = cap.why().data.facts
+    facts.findings[0] = replace(facts.findings[0], grade="proven")
+    alone = "goes to the server's program, and nothing held it back: 40.1 ms at the median."
+    assert alone in answers.headline(facts, None, None)
     assert fixes.fix("server_think", "server", 40.0, None, proven=True).knob == CAUSES["server_think"].fix
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from latpcap.answers import headline as answer
 )
 def test_most_of_the_time(monkeypatch: pytest.MonkeyPatch, share: float, most: bool) -> None:
     monkeypatch.setattr(answer, "_beyond", lambda _: False)
-    data: Any = {"families": [{"share": share, "causes": {}}, {"share": 1.0, "causes": {}}]}
+    data: Any = SimpleNamespace(families=[{"share": share, "causes": {}}, {"share": 1.0, "causes": {}}])
     assert answer._part(data, "part") == ("most time" if most else "the largest part of the time")
     assert answer._part(data, "their") == f"{'most' if most else 'the largest part'} of their time"
 
@@ -25,5 +26,5 @@ def test_most_of_the_time(monkeypatch: pytest.MonkeyPatch, share: float, most: b
 def test_a_cause_of_few_slow_requests_is_called_so() -> None:
     typical = math.ceil(100 * show.TYPICAL_SHARE)
     for hit, few in ((typical, False), (typical - 1, True), (100, False)):
-        data: Any = {"slow": {"count": 100}, "hit": hit}
+        data: Any = SimpleNamespace(slow={"count": 100}, hit=hit)
         assert answer._few(data) == few

@@ -69,5 +69,5 @@ def test_every_spoken_answer_has_paragraphs() -> None:
     for spoken in SPOKEN.values():
         why = ask(spoken)
         assert all(why.for_owner())
-        if (lead := why.data.get("lead")) is not None:
-            assert why.headline in why.for_owner()[0] and lead.owner in why.for_owner()[0].splitlines()[0]
+        if (lead := why.to_dict().get("lead")) is not None:
+            assert why.headline in why.for_owner()[0] and lead["owner"] in why.for_owner()[0].splitlines()[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -66,21 +65,20 @@ def test_a_threshold_of_ones_own_counts_for_pushes_too() -> None:
 
 
 def test_the_headline_speaks_of_pushes_from_a_tenth_of_them_on() -> None:
-    d = lp.read(HELD).why().data
-    assert d["kind"] == "overall"
-    [found] = [e for e in d["events"] if e.kind == "push"]
+    facts = lp.read(HELD).why().data.facts
+    [found] = [e for e in facts.events if e.kind == "push"]
     for held, leads in ((30, True), (3, True), (2, False)):
         some = replace(found, exchanges=held)
-        assert (answer.pushed({**d, "events": [some]}) is not None) == leads
+        assert (answer.pushed(replace(facts, events=[some])) is not None) == leads
     # beside slow requests they have to be more
-    late: Any = {**d, "slow": {**d["slow"], "count": 5}}
-    for total, leads in ((d["total_ms"] + 1, True), (d["total_ms"], False)):
+    late = replace(facts, slow={**facts.slow, "count": 5})
+    for total, leads in ((facts.total_ms + 1, True), (facts.total_ms, False)):
         some = replace(found, total_ms=total)
-        assert (answer.pushed({**late, "events": [some]}) is not None) == leads
+        assert (answer.pushed(replace(late, events=[some])) is not None) == leads
     # those of another server only where all its requests took less, and none was slow
     other = replace(found, server_port=1)
-    assert answer.pushed({**d, "events": [other]}) is other
-    assert answer.pushed({**late, "events": [other]}) is None
+    assert answer.pushed(replace(facts, events=[other])) is other
+    assert answer.pushed(replace(late, events=[other])) is None
 
 
 def test_pictures_name_them() -> None:

@@ -140,6 +140,6 @@ def test_pauses_between_messages_are_no_transfers(took: tuple[int, ...], between
 def test_requests_that_wait_in_a_transfers_queue_are_called_so() -> None:
     """Quick ones meanwhile, and slow ones without it, are not."""
     slow, quick = (lp.read(clicks_beside_it(slow=slow)).why() for slow in (True, False))
-    assert (slow.data["slow"]["in_queue"], quick.data["slow"]["in_queue"]) == (8, 0)
+    assert (slow.to_dict()["slow"]["in_queue"], quick.to_dict()["slow"]["in_queue"]) == (8, 0)
     assert "8 of them while that transfer filled the queue" in str(slow)
     assert "filled the queue, where" not in str(quick)

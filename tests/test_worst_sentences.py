@@ -37,8 +37,9 @@ def test_no_answer_misleads(path: Path) -> None:
     found = re.search(NEVER[-1], text)
     if found:  # the scope of a count is what the first line names
         assert int(found[2].replace(",", "")) == len(capture.exchanges), text
-    first = next(iter(why.data["findings"]), None) if "findings" in why.data else None
-    families = why.data.get("families", [])
+    data = why.to_dict()
+    first = next(iter(data["findings"]), None)
+    families = data.get("families", [])
     loss = next((f for f in families if f["family"] == "loss"), None)
     if first is not None and loss is not None and loss["share"] > 0.5:
         assert "Profile the" not in (why.fix or ""), text

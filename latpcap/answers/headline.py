@@ -15,7 +15,7 @@ from typing import NamedTuple
 from latpcap import presentation as show
 from latpcap import words
 from latpcap.answers import traffic
-from latpcap.answers.types import Overall
+from latpcap.answers.types import Behind, Facts, Judged, NoRequests, Overall, WithRequests
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
 from latpcap.user_waits.cause_totals import endpoint
 from latpcap.user_waits.slow_requests import beyond, family
@@ -64,21 +64,21 @@ def worst(findings: Iterable[Finding]) -> Finding | None:
     return max(rows, key=harm_of, default=None)
 
 
-def leading(d: Overall) -> Finding | None:
+def leading(facts: Facts) -> Finding | None:
     """Return the finding whose sentence leads; None without one.
 
     It did more harm than everything else, or is most of what the requests waited for; without judged requests it is the
     longest set-up.
     """
-    lead = worst(found for found in d["events"] if found.kind != "silence" or is_frequent(d, found))
-    if d["capture_kind"] in _DOMINANT_KINDS or any(e.cause == "syn_flood" for e in d["events"]):
+    lead = worst(found for found in facts.events if found.kind != "silence" or is_frequent(facts, found))
+    if facts.capture_kind in _DOMINANT_KINDS or any(e.cause == "syn_flood" for e in facts.events):
         return None
-    if lead is None and d["verdict"] == "no_exchanges":
-        setups = [e for e in d["events"] if e.kind == "setup"]
+    if lead is None and isinstance(facts, NoRequests):
+        setups = [e for e in facts.events if e.kind == "setup"]
         return max(setups, key=lambda e: e.total_ms or 0.0, default=None)
     if lead is None:
         return None
-    rest = _harm_of_others(d)
+    rest = _harm_of_others(facts)
     if (lead.kind == "transfer" or lead.sentence in WITHIN_REQUESTS) and not rest.never:
         # the requests' time includes that of this finding, which leads if it is most of it
         return lead if 2 * harm_of(lead).waited_ms > rest.waited_ms else None
@@ -89,72 +89,68 @@ _DOMINANT_KINDS = ("scan", "traceroute", "one_direction")
 """Kinds of captures that are the headline whatever else happened."""
 
 
-def _harm_of_others(d: Overall) -> Harm:
+def _harm_of_others(facts: Facts) -> Harm:
     """The harm of slow requests, late setups and held pushes, which have sentences of their own.
 
     Slow turns count half where most are of a protocol without a reader.
     """
-    if d["verdict"] == "no_exchanges":
+    if isinstance(facts, NoRequests):
         return NO_HARM
-    slow = d["slow"]
-    waited = sum(beyond(f["causes"]) for f in d["families"]) if slow["count"] else 0.0
-    late = late_request(d)
-    harm = Harm(False, waited if waited_for(d) else waited / 2)
+    slow = facts.slow
+    waited = sum(beyond(f["causes"]) for f in facts.families) if slow["count"] else 0.0
+    late = late_request(facts)
+    harm = Harm(False, waited if waited_for(facts) else waited / 2)
     if late is not None:
         harm = max(harm, Harm(False, late.total_ms or 0.0))
-    push = pushed(d)
+    push = pushed(facts)
     return harm if push is None else max(harm, Harm(False, push.total_ms or 0.0))
 
 
-def leading_sentence(d: Overall) -> Finding | None:
-    """The finding whose sentence is the headline; None if that is about the capture's kind or its requests."""
-    if d["lead"] is not None:
-        return d["lead"]
-    if d["verdict"] == "no_exchanges":
-        return next((e for e in d["events"] if e.cause == "syn_flood"), None) or pushed(d)
-    return None if d["capture_sentence"] else pushed(d)
+def _other_sentence(facts: Facts, push: Finding | None) -> Finding | None:
+    """The finding whose sentence is the headline if none leads; None if that is of the capture's kind or requests."""
+    if isinstance(facts, NoRequests):
+        return next((e for e in facts.events if e.cause == "syn_flood"), None) or push
+    return None if facts.capture_sentence else push
 
 
-def is_frequent(d: Overall, silence: Finding) -> bool:
+def is_frequent(facts: Facts, silence: Finding) -> bool:
     """Whether a silence may lead: not if few requests met a closing connection, or a response took longer."""
     few = show.MIN_CAUSE_SHARE * (silence.of_exchanges or 0)
     if silence.cause == "closed_on_request" and (silence.exchanges or 0) < few:
         return False
-    slowest = None if d["verdict"] == "no_exchanges" else d["slow"]["worst"]
+    slowest = None if isinstance(facts, NoRequests) else facts.slow["worst"]
     return silence.cause not in SILENCES or slowest is None or (silence.max_ms or 0.0) > slowest["latency_ms"]
 
 
-def pushed(d: Overall) -> Finding | None:
-    """Held pushes, if they are the headline: not rare, and no request was slow or all requests took less time."""
-    if d.get("lead") is not None:
-        return None
-    for found in d["events"]:
+def pushed(facts: Facts) -> Finding | None:
+    """Held pushes that may be the headline: not rare, and no request was slow or all requests took less time."""
+    for found in facts.events:
         if found.kind != "push" or (found.exchanges or 0) < show.MIN_CAUSE_SHARE * (found.of_exchanges or 0):
             continue
-        if "server" not in d:
+        if isinstance(facts, NoRequests):
             return found
-        longer_than_requests, none_slow = (found.total_ms or 0.0) > d["total_ms"], not d["slow"]["count"]
-        at_server = endpoint(found.server, found.server_port) == d["server"]
+        longer_than_requests, none_slow = (found.total_ms or 0.0) > facts.total_ms, not facts.slow["count"]
+        at_server = endpoint(found.server, found.server_port) == facts.server
         if (longer_than_requests or none_slow) if at_server else (longer_than_requests and none_slow):
             return found
     return None
 
 
-def waited_for(d: Overall) -> bool:
+def waited_for(facts: WithRequests) -> bool:
     """Whether requests are slow, and most of these are of a protocol with a reader."""
-    return bool(d["slow"]["count"]) and 2 * d["slow"]["unread"] <= d["slow"]["count"]
+    return bool(facts.slow["count"]) and 2 * facts.slow["unread"] <= facts.slow["count"]
 
 
-def setup(d: Overall) -> Finding | None:
+def setup(facts: WithRequests) -> Finding | None:
     """The setup with the most time before the first requests of this server; None without one."""
-    rows = [e for e in d["events"] if e.kind == "setup" and endpoint(e.server, e.server_port) == d["server"]]
+    rows = [e for e in facts.events if e.kind == "setup" and endpoint(e.server, e.server_port) == facts.server]
     return max(rows, key=lambda e: e.total_ms or 0.0, default=None)
 
 
-def late_request(d: Overall) -> Finding | None:
+def late_request(facts: WithRequests) -> Finding | None:
     """The setup that took more time before the first requests than all responses took; None without one."""
-    finding = setup(d)
-    return finding if finding is not None and (finding.total_ms or 0.0) > d["total_ms"] else None
+    finding = setup(facts)
+    return finding if finding is not None and (finding.total_ms or 0.0) > facts.total_ms else None
 
 
 UNPROVEN = ("network", *PROGRAMS)
@@ -165,120 +161,110 @@ UNANSWERED = ("unanswered", "without_data", "without_answer")
 """How far connections without an exchange got (keys of `silent`)."""
 
 
-def headline(d: Overall) -> str:
+def headline(facts: Facts, lead: Finding | None, push: Finding | None) -> str:
     """Write the headline: of the leading finding, else of the capture's kind, else of its requests."""
-    found = leading_sentence(d)
+    found = lead or _other_sentence(facts, push)
     if found is not None:
         sentence = found.text or ""
         nameless = found.cause == "syn_flood" or found.kind == "setup"
         return words.sentence(words.say("of_server", server=_server(found), text=sentence) if nameless else sentence)
-    if d["capture_sentence"]:
-        ends = _ends(d) if d["capture_kind"] == "one_direction" and d["verdict"] == "no_exchanges" else ""
-        return words.sentence(words.joined([d["capture_sentence"], ends]))
-    return nothing_judged(d) if d["verdict"] == "no_exchanges" else of_requests(d)
+    if facts.capture_sentence:
+        ends = _ends(facts) if facts.capture_kind == "one_direction" and isinstance(facts, NoRequests) else ""
+        return words.sentence(words.joined([facts.capture_sentence, ends]))
+    return nothing_judged(facts) if isinstance(facts, NoRequests) else of_requests(facts)
 
 
-def prepend_main_traffic(d: Overall, other: str) -> str:
-    """Put what most of the capture is before the headline, where that is not TCP."""
-    return words.say("mostly_other", other=other, rest=words.inside(d["headline"]))
-
-
-def has_sentence(d: Overall, found: Finding) -> bool:
-    """Whether the headline contains this finding's sentence."""
-    text = found.text or ""
-    return bool(text) and text[1:] in d["headline"]
-
-
-def nothing_judged(d: Overall) -> str:
+def nothing_judged(facts: NoRequests) -> str:
     """Describe a capture without a complete exchange, by how far its connections got."""
-    if not d["frames"] and d["filter"] is None:
+    if not facts.frames and facts.filter is None:
         return words.say("capture_empty")
-    if not d["streams"]:
+    if not facts.streams:
         return words.say("capture_no_tcp")
-    waited = words.say("silent_longest", longest_ms=d["open_ms"]) if d["open_ms"] >= show.NEAR_MS else ""
-    far = [words.say(f"silent_{far}", n=d["silent"][far], waited=waited) for far in UNANSWERED if d["silent"].get(far)]
-    trip = words.say("shook", trip_ms=(d["shook"][0], d["shook"][-1])) if d["shook"] is not None else ""
-    parts = words.joined([*far, trip, _ends(d)])
-    if d["scope"] is None:
+    waited = words.say("silent_longest", longest_ms=facts.open_ms) if facts.open_ms >= show.NEAR_MS else ""
+    counts = {far: facts.silent[far] for far in UNANSWERED if facts.silent.get(far)}
+    silent = [words.say(f"silent_{far}", n=count, waited=waited) for far, count in counts.items()]
+    trip = words.say("shook", trip_ms=(facts.shook[0], facts.shook[-1])) if facts.shook is not None else ""
+    parts = words.joined([*silent, trip, _ends(facts)])
+    if facts.scope is None:
         return words.say("none_answered", parts=parts)
-    return words.say("none_answered_on", parts=parts, stream=d["scope"])
+    return words.say("none_answered_on", parts=parts, stream=facts.scope)
 
 
-def _ends(d: Overall) -> str:
+def _ends(facts: NoRequests) -> str:
     """Describe how connections without an exchange ended."""
-    return words.joined(words.say(f"ended_{word}", n=n) for word, n in d["ends"].items())
+    return words.joined(words.say(f"ended_{word}", n=n) for word, n in facts.ends.items())
 
 
-def of_requests(d: Overall) -> str:
+def of_requests(facts: WithRequests) -> str:
     """Describe the requests of the headline's server: how many are slow, and why."""
-    if d["verdict"] == "no_time" or not d["findings"]:
-        return words.say("no_time", server=d["server"])
-    if late := late_request(d):
-        return words.sentence(words.say("of_server", server=d["server"], text=late.text))
-    if traffic.log_in(d["traffic"]):
-        return _log_in(d)
-    answers = traffic.sentence(d["traffic"], d["server"])
-    times = _slow(d)
+    if not isinstance(facts, Judged):
+        return words.say("no_time", server=facts.server)
+    if late := late_request(facts):
+        return words.sentence(words.say("of_server", server=facts.server, text=late.text))
+    if traffic.log_in(facts.traffic):
+        return _log_in(facts)
+    answers = traffic.sentence(facts.traffic, facts.server)
+    times = _slow(facts)
     if answers is None:
         return times
-    times = times.removeprefix(words.say("of_server", server=d["server"], text=""))
+    times = times.removeprefix(words.say("of_server", server=facts.server, text=""))
     return words.joined([answers, words.inside(times)])
 
 
-def queued(d: Overall) -> Finding | None:
+def queued(facts: WithRequests) -> Finding | None:
     """The queue of this server's requests, where no other cause of them is proven; else None."""
-    is_proven = not d["findings"] or d["findings"][0].grade == "proven"
-    queues = (e for e in d["events"] if e.sentence == "queue_cost" and not is_proven)
-    return next((e for e in queues if endpoint(e.server, e.server_port or 0) == d["server"]), None)
+    is_proven = not facts.findings or facts.findings[0].grade == "proven"
+    queues = (e for e in facts.events if e.sentence == "queue_cost" and not is_proven)
+    return next((e for e in queues if endpoint(e.server, e.server_port or 0) == facts.server), None)
 
 
-def _slow(d: Overall) -> str:
+def _slow(facts: Judged) -> str:
     """Describe the slow requests and the cause of their time."""
-    slow, name, first = d["slow"], d["server"], d["findings"][0]
-    queue = queued(d)
+    slow, name, first = facts.slow, facts.server, facts.findings[0]
+    queue = queued(facts)
     if queue is not None:
         return words.sentence(queue.text or "")
     if first.grade == "unknown":
-        return words.say("cannot_say", server=name, why=_forbids(d))
+        return words.say("cannot_say", server=name, why=_forbids(facts))
     if slow["how"] == "none":
-        return _nothing(d)
-    if "backend" in d:
-        return _backend(d, first)
+        return _nothing(facts)
+    if facts.backend is not None:
+        return _backend(facts, facts.backend)
     if first.cause == STALL:
-        return _stall(d, first)
-    if not waited_for(d) and first.cause in UNPROVEN:
-        return _unread(d)
-    cause = words.say("late_close" if d["closes_late"] else "cause_both_repairs") if _named(d) else phrase(first)
+        return _stall(facts, first)
+    if not waited_for(facts) and first.cause in UNPROVEN:
+        return _unread(facts)
+    cause = words.say("late_close" if facts.closes_late else "cause_both_repairs") if _named(facts) else phrase(first)
     values = {
-        "server": name, "sure": _sure(first.grade), "cause": cause, "second": _second(d), "n": slow["count"],
-        "of": slow["of"], "hit": d["hit"], "each": _each(d),
+        "server": name, "sure": _sure(first.grade), "cause": cause, "second": _second(facts), "n": slow["count"],
+        "of": slow["of"], "hit": facts.hit, "each": _each(facts),
     }  # fmt: skip
     if slow["how"] == "typical":
-        some_only = words.say("few_of_slow", n=d["hit"], of=slow["count"]) if _few(d) else ""
+        some_only = words.say("few_of_slow", n=facts.hit, of=slow["count"]) if _few(facts) else ""
         sentence = "slow_server" if first.owner == "server" else "slow_at_server"
-        return words.say(sentence, part=_part(d, "part"), few=some_only, **values)
+        return words.say(sentence, part=_part(facts, "part"), few=some_only, **values)
     worst = slow["worst"]
     if slow["count"] == 1 and worst is not None:
         return words.say(
             "slow_one", name=worst["name"], took_ms=worst["latency_ms"], others=slow["of"] - 1, **values
         )  # fmt: skip
-    if _few(d):
-        return words.say("slow_few_mixed", part=_part(d, "their"), **values)
+    if _few(facts):
+        return words.say("slow_few_mixed", part=_part(facts, "their"), **values)
     return words.say("slow_few", **values)
 
 
-def _each(d: Overall) -> str:
+def _each(facts: Judged) -> str:
     """The wait of a slow request for the named cause; "" where no single time is typical."""
-    if not d["waits_ms"]:
+    if not facts.waits_ms:
         return ""
-    is_outlier = d["longest_ms"] >= show.LONGEST_TO_MEDIAN * d["waits_ms"]
-    most = words.say("waits_most", most_ms=d["longest_ms"]) if is_outlier else ""
-    return words.say("waits_each", wait_ms=d["waits_ms"], most=most)
+    is_outlier = facts.longest_ms >= show.LONGEST_TO_MEDIAN * facts.waits_ms
+    most = words.say("waits_most", most_ms=facts.longest_ms) if is_outlier else ""
+    return words.say("waits_each", wait_ms=facts.waits_ms, most=most)
 
 
-def _named(d: Overall) -> bool:
+def _named(facts: Judged) -> bool:
     """Whether the requests wait for something that is not one cause of the table."""
-    return d["closes_late"] or _by_both(d)
+    return facts.closes_late or _by_both(facts)
 
 
 def _server(found: Finding) -> str:
@@ -289,118 +275,118 @@ def _sure(grade: Grade) -> str:
     return words.say(f"sure_{grade}")
 
 
-def _forbids(d: Overall) -> str:
+def _forbids(facts: Judged) -> str:
     """Why the capture cannot show where the time went."""
-    first = d["findings"][0]
-    sentences = [c.text for c in d["quality"] if c.check in first.limited_by and c.forbids]
+    first = facts.findings[0]
+    sentences = [c.text for c in facts.quality if c.check in first.limited_by and c.forbids]
     return sentences[0] if sentences else words.say(f"meaning_{first.cause}")
 
 
-def slow_limit(d: Overall) -> str:
+def slow_limit(facts: WithRequests) -> str:
     """The threshold above which a request is slow."""
-    limit = d["slow"]["limit_ms"]
-    return words.say("over_beyond" if d["slow"]["path_ms"] >= show.MIN_PATH_OF_SLOW * limit else "over", limit=limit)
+    limit = facts.slow["limit_ms"]
+    return words.say("over_beyond" if facts.slow["path_ms"] >= show.MIN_PATH_OF_SLOW * limit else "over", limit=limit)
 
 
-def _log_in(d: Overall) -> str:
+def _log_in(facts: Judged) -> str:
     """Describe a session of which only the login is readable: later pauses are a person's, not a server's."""
-    slow, worst, first = d["slow"], d["slow"]["worst"], d["findings"][0]
-    values = {"server": d["server"], "protocol": d["traffic"]["protocol"], "n": slow["count"], "of": slow["of"]}
+    slow, worst, first = facts.slow, facts.slow["worst"], facts.findings[0]
+    values = {"server": facts.server, "protocol": facts.traffic["protocol"], "n": slow["count"], "of": slow["of"]}
     if worst is None:
-        return words.say("log_in_quick", p50_ms=d["p50_ms"], **values)
+        return words.say("log_in_quick", p50_ms=facts.p50_ms, **values)
     if first.grade == "unknown":
-        why = words.say("log_in_unknown", why=_forbids(d))
+        why = words.say("log_in_unknown", why=_forbids(facts))
     else:
-        why = words.say("log_in_because", sure=_sure(first.grade), cause=phrase(first), second=_second(d))
-    return words.say("log_in_slow", over=slow_limit(d), most_ms=worst["latency_ms"], why=why, **values)
+        why = words.say("log_in_because", sure=_sure(first.grade), cause=phrase(first), second=_second(facts))
+    return words.say("log_in_slow", over=slow_limit(facts), most_ms=worst["latency_ms"], why=why, **values)
 
 
-def _by_both(d: Overall) -> bool:
+def _by_both(facts: Judged) -> bool:
     """Whether probes (TLP) and timeouts (RTO) each take a notable part of the time of losses."""
-    loss = d["families"][0]
+    loss = facts.families[0]
     by_timer = cause_names(trait="by_probe_or_timer")
     times_ms = [loss["causes"].get(cause, 0.0) for cause in by_timer]
-    return d["findings"][0].cause in by_timer and min(times_ms) >= show.MIN_CAUSE_SHARE * loss["ms"]
+    return facts.findings[0].cause in by_timer and min(times_ms) >= show.MIN_CAUSE_SHARE * loss["ms"]
 
 
-def _few(d: Overall) -> bool:
+def _few(facts: Judged) -> bool:
     """Whether the cause is in a few of the slow requests only."""
-    return d["hit"] < show.TYPICAL_SHARE * d["slow"]["count"]
+    return facts.hit < show.TYPICAL_SHARE * facts.slow["count"]
 
 
-def _part(d: Overall, of: str) -> str:
+def _part(facts: WithRequests, of: str) -> str:
     """Words for the first family's share of the time: "part" of all, "their" of the slow requests'."""
-    return words.say(f"{of}_{'most' if _most(d) else 'largest'}{'_beyond' if _beyond(d) else ''}")
+    return words.say(f"{of}_{'most' if _most(facts) else 'largest'}{'_beyond' if _beyond(facts) else ''}")
 
 
-def _most(d: Overall) -> bool:
+def _most(facts: WithRequests) -> bool:
     """Whether the first family takes most of the time, or of the time beyond the path's round trip."""
-    all_beyond = sum(beyond(f["causes"]) for f in d["families"]) or 1.0
-    first = d["families"][0]
-    return (beyond(first["causes"]) / all_beyond if _beyond(d) else first["share"]) >= show.MOST_TIME_SHARE
+    all_beyond = sum(beyond(f["causes"]) for f in facts.families) or 1.0
+    first = facts.families[0]
+    return (beyond(first["causes"]) / all_beyond if _beyond(facts) else first["share"]) >= show.MOST_TIME_SHARE
 
 
-def _beyond(d: Overall) -> bool:
+def _beyond(facts: WithRequests) -> bool:
     """Whether the path's round trip takes more time than the first family."""
-    path = next((f["causes"].get("network", 0.0) for f in d["families"] if f["family"] == "path"), 0.0)
-    return path > d["families"][0]["ms"]
+    path = next((f["causes"].get("network", 0.0) for f in facts.families if f["family"] == "path"), 0.0)
+    return path > facts.families[0]["ms"]
 
 
-def _second(d: Overall) -> str:
+def _second(facts: Judged) -> str:
     """The main cause of a second family with a notable share."""
-    rows = [f for f in d["families"][1:] if f["share"] >= show.MIN_CAUSE_SHARE and f["family"] != "unknown"]
+    rows = [f for f in facts.families[1:] if f["share"] >= show.MIN_CAUSE_SHARE and f["family"] != "unknown"]
     if not rows:
         return ""
     cause = max(rows[0]["causes"], key=lambda cause: rows[0]["causes"][cause])
-    return words.say("second_cause", first_share=_share(d), share=rows[0]["share"], cause=cause)
+    return words.say("second_cause", first_share=_share(facts), share=rows[0]["share"], cause=cause)
 
 
-def _share(d: Overall) -> float:
+def _share(facts: Judged) -> float:
     """The named cause's share of the families' time; the whole family's where the whole family is named."""
-    cause, family_entry = d["findings"][0].cause, d["families"][0]
-    if cause not in family_entry["causes"] or _by_both(d):
+    cause, family_entry = facts.findings[0].cause, facts.families[0]
+    if cause not in family_entry["causes"] or _by_both(facts):
         return family_entry["share"]
     return family_entry["share"] * family_entry["causes"][cause] / (sum(family_entry["causes"].values()) or 1.0)
 
 
-def _many(d: Overall, number: int) -> str:
-    return words.say("turns" if traffic.turns(d["traffic"]) else "requests", n=number)
+def _many(facts: Judged, number: int) -> str:
+    return words.say("turns" if traffic.turns(facts.traffic) else "requests", n=number)
 
 
-def _nothing(d: Overall) -> str:
+def _nothing(facts: Judged) -> str:
     """Describe a server without slow requests: the times, and the path where it takes most of them."""
-    slow, first = d["slow"], d["findings"][0]
+    slow, first = facts.slow, facts.findings[0]
     if slow["of"] == 1:
-        kind = "stream" if slow["streams"] else "turn" if traffic.turns(d["traffic"]) else "request"
-        without_time = kind == "stream" and d["p50_ms"] == 0
-        many = words.say("one_stream_ticked" if without_time else f"one_{kind}_took", p50_ms=d["p50_ms"])
+        kind = "stream" if slow["streams"] else "turn" if traffic.turns(facts.traffic) else "request"
+        without_time = kind == "stream" and facts.p50_ms == 0
+        many = words.say("one_stream_ticked" if without_time else f"one_{kind}_took", p50_ms=facts.p50_ms)
     else:
         polls = words.say("with_polls", n=slow["polls"]) if slow["polls"] else ""
         worst = slow["worst"]
-        n, over = slow["count"], slow_limit(d)
+        n, over = slow["count"], slow_limit(facts)
         outliers = words.say("few_took", n=n, over=over, most_ms=worst["latency_ms"]) if worst else ""
         streams = words.say("with_streams", n=slow["streams"]) if slow["streams"] else ""
         many = words.say(
-            "many_took", many=_many(d, slow["of"]), p50_ms=d["p50_ms"], p99_ms=d["p99_ms"], polls=polls,
+            "many_took", many=_many(facts, slow["of"]), p50_ms=facts.p50_ms, p99_ms=facts.p99_ms, polls=polls,
             streams=streams, few=outliers,
         )  # fmt: skip
-    pushed = words.say("with_pushes", n=d["pushed"]) if d["pushed"] else ""
-    if d["positions"] == ["at_server"] and slow["trip_ms"] > slow["limit_ms"]:
+    pushed = words.say("with_pushes", n=facts.pushed) if facts.pushed else ""
+    if facts.positions == ["at_server"] and slow["trip_ms"] > slow["limit_ms"]:
         many += words.say("trip_to_clients", trip_ms=slow["trip_ms"])
     is_path = first.cause == "network"
     is_long_path = is_path and slow["path_ms"] > slow["limit_ms"]
     sentence = "long_path" if is_long_path else "nothing_slow_path" if is_path else "nothing_slow"
     return words.say(
-        "long_path_halves" if d["halves"] else sentence, server=d["server"], many=words.joined([many, pushed]),
-        n=d["halves"], sure=_sure(first.grade), path_ms=slow["path_ms"],
+        "long_path_halves" if facts.halves else sentence, server=facts.server, many=words.joined([many, pushed]),
+        n=facts.halves, sure=_sure(first.grade), path_ms=slow["path_ms"],
     )  # fmt: skip
 
 
-def _stall(d: Overall, found: LatencyFinding) -> str:
+def _stall(facts: Judged, found: LatencyFinding) -> str:
     """Describe requests held by Nagle's algorithm and held ACKs, in one direction or both."""
-    sender, slow = d["owners"]["nagle"], d["slow"]
+    sender, slow = facts.owners["nagle"], facts.slow
     other = SIDES[sender]
-    stalls = [f for f in d["findings"][1:] if f.cause == STALL and f.owner == other]
+    stalls = [f for f in facts.findings[1:] if f.cause == STALL and f.owner == other]
     reverse = [f for f in stalls if f.share >= show.MIN_CAUSE_SHARE]
     why = words.say(f"stall_{sender}")
     if reverse:
@@ -408,34 +394,34 @@ def _stall(d: Overall, found: LatencyFinding) -> str:
         why = words.say(f"stall_{sender}_and_{other}", why=why, sure=sure)
     return words.say(
         "stall_slow" if slow["how"] == "typical" else "stall_few",
-        server=d["server"], n=slow["count"], many=_many(d, slow["of"]), sure=_sure(found.grade), why=why,
-        each=_each(d),
+        server=facts.server, n=slow["count"], many=_many(facts, slow["of"]), sure=_sure(found.grade), why=why,
+        each=_each(facts),
     )  # fmt: skip
 
 
-def _backend(d: Overall, found: LatencyFinding) -> str:
+def _backend(facts: Judged, behind: Behind) -> str:
     """Describe a server that waits for a server behind it, with the reason at that one."""
-    behind, slow = d["backend"], d["slow"]
+    slow, grade = facts.slow, facts.findings[0].grade
     return words.say(
         "behind_slow" if slow["how"] == "typical" else "behind_few",
-        server=d["server"], n=slow["count"], of=slow["of"], sure=_sure(found.grade), behind=behind["server"],
-        why=behind["text"], each=_each(d),
+        server=facts.server, n=slow["count"], of=slow["of"], sure=_sure(grade), behind=behind["server"],
+        why=behind["text"], each=_each(facts),
     )  # fmt: skip
 
 
-def _unread(d: Overall) -> str:
+def _unread(facts: Judged) -> str:
     """Describe late turns of a protocol without a reader, which nobody may have waited for."""
-    slow, t, first = d["slow"], d["traffic"], d["findings"][0]
-    values = {"server": d["server"], "protocol": t["protocol"], "n": slow["count"], "over": slow_limit(d)}
+    slow, t, first = facts.slow, facts.traffic, facts.findings[0]
+    values = {"server": facts.server, "protocol": t["protocol"], "n": slow["count"], "over": slow_limit(facts)}
     if traffic.people(t) or traffic.tunnel(t):
         kind = "session" if traffic.people(t) else "tunnel"
         return words.say(kind, many=words.say("turns", n=slow["of"]), **values)
     many = words.say("sealed_many", n=slow["count"], of=slow["of"]) if slow["of"] > 1 else words.say("sealed_one")
     reader = "none" if traffic.turns(t) else "tls" if t["protocol"] == "tls" else "blind"
-    part = words.say("part_most" if _most(d) else "part_largest")
+    part = words.say("part_most" if _most(facts) else "part_largest")
     return words.say(
         "sealed", many=many, reader=words.say(f"reader_{reader}"), part=part, sure=_sure(first.grade),
-        cause=phrase(first), second="" if _most(d) else _second(d), each=_each(d), **values,
+        cause=phrase(first), second="" if _most(facts) else _second(facts), each=_each(facts), **values,
     )  # fmt: skip
 
 
@@ -446,23 +432,24 @@ def phrase(found: Finding) -> str:
     return words.say("cause_alone", cause=cause) if is_alone else cause
 
 
-def contradicted(d: Overall) -> str | None:
+def contradicted(answer: Overall) -> str | None:
     """The sentence by which a trace of the server's program contradicts the headline; None without a contradiction."""
-    first = next(iter(d["findings"]), None)
-    if first is None or "server" not in d or d["capture_sentence"] or d["lead"] or pushed(d):
+    facts = answer.facts
+    if not isinstance(facts, Judged) or facts.capture_sentence or answer.lead or answer.push:
         return None
+    first = facts.findings[0]
     word = "program" if first.cause.endswith("_think") else "stall" if family(first.cause) == "stall" else None
-    for one in d["beside"]:
-        is_of_server = [endpoint(*server) for server in one.get("servers", ())] == [d["server"]]
-        if word in one.get("contradicts", ()) and is_of_server and first.owner in one["side"]:
+    for source in answer.beside:
+        is_of_server = [endpoint(*server) for server in source.get("servers", ())] == [facts.server]
+        if word in source.get("contradicts", ()) and is_of_server and first.owner in source["side"]:
             return words.say(f"trace_{word}")
     return None
 
 
-def servers_of(d: Overall, rows: Sequence[Finding]) -> str:
+def servers_of(facts: WithRequests, rows: Sequence[Finding]) -> str:
     """Words for the servers of these findings; empty if all are of the headline's server."""
     most = max(rows, key=lambda e: e.streams or 0)
     if len(rows) == 1:
-        return "" if _server(most) == d["server"] else words.say("of_one_server", server=_server(most))
+        return "" if _server(most) == facts.server else words.say("of_one_server", server=_server(most))
     is_main = 2 * (most.streams or 0) > sum(e.streams or 0 for e in rows)
     return words.say("of_most_server", server=_server(most)) if is_main else words.say("of_servers", n=len(rows))

@@ -1,12 +1,10 @@
-"""Types of the numbers of an answer; the keys are those of `Why.to_dict()`.
-
-Findings and checks are dataclasses here. Most keys of `Overall` exist only where requests were judged.
-"""
+"""Types of the numbers of an answer. The fields have the names and the order of the keys of `Why.to_dict()`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypedDict
+from dataclasses import asdict, dataclass
+from typing import Any, NotRequired, TypeAlias, TypedDict
 
 from latpcap.answers.traffic import Traffic
 from latpcap.findings.lookups import Lookups
@@ -34,7 +32,7 @@ class Share(TypedDict):
     all: float
 
 
-class Typical(TypedDict, total=False):
+class Typical(TypedDict):
     """The exchange in the middle of the main finding's time, its `ms` of the cause in `pieces` intervals.
 
     The last four keys exist only for a stall whose three frames are known.
@@ -49,10 +47,10 @@ class Typical(TypedDict, total=False):
     longest_ms: float
     owner: str
     confidence: float
-    bytes: list[int]
-    sender: str
-    ack_after_ms: float
-    release_us: float
+    bytes: NotRequired[list[int]]
+    sender: NotRequired[str]
+    ack_after_ms: NotRequired[float]
+    release_us: NotRequired[float]
 
 
 class Total(TypedDict):
@@ -137,7 +135,8 @@ class Behind(TypedDict):
     text: str
 
 
-class Head(TypedDict):
+@dataclass(frozen=True, kw_only=True)
+class Head:
     """The entries about the subject of an answer."""
 
     file: str
@@ -149,30 +148,38 @@ class Head(TypedDict):
     damage: Sequence[str]
 
 
-class Overall(Head, total=False):
-    """The answer for a capture, a stream or an archive."""
+@dataclass(frozen=True, kw_only=True)
+class CommonFacts(Head):
+    """Facts about a capture, a stream or an archive, with or without requests."""
 
-    kind: Literal["overall"]
     scope: int | None
     quality: list[Check]
     positions: list[str]
     lost: int
     findings: list[LatencyFinding]
     events: list[Finding]
-    verdict: str
-    silent: dict[str, int]
-    open_ms: float
-    ends: dict[str, int]
-    shook: list[float] | None
-    pushed: int
-    halves: int
-    skipped: list[Skipped]
-    pings: int
-    dns: Lookups | None
     capture_kind: str
     capture_sentence: str
-    headline: str
-    lead: Finding | None
+    dns: Lookups | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoRequests(CommonFacts):
+    """Facts about connections without a complete exchange."""
+
+    verdict: str = "no_exchanges"
+    silent: dict[str, int]
+    shook: list[float] | None
+    ends: dict[str, int]
+    open_ms: float
+    skipped: list[Skipped]
+    pings: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithRequests(CommonFacts):
+    """Facts about the requests of the headline's server; of just this class if nothing took time of theirs."""
+
     server: str
     servers: list[Row]
     shown: int
@@ -189,27 +196,85 @@ class Overall(Head, total=False):
     p99_ms: float
     total_ms: float
     causes: list[Total]
+    verdict: str = "no_time"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged(WithRequests):
+    """Facts about requests, and about the cause of most of their time. `verdict` and `fix` are that cause's."""
+
     hit: int
     proven: int | None
     share: Share
     confidence: float
     fix: str | None
     owners: dict[str, str]
-    backend: Behind
     typical: Typical
     waits_ms: float
     longest_ms: float
-    closes_late: bool
     fin_released: int
     first_fast: int
+    closes_late: bool
+    backend: Behind | None
     senders: Mapping[str, Pool]
-    beside: list[dict[str, Any]]
+    pushed: int
+    halves: int
 
 
+Facts: TypeAlias = NoRequests | WithRequests
+"""What a headline is chosen from."""
+
+
+@dataclass(frozen=True)
+class Overall:
+    """The answer for a capture, a stream or an archive: facts, and the headline that was chosen from them."""
+
+    facts: Facts
+    lead: Finding | None
+    """The finding whose sentence is the headline; None if the headline is about the causes of requests."""
+    push: Finding | None
+    """Without such a finding: the held pushes that may be the headline."""
+    headline: str
+    verdict: str
+    confidence: float | None
+    fix: str | None
+    beside: Sequence[dict[str, Any]] = ()
+
+    def has_sentence(self, finding: Finding) -> bool:
+        """Whether the headline contains this finding's sentence."""
+        return bool(finding.text) and (finding.text or "")[1:] in self.headline
+
+    @property
+    def push_in_headline(self) -> Finding | None:
+        """The held pushes, if the headline contains their sentence."""
+        return self.push if self.push is not None and self.has_sentence(self.push) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain dicts, lists, strings and numbers. Keys whose value would be no more than None are absent
+        where nothing was judged.
+        """
+        facts, lead = self.facts, self.lead and self.lead.to_dict()
+        plain: dict[str, Any] = {
+            **vars(facts),
+            "quality": [check.to_dict() for check in facts.quality],
+            "findings": [finding.to_dict() for finding in (*filter(None, [self.lead]), *facts.findings)],
+            "events": [event.to_dict() for event in facts.events],
+            "verdict": self.verdict,
+        }
+        if isinstance(facts, Judged):
+            plain["senders"] = {side: asdict(pool) for side, pool in facts.senders.items()}
+            if facts.backend is None:
+                del plain["backend"]
+        plain |= {"lead": lead, "headline": self.headline}
+        if self.confidence is not None:
+            plain |= {"confidence": self.confidence, "fix": self.fix}
+        return plain | ({"beside": self.beside} if self.beside else {})
+
+
+@dataclass(frozen=True, kw_only=True)
 class OneExchange(Head):
     """The answer for one exchange."""
 
-    kind: Literal["exchange"]
     exchange: int
     stream: int
     index: int

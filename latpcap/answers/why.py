@@ -7,14 +7,14 @@ chooses the leading finding, `text.py` the lines of the text. `Why.to_dict()` ha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 from latpcap import arrays, findings, spill, words
 from latpcap import presentation as show
-from latpcap.answers import capture_kind, headline, text, traffic
-from latpcap.answers.types import Family, Head, OneExchange, Overall, Request, Row, Skipped, Slow, Total
+from latpcap.answers import capture_kind, headline, text, traffic, types
+from latpcap.answers.types import Facts, Head, Judged, NoRequests, OneExchange, Overall, Typical, WithRequests
 from latpcap.errors import NoSuchRowError
 from latpcap.findings import evidence, fixes, lookups, openings, quality, socket_options, transfers
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
@@ -62,11 +62,13 @@ class Subject(HasTables, Protocol):
 
 @dataclass(frozen=True)
 class Question:
-    """Options of an answer: a slowness threshold, the server to start with, and the number of servers to list."""
+    """Options of an answer: a slowness threshold, the server to start with, the number of servers to list, events."""
 
     slow_ms: float | None = None
     server: str | None = None
     top: int | None = None
+    quoted: Callable[[int, list[int]], pa.Table] | None = None
+    """Returns the events of a stream with these frames; None: they are in the table `events`."""
 
 
 EVERYTHING = Question()
@@ -85,7 +87,7 @@ class Why:
         self.lang = words.current()
         """Language of its sentences: the one that was set when it was made."""
         self.data = data
-        """The values of `to_dict`, with findings, senders and checks as dataclasses."""
+        """What `to_dict` has, as dataclasses."""
 
     @classmethod
     def of(
@@ -104,91 +106,83 @@ class Why:
 
         If a trace of the headline's server contradicts the headline, the headline says so and there is no fix.
         """
-        if not added or self.data["kind"] != "overall":
+        if not added or isinstance(self.data, OneExchange):
             return self
-        data: Overall = {**self.data, "beside": [one.to_dict() for one in added]}
+        data = replace(self.data, beside=[source.to_dict() for source in added])
         if otherwise := headline.contradicted(data):
-            data["headline"], data["fix"] = words.say("but", headline=data["headline"][:-1], but=otherwise), None
+            data = replace(data, headline=words.say("but", headline=data.headline[:-1], but=otherwise), fix=None)
         return Why(data)
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain dicts, lists, strings and numbers (for JSON)."""
-        plain: dict[str, Any] = {"schema": WHY_VERSION, **self.data}
-        for name in ("findings", "events", "quality"):
-            if name in plain:
-                plain[name] = [row.to_dict() for row in plain[name]]
-        if self._lead is not None:
-            plain["findings"].insert(0, self._lead.to_dict())
-        if plain.get("lead") is not None:
-            plain["lead"] = plain["lead"].to_dict()
-        if "senders" in plain:
-            plain["senders"] = {side: asdict(pool) for side, pool in plain["senders"].items()}
-        return plain
-
-    @property
-    def _lead(self) -> Finding | None:
-        """The finding whose sentence is the headline; None if the headline is about the causes of requests."""
-        return self.data["lead"] if self.data["kind"] == "overall" else None
+        if isinstance(self.data, OneExchange):
+            return {"schema": WHY_VERSION, "kind": "exchange", **vars(self.data)}
+        return {"schema": WHY_VERSION, "kind": "overall", **self.data.to_dict()}
 
     @property
     def findings(self) -> list[Finding]:
         """The findings: the headline's own, then causes of the requests' time, the most time first, then others."""
-        if self.data["kind"] != "overall":
+        if isinstance(self.data, OneExchange):
             return []
-        first = [] if self._lead is None else [self._lead]
-        return [*first, *self.data["findings"], *(e for e in self.data["events"] if e is not self._lead)]
+        lead, facts = self.data.lead, self.data.facts
+        first = [] if lead is None else [lead]
+        return [*first, *facts.findings, *(event for event in facts.events if event is not lead)]
 
     @property
     def verdict(self) -> str | None:
         """The cause in the headline; for one exchange its top cause, None without one."""
-        return self.data["verdict"] if self.data["kind"] == "overall" else self.data["top_cause"]
+        return self.data.top_cause if isinstance(self.data, OneExchange) else self.data.verdict
 
     @property
     def server(self) -> str | None:
         """The server in the headline as "address:port"; None for one exchange, or without requests."""
-        return self.data.get("server") if self.data["kind"] == "overall" else None
+        return self._requests.server if self._requests is not None else None
 
     @property
     def confidence(self) -> float | None:
         """Confidence of the headline: from 0.9 proven, above 0.5 probable; None where nothing was judged."""
-        return self.data.get("confidence") if self.data["kind"] == "overall" else None
+        return None if isinstance(self.data, OneExchange) else self.data.confidence
 
     @property
     def headline(self) -> str:
         """The answer in one sentence; for one exchange its first line."""
-        if self.data["kind"] == "overall":
-            return self.data["headline"]
-        return str(self).split("\n", 1)[0]
+        return str(self).split("\n", 1)[0] if isinstance(self.data, OneExchange) else self.data.headline
 
     @property
     def fix(self) -> str | None:
         """The fix of the headline's cause; None where nothing is slow, or no fix is known."""
-        return self.data.get("fix") if self.data["kind"] == "overall" else None
+        return None if isinstance(self.data, OneExchange) else self.data.fix
 
     @property
     def grade(self) -> Grade | None:
         """The grade of the headline's cause: proven, probable, suspected or unknown; None without a judged request."""
-        if self.data["kind"] != "overall":
+        if isinstance(self.data, OneExchange):
             return None
-        first = self._lead or headline.pushed(self.data) or next(iter(self.data["findings"]), None)
+        first = self.data.lead or self.data.push or next(iter(self.data.facts.findings), None)
         return first.grade if first is not None else None
 
     @property
     def picture(self) -> dict[str, int]:
         """Arguments of `Capture.flow_graph` for the evidence, an exchange or a stream; empty without packets of TCP."""
-        if self.data["kind"] == "exchange":
-            return {"exchange": self.data["exchange"]}
-        if self._lead is None and "typical" in self.data:
-            typical = self.data["typical"]
-            is_exchange = typical["exchange"] < self.data["exchanges"]  # else a set-up or a pause, without a graph
+        data = self.data
+        if isinstance(data, OneExchange):
+            return {"exchange": data.exchange}
+        if data.lead is None and isinstance(data.facts, Judged):
+            typical = data.facts.typical
+            is_exchange = typical["exchange"] < data.facts.exchanges  # else a set-up or a pause, without a graph
             return {"exchange": typical["exchange"]} if is_exchange else {"stream": typical["stream"]}
-        lead = self._lead or headline.pushed(self.data)
+        lead = data.lead or data.push
         return {} if lead is None or lead.worst_stream is None else {"stream": lead.worst_stream}
 
     @property
-    def servers(self) -> list[Row]:
+    def servers(self) -> list[types.Row]:
         """The servers with requests, the most harmful slow requests first; empty for one exchange."""
-        return list(self.data.get("servers", [])) if self.data["kind"] == "overall" else []
+        return list(self._requests.servers) if self._requests is not None else []
+
+    @property
+    def _requests(self) -> WithRequests | None:
+        facts = self.data.facts if isinstance(self.data, Overall) else None
+        return facts if isinstance(facts, WithRequests) else None
 
     def for_owner(self) -> list[str]:
         """One paragraph for each owner, the headline's first: cause, proof, a command to check it, and the fix.
@@ -198,14 +192,14 @@ class Why:
         >>> print(lp.read().why().for_owner()[0].splitlines()[0])
         For whoever runs the server 192.168.0.30:8080
         """
-        if self.data["kind"] != "overall":
+        if isinstance(self.data, OneExchange):
             raise ValueError("one exchange has one answer: paragraphs for owners are of a capture")
         with words.language(self.lang):
-            return text.paragraphs(self.data, self.data["headline"])
+            return text.paragraphs(self.data)
 
     def __str__(self) -> str:
         with words.language(self.lang):
-            return text.one_exchange(self.data) if self.data["kind"] == "exchange" else text.overall(self.data)
+            return text.one_exchange(self.data) if isinstance(self.data, OneExchange) else text.overall(self.data)
 
     __repr__ = __str__
 
@@ -218,62 +212,194 @@ class Why:
 
 def _head(capture: Subject) -> Head:
     """The entries that both kinds of answers have."""
-    return {
-        "file": getattr(capture, "called", None) or Path(capture.name).name,
-        "filter": capture.display_filter,
-        "frames": capture.frames,
-        "streams": capture.rows("streams"),
-        "exchanges": capture.rows("exchanges"),
-        "seconds": capture.seconds,
-        "damage": capture.damage,
-    }
+    return Head(
+        file=getattr(capture, "called", None) or Path(capture.name).name,
+        filter=capture.display_filter,
+        frames=capture.frames,
+        streams=capture.rows("streams"),
+        exchanges=capture.rows("exchanges"),
+        seconds=capture.seconds,
+        damage=capture.damage,
+    )
 
 
 def _overall(capture: Subject, scope: HasTables, stream: int | None, question: Question) -> Overall:
     """Compute the answer for a capture, or for one stream of it."""
-    data = _judged(capture, scope, stream, question)
-    data["lead"] = headline.leading(data)
-    data["headline"] = headline.headline(data)
-    main_traffic = _main_traffic(data, scope) if stream is None else None
+    facts = _facts(capture, scope, stream, question)
+    lead = headline.leading(facts)
+    push = None if lead is not None else headline.pushed(facts)
+    sentence = headline.headline(facts, lead, push)
+    main_traffic = _main_traffic(facts, scope) if stream is None else None
     if main_traffic is not None:
-        data["headline"] = headline.prepend_main_traffic(data, main_traffic)
-    if data["capture_kind"] == "scan" and "server" in data:
-        data["verdict"] = "scan"  # the headline is the scan, not the few answered requests
-    if data.get("pushed", 0) and "slow" in data and data["slow"]["how"] == "none" and data["verdict"] != "scan":
-        data["verdict"] = "pushes"  # the server mainly pushes; its few requests are not slow
-    if "fix" in data:
-        data["fix"] = _fix(data)
-    lead = data["lead"] or headline.pushed(data)
-    if lead is not None and (lead is data["lead"] or headline.has_sentence(data, lead)):
-        data["verdict"], data["confidence"], data["fix"] = lead.cause, lead.confidence, lead.fix
-    return data
+        sentence = words.say("mostly_other", other=main_traffic, rest=words.inside(sentence))
+    confidence, fix = (facts.confidence, facts.fix) if isinstance(facts, Judged) else (None, None)
+    answer = Overall(facts, lead, push, sentence, _verdict(facts), confidence, fix)
+    first = lead or answer.push_in_headline
+    return answer if first is None else replace(answer, verdict=first.cause, confidence=first.confidence, fix=first.fix)
 
 
-def _main_traffic(data: Overall, scope: HasTables) -> str | None:
+def _verdict(facts: Facts) -> str:
+    """The cause in a headline that is no finding's sentence."""
+    if facts.capture_kind == "scan" and isinstance(facts, WithRequests):
+        return "scan"  # the headline is the scan, not the few answered requests
+    if isinstance(facts, Judged) and facts.pushed and facts.slow["how"] == "none":
+        return "pushes"  # the server mainly pushes; its few requests are not slow
+    return facts.verdict
+
+
+def _main_traffic(facts: Facts, scope: HasTables) -> str | None:
     """The kind of most frames, where TCP is the smaller part and no filter chose the frames; else None."""
-    if not data["streams"] or data["filter"] is not None or not hasattr(scope, "records"):
+    if not facts.streams or facts.filter is not None or not hasattr(scope, "records"):
         return None
     streams = findings.read_from(scope)["streams"]
     segments = sum(int(arrays.numbers(streams, f"{side}_packets").sum()) for side in ("client", "server"))
-    if 2 * segments > data["frames"] or data["frames"] < show.MIN_FRAMES:
+    if 2 * segments > facts.frames or facts.frames < show.MIN_FRAMES:
         return None
     return capture_kind.mostly(scope.records(), segments)
 
 
-def _fix(data: Overall) -> str | None:
+def _facts(capture: Subject, scope: HasTables, stream: int | None, question: Question) -> Facts:
+    """Judge the requests: compute what the headline is chosen from."""
+    tables = findings.read_from(scope)
+    streams, exchanges = tables["streams"], tables["exchanges"]
+    checks = quality.judge(tables)
+    ledger = cause_totals.CauseTotals(streams, exchanges, tables["causes"], question.slow_ms)
+    if question.server is not None:
+        ledger.put_first(question.server, lambda server: evidence.names_of(server, tables))
+    rows = findings.rows(tables, checks, ledger, servers=1)
+    events = [row for row in rows if row.kind != "latency"]
+    is_without_tcp = not streams.num_rows and capture.display_filter is None
+    kind = capture_kind.kind_of(tables, events, alone=not ledger.servers)
+    if kind is None and is_without_tcp and hasattr(scope, "records"):
+        kind = capture_kind.without_tcp(scope.records())
+    kind_id, kind_sentence = kind or ("requests" if ledger.servers else "nothing", "")
+    position, positions = arrays.codes(streams, "position")
+    common = types.CommonFacts(
+        **vars(_head(capture)),
+        scope=stream,
+        quality=checks,
+        positions=sorted(word for code, word in enumerate(positions) if (position == code).any()),
+        lost=quality.lost(streams, exchanges),
+        findings=[row for row in rows if isinstance(row, LatencyFinding)],
+        events=events,
+        capture_kind=kind_id,
+        capture_sentence=kind_sentence,
+        dns=lookups.summary(tables),
+    )
+    if ledger.servers:
+        return _facts_of_requests(common, ledger, capture, tables, question)
+    return NoRequests(
+        **vars(common),
+        silent=_unanswered(streams),
+        shook=_slow_handshakes(streams),
+        ends=_ends(streams),
+        open_ms=_open_ms(streams, exchanges),
+        skipped=_skipped(tables["issues"]) if is_without_tcp else [],
+        pings=tables["probes"].num_rows if is_without_tcp else 0,
+    )
+
+
+def _facts_of_requests(
+    common: types.CommonFacts,
+    ledger: cause_totals.CauseTotals,
+    capture: Subject,
+    tables: Mapping[str, pa.Table],
+    question: Question,
+) -> WithRequests:
+    """Judge the requests to the first server."""
+    server, exchanges = ledger.servers[0], tables["exchanges"]
+    items = ledger.spent(server)
+    software, names = evidence.software_of(server, tables), evidence.names_of(server, tables)
+    requests = WithRequests(
+        **vars(common),
+        server=server.name,
+        servers=_servers(ledger, common.quality, exchanges),
+        shown=question.top or 0,
+        traffic=traffic.of(exchanges, server.all_requests, server.port, software, names),
+        slow=_slow(server, items, tables, question.slow_ms),
+        families=_families(items, server),
+        pauses=openings.pauses(tables, server.address, server.port),
+        cut=server.cut,
+        incomplete=server.incomplete,
+        complete=len(server.rows),
+        goodbyes=server.goodbyes,
+        p50_ms=arrays.percentile(server.latency, 0.50),
+        p90_ms=arrays.percentile(server.latency, 0.90),
+        p99_ms=arrays.percentile(server.latency, 0.99),
+        total_ms=server.total_ms,
+        causes=_totals(items, tables["causes"]),
+    )
+    if not requests.findings:
+        return requests
+    quoted = question.quoted or (lambda _stream, _frames: capture.unfiltered.arrow("events"))
+    typical = _typical(requests.findings[0], items[0], tables, quoted)
+    evidence_rows = findings.by_server(capture.arrow("evidence")).get((server.address, server.port), [])
+    senders = {side: socket_options.pool(evidence_rows, side) for side in ("server", "client")}
+    return _judged(requests, typical, senders, items, ledger, tables)
+
+
+def _judged(
+    requests: WithRequests,
+    typical: Typical,
+    senders: Mapping[str, socket_options.Pool],
+    items: Sequence[cause_totals.CauseTotal],
+    ledger: cause_totals.CauseTotals,
+    tables: Mapping[str, pa.Table],
+) -> Judged:
+    """Add what is known about the first finding, the one with the most time."""
+    first, item = requests.findings[0], items[0]
+    halves = _halves(requests, senders["client"], item.server, tables)
+    graded = first
+    if halves:
+        confidence = min(first.confidence, LIMITS["mixed_confidence"])
+        rival, rival_lost = words.say("rival_halves"), words.say("rival_halves_lost", n=halves)
+        graded = replace(first, grade="probable", confidence=confidence, proven=0, rival=rival, rival_lost=rival_lost)
+    owners = {"nagle": item.owner, "delayed_ack": item.held_by} if item.held_by else {item.cause: item.owner}
+    waits_ms, longest_ms = _waits_ms(item, items)
+    fin_released, first_fast = _unstalled(item, tables)
+    closes_late = _closes_late(item, tables["causes"])
+    return Judged(
+        **{**vars(requests), "verdict": first.cause, "findings": [graded, *requests.findings[1:]]},
+        hit=first.exchanges,
+        proven=first.proven if first.cause == STALL else None,
+        share={
+            "p50": {"ms": first.of_p50_ms, "of_ms": requests.p50_ms, "share": first.of_p50_share},
+            "p90": {"ms": first.of_p90_ms, "of_ms": requests.p90_ms, "share": first.of_p90_share},
+            "p99": {"ms": first.of_p99_ms, "of_ms": requests.p99_ms, "share": first.of_p99_share},
+            "all": first.share,
+        },
+        confidence=graded.confidence,
+        fix=_fix(requests, graded, owners, closes_late=closes_late),
+        owners=owners,
+        typical=typical,
+        waits_ms=waits_ms,
+        longest_ms=longest_ms,
+        fin_released=fin_released,
+        first_fast=first_fast,
+        closes_late=closes_late,
+        backend=_backend(first, item, ledger, tables["exchanges"]) if item.owner == BACKEND else None,
+        senders=senders,
+        pushed=_pushes(tables, item.server),
+        halves=halves,
+    )
+
+
+def _fix(requests: WithRequests, first: LatencyFinding, owners: dict[str, str], *, closes_late: bool) -> str | None:
     """The fix of the headline's cause; None where nothing is slow and nothing was held.
 
     If TCP_NODELAY changed during the capture, the fix names the frame from which, or up to which, it was missing.
     """
-    late, first = headline.late_request(data), data["findings"][0]
+    late = headline.late_request(requests)
     if late is not None:
         return late.fix
-    if data["closes_late"] and data["slow"]["count"]:
+    if closes_late and requests.slow["count"]:
         return words.fix("late_close")
-    if first.grade == "unknown" or not (data["slow"]["how"] != "none" or first.cause == STALL):
+    if first.grade == "unknown" or not (requests.slow["how"] != "none" or first.cause == STALL):
         return None
-    changed = [e for e in data["events"] if e.kind == "change" and e.sender == data["owners"].get("nagle")]
-    at_server = [e for e in changed if cause_totals.endpoint(e.server, e.server_port) == data["server"]]
+    changed = [event for event in requests.events if event.kind == "change" and event.sender == owners.get("nagle")]
+    at_server = [
+        event for event in changed if cause_totals.endpoint(event.server, event.server_port) == requests.server
+    ]
     if first.fix is None or first.cause != STALL:
         return first.fix
     if not at_server:
@@ -282,72 +408,13 @@ def _fix(data: Overall) -> str | None:
     return words.say(sentence, fix=first.fix, frame=at_server[-1].worst_frames[0])
 
 
-def _judged(capture: Subject, scope: HasTables, stream: int | None, question: Question) -> Overall:
-    """Judge the requests: fill in every entry that the headline is chosen from."""
-    data = cast(Overall, {"kind": "overall", **_head(capture), "scope": stream})
-    tables = findings.read_from(scope)
-    streams = tables["streams"]
-    checks = quality.judge(tables)
-    data["quality"] = checks
-    position, positions = arrays.codes(streams, "position")
-    data["positions"] = sorted(word for code, word in enumerate(positions) if (position == code).any())
-    data["lost"] = quality.lost(streams, tables["exchanges"])
-    ledger = cause_totals.CauseTotals(streams, tables["exchanges"], tables["causes"], question.slow_ms)
-    if question.server is not None:
-        ledger.put_first(question.server, lambda server: evidence.names_of(server, tables))
-    rows = findings.rows(tables, checks, ledger, servers=1)
-    data["findings"] = [f for f in rows if isinstance(f, LatencyFinding)]
-    data["events"] = [f for f in rows if f.kind != "latency"]
-    kind = capture_kind.kind_of(tables, data["events"], alone=not ledger.servers)
-    if kind is None and not streams.num_rows and data["filter"] is None and hasattr(scope, "records"):
-        kind = capture_kind.without_tcp(scope.records())
-    data["capture_kind"], data["capture_sentence"] = kind or ("requests" if ledger.servers else "nothing", "")
-    data["dns"] = lookups.summary(tables)
-    if not ledger.servers:
-        data["verdict"] = "no_exchanges"
-        data["silent"], data["shook"], data["ends"] = _unanswered(streams), _slow_handshakes(streams), _ends(streams)
-        data["open_ms"] = _open_ms(streams, tables["exchanges"])
-        without_tcp = not streams.num_rows and data["filter"] is None
-        data["skipped"] = _skipped(tables["issues"]) if without_tcp else []
-        data["pings"] = tables["probes"].num_rows if without_tcp else 0
-        return data
-    server = ledger.servers[0]
-    items = ledger.spent(server)
-    data["server"] = server.name
-    data["servers"] = _servers(ledger, data["quality"], tables["exchanges"])
-    data["shown"] = question.top or 0
-    software = evidence.software_of(server, tables)
-    names = evidence.names_of(server, tables)
-    data["traffic"] = traffic.of(tables["exchanges"], server.all_requests, server.port, software, names)
-    data["slow"] = _slow(server, items, tables, question.slow_ms)
-    data["families"] = _families(items, server)
-    data["pauses"] = openings.pauses(tables, server.address, server.port)
-    data["cut"], data["incomplete"], data["complete"] = server.cut, server.incomplete, len(server.rows)
-    data["goodbyes"] = server.goodbyes
-    data["p50_ms"], data["p90_ms"], data["p99_ms"] = (arrays.percentile(server.latency, s) for s in (0.50, 0.90, 0.99))
-    data["total_ms"] = server.total_ms
-    data["causes"] = _totals(items, tables["causes"])
-    if not data["findings"]:
-        data["verdict"] = "no_time"
-        return data
-    _main(data, items, tables)
-    if items[0].owner == BACKEND:
-        source = proxies.source(server, items[0].cause, ledger, tables["exchanges"])
-        clause = fixes.backend_clause(items[0].cause, source, headline.phrase(data["findings"][0]))
-        data["backend"] = {"server": source.server.name if source else fixes.unknown_backend(), "text": clause}
-    evidence_rows = findings.by_server(capture.arrow("evidence")).get((server.address, server.port), [])
-    data["senders"] = {side: socket_options.pool(evidence_rows, side) for side in ("server", "client")}
-    data["pushed"] = _pushes(tables, server)
-    data["halves"] = _halves(data, server, tables)
-    if data["halves"]:
-        first = data["findings"][0]
-        data["confidence"] = min(first.confidence, LIMITS["mixed_confidence"])
-        data["findings"][0] = replace(
-            first, grade="probable", confidence=data["confidence"], proven=0, rival=words.say("rival_halves"),
-            rival_lost=words.say("rival_halves_lost", n=data["halves"]),
-        )  # fmt: skip
-    stall_frames(data, capture.unfiltered.arrow)
-    return data
+def _backend(
+    first: LatencyFinding, item: cause_totals.CauseTotal, ledger: cause_totals.CauseTotals, exchanges: pa.Table
+) -> types.Behind:
+    """The server that the first server waited for, and what the requests to that one wait for."""
+    source = proxies.source(item.server, item.cause, ledger, exchanges)
+    clause = fixes.backend_clause(item.cause, source, headline.phrase(first))
+    return {"server": source.server.name if source else fixes.unknown_backend(), "text": clause}
 
 
 def _pushes(tables: Mapping[str, pa.Table], server: cause_totals.Server) -> int:
@@ -363,7 +430,9 @@ def _pushes(tables: Mapping[str, pa.Table], server: cause_totals.Server) -> int:
     return count if count >= show.MIN_PUSHES_PER_REQUEST * len(server.all_requests) else 0
 
 
-def _halves(data: Overall, server: cause_totals.Server, tables: Mapping[str, pa.Table]) -> int:
+def _halves(
+    requests: WithRequests, client: socket_options.Pool, server: cause_totals.Server, tables: Mapping[str, pa.Table]
+) -> int:
     """Count turns of TLS that may be the second half of a request, held until the first half was acknowledged.
 
     Such a turn begins at the client within 0.1 ms of the response before it, which acknowledged the first half. Counted
@@ -371,9 +440,9 @@ def _halves(data: Overall, server: cause_totals.Server, tables: Mapping[str, pa.
     """
     import numpy as np
 
-    first, exchanges, streams = data["findings"][0], tables["exchanges"], tables["streams"]
-    is_possible = first.cause == "network" and data["slow"]["how"] == "none" and not data["senders"]["client"].refuted
-    if not is_possible or len(server.rows) < 2 * show.MIN_HALVES or data["traffic"]["protocol"] != "tls":
+    cause, exchanges, streams = requests.findings[0].cause, tables["exchanges"], tables["streams"]
+    is_possible = cause == "network" and requests.slow["how"] == "none" and not client.refuted
+    if not is_possible or len(server.rows) < 2 * show.MIN_HALVES or requests.traffic["protocol"] != "tls":
         return 0
     rows = np.sort(server.rows)
     stream, start, end = (arrays.numbers(exchanges, name)[rows] for name in ("stream", "start", "end"))
@@ -388,9 +457,9 @@ def _halves(data: Overall, server: cause_totals.Server, tables: Mapping[str, pa.
     return count if count >= show.MIN_HALVES and not in_a_row and count >= show.MIN_HALVES_SHARE * len(gap_ms) else 0
 
 
-def _servers(ledger: cause_totals.CauseTotals, checks: Sequence[quality.Check], exchanges: pa.Table) -> list[Row]:
+def _servers(ledger: cause_totals.CauseTotals, checks: Sequence[quality.Check], exchanges: pa.Table) -> list[types.Row]:
     """The servers with requests in their order, each followed by the servers behind it as a proxy."""
-    rows: list[Row] = []
+    rows: list[types.Row] = []
     max_confidence = quality.ceiling(list(checks))
     fronts = proxies.fronts(ledger.servers, exchanges)
     ranks = {share: arrays.nearest_ranks([len(one.rows) for one in ledger.servers], share) for share in (0.50, 0.99)}
@@ -414,7 +483,7 @@ def _servers(ledger: cause_totals.CauseTotals, checks: Sequence[quality.Check], 
     return rows
 
 
-def _families(items: list[cause_totals.CauseTotal], server: cause_totals.Server) -> list[Family]:
+def _families(items: list[cause_totals.CauseTotal], server: cause_totals.Server) -> list[types.Family]:
     """The time of each family of causes, the most first, with its share of their sum."""
     spent = slow_requests.by_family(items, server.waited_for, len(server.rows))
     total = sum(sum(causes.values()) for causes in spent.values()) or 1.0
@@ -427,7 +496,7 @@ def _families(items: list[cause_totals.CauseTotal], server: cause_totals.Server)
 def _slow(
     server: cause_totals.Server, items: list[cause_totals.CauseTotal], tables: Mapping[str, pa.Table],
     slow_ms: float | None,
-) -> Slow:  # fmt: skip
+) -> types.Slow:  # fmt: skip
     """Count this server's slow requests; thresholds and round trips are medians over its requests."""
     import numpy as np
 
@@ -475,7 +544,7 @@ def _unfelt(server: cause_totals.Server, items: list[cause_totals.CauseTotal]) -
     return slow_requests.unfelt(items, server.slow, len(server.rows), longest)
 
 
-def _worst(server: cause_totals.Server, items: list[cause_totals.CauseTotal], exchanges: pa.Table) -> Request:
+def _worst(server: cause_totals.Server, items: list[cause_totals.CauseTotal], exchanges: pa.Table) -> types.Request:
     """The slowest request: its name, its frames, and the cause with the most time."""
     row_number = int(server.slow[-1])
     columns = ["exchange", "stream", "method", "target", "request_first_frame", "response_last_frame"]
@@ -494,7 +563,7 @@ def _worst(server: cause_totals.Server, items: list[cause_totals.CauseTotal], ex
     }
 
 
-def _skipped(issues: pa.Table) -> list[Skipped]:
+def _skipped(issues: pa.Table) -> list[types.Skipped]:
     """Frames of a capture without TCP that were not understood, by reason, the most first: they may contain TCP."""
     rows = [row for row in issues.select(["kind", "reason", "count"]).to_pylist() if row["kind"] == "skipped"]
     rows.sort(key=lambda row: -row["count"])
@@ -539,7 +608,7 @@ def _ends(streams: pa.Table) -> dict[str, int]:
     return {word: n for code, word in enumerate(by) if (n := int((closed == code).sum()))}
 
 
-def _totals(items: list[cause_totals.CauseTotal], causes: pa.Table) -> list[Total]:
+def _totals(items: list[cause_totals.CauseTotal], causes: pa.Table) -> list[types.Total]:
     """Time and exchanges per cause and owner, as in the table of causes, the most time first."""
     import numpy as np
 
@@ -564,7 +633,7 @@ def _totals(items: list[cause_totals.CauseTotal], causes: pa.Table) -> list[Tota
             total[1] += float(ms[which & sure].sum())
             exchanges.setdefault(code, np.zeros(hit, bool))[number[mine[which]] - first] = True
         spill.release_memory()
-    found: list[Total] = [
+    found: list[types.Total] = [
         {
             "cause": causes_of[code // len(owners)],
             "owner": owners[code % len(owners)],
@@ -577,25 +646,19 @@ def _totals(items: list[cause_totals.CauseTotal], causes: pa.Table) -> list[Tota
     return sorted(found, key=lambda t: (-t["total_ms"], t["cause"], t["owner"]))
 
 
-def _main(data: Overall, items: Sequence[cause_totals.CauseTotal], tables: Mapping[str, pa.Table]) -> None:
-    """Fill in the entries about the first finding, the one with the most time."""
+def _typical(
+    first: LatencyFinding,
+    item: cause_totals.CauseTotal,
+    tables: Mapping[str, pa.Table],
+    quoted: Callable[[int, list[int]], pa.Table],
+) -> Typical:
+    """The exchange in the middle of the first finding's time."""
     import numpy as np
 
-    first, item = data["findings"][0], items[0]
-    data["verdict"], data["hit"] = first.cause, first.exchanges
-    data["proven"] = first.proven if first.cause == STALL else None
-    data["share"] = {
-        "p50": {"ms": first.of_p50_ms, "of_ms": data["p50_ms"], "share": first.of_p50_share},
-        "p90": {"ms": first.of_p90_ms, "of_ms": data["p90_ms"], "share": first.of_p90_share},
-        "p99": {"ms": first.of_p99_ms, "of_ms": data["p99_ms"], "share": first.of_p99_share},
-        "all": first.share,
-    }
-    data["confidence"], data["fix"] = first.confidence, first.fix
-    data["owners"] = {"nagle": item.owner, "delayed_ack": item.held_by} if item.held_by else {item.cause: item.owner}
     numbers = arrays.numbers(tables["exchanges"], "exchange")
     row = int(spill.places(numbers, np.array([first.typical_exchange], numbers.dtype))[0])
     pieces, longest = evidence.pieces(item, first.typical_exchange, tables["causes"])
-    data["typical"] = {
+    typical: Typical = {
         "exchange": first.typical_exchange,
         "stream": first.typical_stream,
         "latency_ms": tables["exchanges"]["latency_ms"][row].as_py(),
@@ -606,9 +669,17 @@ def _main(data: Overall, items: Sequence[cause_totals.CauseTotal], tables: Mappi
         "owner": item.owner,
         "confidence": first.confidence,
     }
-    data["waits_ms"], data["longest_ms"] = _waits_ms(item, items)
-    data["fin_released"], data["first_fast"] = _unstalled(item, tables)
-    data["closes_late"] = _closes_late(item, tables["causes"])
+    if first.cause != STALL or len(typical["frames"]) != 3:
+        return typical
+    events = quoted(typical["stream"], typical["frames"])
+    rows = np.flatnonzero(np.isin(arrays.numbers(events, "frame"), typical["frames"]))
+    times, lengths, from_client = (arrays.numbers(events, c)[rows].tolist() for c in ("time", "len", "from_client"))
+    if len(times) == 3:
+        typical["bytes"] = [lengths[0], lengths[2]]
+        typical["sender"] = "client" if from_client[0] else "server"
+        typical["ack_after_ms"] = (times[1] - times[0]) / NS_PER_MS
+        typical["release_us"] = (times[2] - times[1]) / 1e3
+    return typical
 
 
 def _waits_ms(first: cause_totals.CauseTotal, items: Sequence[cause_totals.CauseTotal]) -> tuple[float, float]:
@@ -662,23 +733,6 @@ def _unstalled(item: cause_totals.CauseTotal, tables: Mapping[str, pa.Table]) ->
     return int(np.isin(released, numbers).sum()), len(fast)
 
 
-def stall_frames(data: Overall, arrow: Callable[[TableName], pa.Table]) -> None:
-    """Fill in what the three frames of a typical stall carry, and the times between them."""
-    frames = data["typical"]["frames"]
-    if data["findings"][0].cause != STALL or len(frames) != 3:
-        return
-    import numpy as np
-
-    events = arrow("events")
-    rows = np.flatnonzero(np.isin(arrays.numbers(events, "frame"), frames))
-    times, lengths, from_client = (arrays.numbers(events, c)[rows].tolist() for c in ("time", "len", "from_client"))
-    if len(times) == 3:
-        data["typical"]["bytes"] = [lengths[0], lengths[2]]
-        data["typical"]["sender"] = "client" if from_client[0] else "server"
-        data["typical"]["ack_after_ms"] = (times[1] - times[0]) / NS_PER_MS
-        data["typical"]["release_us"] = (times[2] - times[1]) / 1e3
-
-
 def _one_exchange(capture: Subject, number: int) -> OneExchange:
     """Compute the answer for one exchange. IndexError if there is no such exchange."""
     import pyarrow as pa
@@ -699,8 +753,5 @@ def _one_exchange(capture: Subject, number: int) -> OneExchange:
     ).to_pylist()[0]  # fmt: skip
     causes = of_stretches(capture.arrow("causes"))
     of_exchange = causes.filter(pc.equal(causes["exchange"], pa.scalar(number, pa.uint64())))
-    data = cast(OneExchange, {"kind": "exchange", **_head(capture), **row})
-    data["causes"] = of_exchange.select(
-        ["cause", "parent", "owner", "duration_ms", "from_frame", "to_frame", "evidence", "rule", "confidence"]
-    ).to_pylist()
-    return data
+    columns = ["cause", "parent", "owner", "duration_ms", "from_frame", "to_frame", "evidence", "rule", "confidence"]
+    return OneExchange(**vars(_head(capture)), **row, causes=of_exchange.select(columns).to_pylist())

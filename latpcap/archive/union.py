@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill, words
-from latpcap.answers.types import OneExchange, Overall, Typical
-from latpcap.answers.why import EVERYTHING, Question, Why, stall_frames
+from latpcap.answers.types import OneExchange, Overall
+from latpcap.answers.why import EVERYTHING, Question, Why
 from latpcap.archive import sites
 from latpcap.archive.dataset import Stored
 from latpcap.findings import Lazy
@@ -226,11 +227,7 @@ class Union(View):
 
     def why(self, question: Question = EVERYTHING) -> ArchiveWhy:
         """Return the answer over all captures."""
-        answer = Why.of(self._summed, self._summed, question=question)
-        overall = answer.data
-        if overall["kind"] == "overall" and "typical" in overall:
-            typical = overall["typical"]
-            stall_frames(overall, lambda name: self._quoted(name, typical))
+        answer = Why.of(self._summed, self._summed, question=replace(question, quoted=self._quoted))
         text = _STREAM.sub(lambda m: self._named(int(m[1])), str(answer))
         data = answer.to_dict()
         for name in ("findings", "events"):
@@ -245,12 +242,12 @@ class Union(View):
             several = "sites_folders" if self.sites.by == "folder" else "sites_captures"
             text += "\n" + words.line("sites", words.say(several, n=len(data["sites"])))
         data["failed"] = [str(f) for f in self._stored.failed]
-        return ArchiveWhy(overall, data, text)
+        return ArchiveWhy(answer.data, data, text)
 
-    def _quoted(self, name: str, case: Typical) -> pa.Table:
+    def _quoted(self, stream: int, frames: Sequence[int]) -> pa.Table:
         """Return the few stored events that an answer quotes, of one capture; none where events were not stored."""
-        capture, _ = self.place(case["stream"])
-        return self._stored.events(capture["capture"], case["frames"])
+        capture, _ = self.place(stream)
+        return self._stored.events(capture["capture"], frames)
 
     def timeline(self, *, scale: Scale = "auto") -> Timeline:
         """As `Capture.timeline`; keeps only the stored events that it draws."""

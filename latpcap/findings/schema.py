@@ -8,8 +8,7 @@ from functools import cache
 from math import floor
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast, get_type_hints
 
-from latpcap.vocabulary import WORTH, worth
-from latpcap.vocabulary import graded as grade_word
+from latpcap.vocabulary import WORTH, grade_of, worth
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -289,9 +288,9 @@ def schema() -> pa.Schema:
 def grade_and_confidence(confidence: float) -> str:
     """Return the grade with its confidence, rounded down: "proven (0.99)"."""
     sure = round(confidence, 6)
-    return f"{grade_word(confidence)} ({floor(round(100 * sure, 4)) / 100:.2f})"
+    return f"{grade_of(confidence)} ({floor(round(100 * sure, 4)) / 100:.2f})"
 
 
 def grade(cause: str, confidence: float) -> Grade:
     """Return the grade of a confidence: "proven", "probable" or "suspected"; "unknown" for unknown causes."""
-    return "unknown" if cause in ("unknown", "capture_gap") else cast(Grade, grade_word(confidence))
+    return "unknown" if cause in ("unknown", "capture_gap") else cast(Grade, grade_of(confidence))

@@ -22,7 +22,7 @@ from latpcap.user_waits import services
 from latpcap.user_waits.connection_attempts import Pair, Streams, fallbacks, names_of
 from latpcap.user_waits.connects import Opened, Opens, opened_streams
 from latpcap.user_waits.lookups import SERVICES, Question, Resolution, late, owner_of, questions, resolutions
-from latpcap.vocabulary import CAUSES, OWNERS, graded, worth
+from latpcap.vocabulary import CAUSES, OWNERS, grade_of, worth
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -249,7 +249,7 @@ def _lookup(resolution: Resolution, reason: tuple[str, float, Question] | None) 
         ended="error" if has_failed else "answered" if resolution.answered else "never", stream=None,
         table="lookups", row=questions[0].number, cause=None if reason is None else reason[0],
         owner=None if reason is None else owner_of(reason[0]),
-        grade=None if reason is None else graded(worth(reason[0])),
+        grade=None if reason is None else grade_of(worth(reason[0])),
         family=None if reason is None else LOOKED_UP.get(reason[0], "server"),
     )  # fmt: skip
 
@@ -271,7 +271,7 @@ def _services(questions: Sequence[Question], streams: pa.Table) -> list[Action]:
         )  # fmt: skip
         if case is not None:
             wait.cause, wait.owner, wait.family = case.reason, services.owner_of(case.reason), "server"
-            wait.grade = graded(worth(case.reason))
+            wait.grade = grade_of(worth(case.reason))
         action = actions.setdefault(q.number, Action())
         action.waits.append(wait)
         if case is not None and case.then is not None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from latpcap import _core, arrays, spill
-from latpcap.answers.why import Question, Why, stall_frames
+from latpcap.answers.why import Question, Why
 from latpcap.findings import Lazy
 from latpcap.reading import links, slices, sources
 from latpcap.reading.drain import Portion, portions, taken
@@ -123,14 +123,10 @@ class AnswerView(recording.Recording):
 
         from latpcap.side_sources import processes
 
-        answer = Why.of(self, self, question=Question(slow_ms, server, top))
-        overall = answer.data
-        if overall["kind"] == "overall" and "typical" in overall:
-            frames = overall["typical"]["frames"]
-            stall_frames(overall, lambda _: self._quoted(frames))
+        answer = Why.of(self, self, question=Question(slow_ms, server, top, self._quoted))
         return answer.with_beside(processes.name_processes(self, lambda: pa.concat_tables(self._reread("events"))))
 
-    def _quoted(self, frames: Sequence[int]) -> pa.Table:
+    def _quoted(self, _stream: int, frames: Sequence[int]) -> pa.Table:
         """Return the few events that an answer quotes, analysed from these packets alone; no rows where the result
         depends on other packets.
         """
