@@ -15,7 +15,7 @@ from latpcap import words
 from latpcap.format import requested
 from latpcap.plot.flow.packet_rows import FlowRow, Record
 from latpcap.plot.numbers import tenths
-from latpcap.vocabulary import CAUSES, SIDES, cause_names, graded
+from latpcap.vocabulary import CAUSES, SIDES, cause_names, grade_of
 
 RELEASING = cause_names(trait="ends_with_ack")
 """Causes whose end releases a segment that was ready to be sent; after other causes the next segment is new data."""
@@ -153,7 +153,7 @@ def _piece(cause: Record) -> _Piece:
     confidence: float | None = cause["confidence"]
     grade: str | None = cause["grade"]
     if grade is None:
-        grade = "proven" if confidence is None else graded(confidence)
+        grade = "proven" if confidence is None else grade_of(confidence)
     return _Piece(
         start=cause["start"],
         end=cause["end"],
