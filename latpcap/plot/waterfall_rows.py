@@ -16,7 +16,7 @@ from latpcap.options import Align, Sort
 from latpcap.plot.cause_patterns import unproven
 from latpcap.plot.numbers import spent
 from latpcap.tables import Needed, TableSlice
-from latpcap.vocabulary import CAUSES, PROVEN, graded
+from latpcap.vocabulary import CAUSES, PROVEN, grade_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -228,7 +228,7 @@ def _pieces(
     else:
         code = np.array([index[name] for name in words], dtype=int)[column.indices.to_numpy()][keep]
     confidence = causes["confidence"].to_numpy()[keep]
-    proven, grades = confidence >= PROVEN, frozenset(map(graded, np.unique(confidence).tolist()))
+    proven, grades = confidence >= PROVEN, frozenset(map(grade_of, np.unique(confidence).tolist()))
     start = arrays.nanoseconds(causes["start"])[keep]
     begin = arrays.nanoseconds(exchanges["start"])[at]
     width = causes["duration_ms"].to_numpy()[keep]
