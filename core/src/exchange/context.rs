@@ -214,6 +214,8 @@ impl Context {
 pub struct MultipathStreams {
     /// Streams whose two hosts support it.
     streams: AHashSet<u32>,
+    /// Further streams support it, so that every stream counts as one of them.
+    is_full: bool,
     /// Some stream was added to another connection.
     pub joined: bool,
 }
@@ -224,13 +226,15 @@ impl MultipathStreams {
     pub fn agreed(&mut self, stream: u32, joins: bool) {
         if self.streams.len() < MAX_MULTIPATH_STREAMS {
             self.streams.insert(stream);
+        } else {
+            self.is_full = true;
         }
         self.joined |= joins;
     }
 
     /// Whether parts of this stream's messages may be on other streams.
     pub fn is_spread(&self, stream: u32) -> bool {
-        self.joined && self.streams.contains(&stream)
+        self.joined && (self.is_full || self.streams.contains(&stream))
     }
 }
 
@@ -241,6 +245,16 @@ mod tests {
     fn at(time_ns: i64) -> At {
         let frame = time_ns as u64;
         At { frame, time_ns }
+    }
+
+    #[test]
+    fn beyond_the_bound_every_stream_may_be_multipath() {
+        let mut streams = MultipathStreams::default();
+        (0..MAX_MULTIPATH_STREAMS as u32).for_each(|stream| streams.agreed(stream, true));
+        let further = MAX_MULTIPATH_STREAMS as u32;
+        assert!(streams.is_spread(0) && !streams.is_spread(further));
+        streams.agreed(further, false);
+        assert!(streams.is_spread(further));
     }
 
     #[test]

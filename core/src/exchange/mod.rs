@@ -22,7 +22,7 @@ use crate::evidence::rtt::{KernelRtt, RoundTrips};
 use crate::facts::{Facts, flag};
 use crate::lookup::Found;
 use crate::messages::{Close, Kind as MessageKind, Protocol, Tags, TlsSetup};
-use crate::observe::{Data, Step, Wait};
+use crate::observe::{Data, Step};
 use crate::segment::Segment;
 
 pub use context::Context;

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use smol_str::SmolStr;
 
+use super::pending_queue::push_bounded;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{
@@ -289,10 +290,9 @@ impl Stomp {
             return Role::Ignored;
         };
         for (list, name) in [(&mut self.waiting, receipt), (&mut self.subscriptions, id)] {
-            if list.len() >= MAX_WAITING {
-                list.pop_front();
+            if let Some(name) = name {
+                push_bounded(list, MAX_WAITING, (name.into(), key));
             }
-            list.extend(name.map(|name| (name.into(), key)));
         }
         self.connecting |= is_connect;
         let target = ["destination", "id", "transaction"].iter();

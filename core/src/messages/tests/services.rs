@@ -181,6 +181,20 @@ fn what_a_broker_delivers_belongs_to_what_subscribed() {
 }
 
 #[test]
+fn a_full_list_of_receipts_of_stomp_loses_none_to_a_subscription_without_one() {
+    let frames = (0..1024).map(|receipt| format!("SEND\nreceipt:{receipt}\n\n\0"));
+    let subscription = "SUBSCRIBE\nid:7\ndestination:/queue/a\n\n\0".to_owned();
+    let commands = frames.chain([subscription]).collect::<String>();
+    let notes = short(&stretches(&[
+        (C, Stretch::Bytes(b"CONNECT\n\n\0")),
+        (S, Stretch::Bytes(b"CONNECTED\nversion:1.2\n\n\0")),
+        (C, Stretch::Bytes(commands.as_bytes())),
+        (S, Stretch::Bytes(b"RECEIPT\nreceipt-id:0\n\n\0")),
+    ]));
+    assert!(notes.ends_with("S1:( S1:=ok S1:23)"), "{notes}");
+}
+
+#[test]
 fn a_hole_in_a_body_of_stomp_is_counted_where_its_length_is_known() {
     let head = b"SEND\ncontent-length:9\nreceipt:1\n\nab";
     let pieces = [
