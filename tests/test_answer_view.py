@@ -101,7 +101,7 @@ def test_what_findings_read_of_streams_is_kept() -> None:
 
 def kept(found: Segments, streams: np.ndarray) -> list[object]:  # type: ignore[type-arg]
     silences = [
-        (s.place, s.gap_ns, s.begin, s.here, *(v.astype(float).tolist() for v in s.near.values()))
+        (s.position, s.gap_ns, s.begin, s.index_before, *(v.astype(float).tolist() for v in s.near.values()))
         for s in found.silences()
     ]
     held = [column.tolist() for column in found.held()]

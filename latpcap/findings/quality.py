@@ -250,7 +250,7 @@ def _clock_only(silence: Silence) -> bool:
     """
     import numpy as np
 
-    near, last_before = silence.near, silence.here
+    near, last_before = silence.near, silence.index_before
     timestamps = near["tsval"].astype(float)
     sender = near["stream"].astype(np.int64) * 2 + near["from_client"]
     time, gap = near["time"], float(silence.gap_ns)

@@ -64,204 +64,211 @@ A packet of another size may be a request."""
 
 def trips(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find requests and handshakes that took more round trips than necessary, by server."""
-    import numpy as np
-
-    streams, rows = tables["streams"], tables["exchanges"]
-    if not rows.num_rows:
+    exchanges = tables["exchanges"]
+    if not exchanges.num_rows:
         return []
-    wanted = ~arrays.equals(rows, "protocol", SETUP)
-    wanted &= arrays.numbers(rows, "complete").astype(bool)
-    hello = wanted & arrays.equals(rows, "method", "handshake")
-    hello &= arrays.equals(rows, "protocol", "tls")
-    place = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(rows, "stream"))
-    took, path = (np.nan_to_num(arrays.numbers(rows, f"{name}_ms").astype(float)) for name in ("latency", "network"))
-    columns = _StreamColumns(streams, place)
-    findings = _certificates(columns, rows, hello, took, path)
-    findings += _each(columns, rows, hello, wanted & ~hello, took)
-    findings += _redirects(columns, rows, wanted & ~hello, took)
-    findings += _connects_in_turn(columns, rows, wanted, hello, took)
-    return findings + _in_turn(columns, rows, wanted & ~hello, took, path)
+    requests = _Requests(tables["streams"], exchanges)
+    is_complete = ~arrays.equals(exchanges, "protocol", SETUP) & arrays.numbers(exchanges, "complete").astype(bool)
+    is_handshake = is_complete & arrays.equals(exchanges, "method", "handshake")
+    is_handshake &= arrays.equals(exchanges, "protocol", "tls")
+    is_request = is_complete & ~is_handshake
+    findings = _certificates(requests, is_handshake)
+    findings += _connection_each(requests, is_handshake, is_request)
+    findings += _redirects(requests, is_request)
+    findings += _connects_in_turn(requests, is_complete, is_handshake)
+    return findings + _in_turn(requests, is_request)
 
 
-class _StreamColumns:
-    """Columns of "streams"; `place` is the row of each request's stream."""
+class _Requests:
+    """The exchanges, and columns of "streams"; `stream_row` is the row of each exchange's stream."""
 
-    def __init__(self, streams: pa.Table, place: Array):
-        self.place = place
+    def __init__(self, streams: pa.Table, exchanges: pa.Table):
+        self.exchanges = exchanges
         self.number = arrays.numbers(streams, "stream")
+        self.stream_row = spill.places(self.number, arrays.numbers(exchanges, "stream"))
         self.server, self.servers = arrays.codes(streams, "server")
         self.port = arrays.numbers(streams, "server_port")
         self.client, self.clients = arrays.codes(streams, "client")
         self.start = arrays.numbers(streams, "start")
         self.rtt = arrays.numbers(streams, "initial_rtt_ms").astype(float)
 
-    def groups(self, places: Array) -> dict[tuple[str, int], Array]:
-        """Group positions in `places`, which are rows of "streams", by server."""
+    def ms(self, name: str) -> Array:
+        """Return a column of the exchanges in ms, with 0 for null."""
         import numpy as np
 
-        key = self.server[places].astype(np.int64) << 16 | self.port[places].astype(np.int64)
+        ms: Array = np.nan_to_num(arrays.numbers(self.exchanges, f"{name}_ms").astype(float))
+        return ms
+
+    def rtt_ms(self, rows: Array) -> Array:
+        """Return the round trips of the streams of these exchanges, with 0 for null."""
+        import numpy as np
+
+        rtt: Array = np.nan_to_num(self.rtt[self.stream_row[rows]])
+        return rtt
+
+    def groups(self, stream_rows: Array) -> dict[tuple[str, int], Array]:
+        """Group positions in `stream_rows` by server."""
+        import numpy as np
+
+        key = self.server[stream_rows].astype(np.int64) << 16 | self.port[stream_rows].astype(np.int64)
         order = np.argsort(key, kind="stable")
         edges = np.flatnonzero(np.r_[True, np.diff(key[order]) != 0]) if len(key) else order
         parts = np.split(order, edges[1:]) if len(key) else []
-        return {(self.servers[int(self.server[places[p[0]]])], int(self.port[places[p[0]]])): p for p in parts}
+        return {self.server_of(stream_rows[part[0]]): part for part in parts}
+
+    def server_of(self, stream_row: int) -> tuple[str, int]:
+        """Return the address and port of a stream's server."""
+        return self.servers[int(self.server[stream_row])], int(self.port[stream_row])
+
+    def count(self, mask: Array, server: tuple[str, int]) -> int:
+        """Return the number of marked exchanges of a server."""
+        is_of_server = (self.server == self.servers.index(server[0])) & (self.port == server[1])
+        return int((mask & is_of_server[self.stream_row]).sum())
 
 
-def _certificates(columns: _StreamColumns, rows: pa.Table, hello: Array, took: Array, path: Array) -> list[Finding]:
+def _runs(follows: Array) -> list[tuple[int, int]]:
+    """Return the first and the last index of each run of items, of which `follows` marks all but the last."""
+    import numpy as np
+
+    edges = np.flatnonzero(np.diff(np.r_[False, follows, False].astype(np.int8)))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+
+
+def _certificates(requests: _Requests, is_handshake: Array) -> list[Finding]:
     """Find TLS handshakes in which the server's certificates waited for its congestion window."""
     import numpy as np
 
-    if not hello.any():
+    if not is_handshake.any():
         return []
-    waited = np.nan_to_num(arrays.numbers(rows, "cwnd_ms").astype(float))
-    at = np.flatnonzero(hello & (waited > 0))
+    waited = requests.ms("cwnd")
+    waiting_rows = np.flatnonzero(is_handshake & (waited > 0))
     findings = []
-    for server, mine in columns.groups(columns.place[at]).items():
-        here = at[mine]
-        rtt = np.nan_to_num(columns.rtt[columns.place[here]])
-        here = here[(waited[here] >= MIN_WINDOW_WAIT * rtt) & (rtt >= MIN_TRIP_MS)]
-        if len(here):
-            many = int((hello & np.isin(columns.place, _streams(columns, server))).sum())
-            findings.append(
-                _row("tls_certificates", "server", "late", server, columns, rows, here, waited[here], many, took)
-            )
+    for server, positions in requests.groups(requests.stream_row[waiting_rows]).items():
+        rows = waiting_rows[positions]
+        rtt = requests.rtt_ms(rows)
+        rows = rows[(waited[rows] >= MIN_WINDOW_WAIT * rtt) & (rtt >= MIN_TRIP_MS)]
+        if len(rows):
+            of = requests.count(is_handshake, server)
+            findings.append(_row("tls_certificates", "server", "late", server, requests, rows, waited[rows], of))
     return findings
 
 
-def _streams(columns: _StreamColumns, server: tuple[str, int]) -> Array:
-    import numpy as np
-
-    findings: Array = np.flatnonzero((columns.server == columns.servers.index(server[0])) & (columns.port == server[1]))
-    return findings
-
-
-def _each(columns: _StreamColumns, rows: pa.Table, hello: Array, wanted: Array, took: Array) -> list[Finding]:
+def _connection_each(requests: _Requests, is_handshake: Array, is_request: Array) -> list[Finding]:
     """Find servers where most TLS connections carry a single request."""
     import numpy as np
 
-    if not hello.any():
+    if not is_handshake.any():
         return []
-    requests = np.bincount(columns.place[wanted], minlength=len(columns.number))
-    at = np.flatnonzero(hello)
+    counts = np.bincount(requests.stream_row[is_request], minlength=len(requests.number))
+    handshake_rows = np.flatnonzero(is_handshake)
+    took = requests.ms("latency")
     findings = []
-    for server, mine in columns.groups(columns.place[at]).items():
-        here = at[mine]
-        rtt = np.nan_to_num(columns.rtt[columns.place[here]])
-        each = requests[columns.place[here]]
-        alone = here[(each == 1) & (rtt >= MIN_TRIP_MS)]
-        if len(alone) < MIN_CONNECTS or 2 * len(alone) < len(here):
+    for server, positions in requests.groups(requests.stream_row[handshake_rows]).items():
+        rows = handshake_rows[positions]
+        alone = rows[(counts[requests.stream_row[rows]] == 1) & (requests.rtt_ms(rows) >= MIN_TRIP_MS)]
+        if len(alone) < MIN_CONNECTS or 2 * len(alone) < len(rows):
             continue
-        spent = took[alone] + np.nan_to_num(columns.rtt[columns.place[alone]])
+        spent = took[alone] + requests.rtt_ms(alone)
         if spent.sum() >= MIN_SUM_MS:
-            findings.append(_row("tls_each", "client", "path", server, columns, rows, alone, spent, len(here), took))
+            findings.append(_row("tls_each", "client", "path", server, requests, alone, spent, len(rows)))
     return findings
 
 
-def _in_turn(columns: _StreamColumns, rows: pa.Table, wanted: Array, took: Array, path: Array) -> list[Finding]:
+def _in_turn(requests: _Requests, is_request: Array) -> list[Finding]:
     """Find runs of sequential requests on a connection that waited almost only for the path."""
     import numpy as np
 
-    at = np.flatnonzero(wanted)
-    if len(at) < MIN_RUN:
+    rows = np.flatnonzero(is_request)
+    if len(rows) < MIN_RUN:
         return []
-    at = at[np.lexsort((arrays.numbers(rows, "start")[at], columns.place[at]))]
-    start, end = arrays.numbers(rows, "start")[at], arrays.numbers(rows, "end")[at]
+    exchanges = requests.exchanges
+    rows = rows[np.lexsort((arrays.numbers(exchanges, "start")[rows], requests.stream_row[rows]))]
+    start, end = arrays.numbers(exchanges, "start")[rows], arrays.numbers(exchanges, "end")[rows]
     # in a capture at the server the round trip lies between an answer and the next request
-    rtt = np.nan_to_num(columns.rtt[columns.place[at]])
-    away = np.where(path[at] < MIN_TRIP_MS, rtt, 0.0)
-    path, took_here = path[at] + away, took[at] + away
-    felt, gap = path >= MIN_TRIP_MS, (start[1:] - end[:-1]) / NS_PER_MS - away[:-1]
-    follows = felt[1:] & felt[:-1] & (columns.place[at][1:] == columns.place[at][:-1])
-    follows &= (gap >= -MAX_GAP_SHARE * away[:-1]) & (gap <= MAX_GAP_TRIPS * path[1:])
-    edges = np.flatnonzero(np.diff(np.r_[False, follows, False].astype(np.int8)))
-    begins, ends = edges[::2], edges[1::2]
-    mine, ms_all, apart = (
-        sums[ends + 1] - sums[begins] for sums in (np.r_[0.0, np.cumsum(ms)] for ms in (path, took_here, away))
-    )
+    path = requests.ms("network")[rows]
+    beyond = np.where(path < MIN_TRIP_MS, requests.rtt_ms(rows), 0.0)
+    path, took = path + beyond, requests.ms("latency")[rows] + beyond
+    is_far, gap = path >= MIN_TRIP_MS, (start[1:] - end[:-1]) / NS_PER_MS - beyond[:-1]
+    follows = is_far[1:] & is_far[:-1] & (requests.stream_row[rows][1:] == requests.stream_row[rows][:-1])
+    follows &= (gap >= -MAX_GAP_SHARE * beyond[:-1]) & (gap <= MAX_GAP_TRIPS * path[1:])
+    firsts, lasts = np.array(_runs(follows), np.int64).reshape(-1, 2).T
     # sums over each run, so that a single slow request does not split it
-    passed = (
-        (end[ends] - start[begins]) / NS_PER_MS - (ms_all - apart) - (apart - away[ends])
-    )  # gaps between the requests
-    long = (ends - begins + 1 >= MIN_RUN) & (mine >= MIN_PATH_SHARE * ms_all) & (passed <= MAX_GAP_SHARE * mine)
-    runs = list(zip(begins[long].tolist(), ends[long].tolist(), strict=True))
+    path_sums, took_sums, beyond_sums = (
+        sums[lasts + 1] - sums[firsts] for sums in (np.r_[0.0, np.cumsum(ms)] for ms in (path, took, beyond))
+    )
+    between = (end[lasts] - start[firsts]) / NS_PER_MS - (took_sums - beyond_sums) - (beyond_sums - beyond[lasts])
+    is_long = (lasts - firsts + 1 >= MIN_RUN) & (path_sums >= MIN_PATH_SHARE * took_sums)
+    is_long &= between <= MAX_GAP_SHARE * path_sums
+    runs = list(zip(firsts[is_long].tolist(), lasts[is_long].tolist(), strict=True))
     findings = []
-    places = columns.place[at[np.array([begin for begin, _ in runs], np.int64)]]
-    for server, which in columns.groups(places).items():
-        here = np.concatenate([np.arange(runs[run][0], runs[run][1] + 1) for run in which.tolist()])
-        first, last = max((runs[run] for run in which.tolist()), key=lambda run: run[1] - run[0])
-        if took_here[here].sum() >= MIN_SUM_MS:
-            extra: dict[str, float | str] = {
+    for server, indexes in requests.groups(requests.stream_row[rows[firsts[is_long]]]).items():
+        runs_of_server = [runs[index] for index in indexes.tolist()]
+        in_runs = np.concatenate([np.arange(first, last + 1) for first, last in runs_of_server])
+        first, last = max(runs_of_server, key=lambda run: run[1] - run[0])
+        if took[in_runs].sum() >= MIN_SUM_MS:
+            values: dict[str, float | str] = {
                 "run": last - first + 1, "whole_ms": (end[last] - start[first]) / NS_PER_MS,
-                "path_ms": float(path[first : last + 1].sum()), "trip_ms": float(np.median(path[here])),
-                "alike": _alike(rows, at[first : last + 1]),
+                "path_ms": float(path[first : last + 1].sum()), "trip_ms": float(np.median(path[in_runs])),
+                "alike": _alike(exchanges, rows[first : last + 1]),
             }  # fmt: skip
-            many = int((wanted & np.isin(columns.place, _streams(columns, server))).sum())
-            spent = took_here[here]
-            findings.append(
-                _row("in_turn", "client", "path", server, columns, rows, at[here], spent, many, took, extra)
-            )
+            of = requests.count(is_request, server)
+            row = _row("in_turn", "client", "path", server, requests, rows[in_runs], took[in_runs], of, values)
+            findings.append(row)
     return findings
 
 
-def _alike(rows: pa.Table, here: Array) -> str:
+def _alike(exchanges: pa.Table, rows: Array) -> str:
     """Return a phrase about the request that most of these are; "" if they are of many kinds."""
     import numpy as np
 
-    (method, methods), (target, targets) = (arrays.codes(rows, name) for name in ("method", "target"))
-    kinds, often = np.unique(np.stack([method[here], target[here]]), axis=1, return_counts=True)
-    most = int(often.argmax())
-    if often[most] < MIN_ALIKE_SHARE * len(here):
+    (method, methods), (target, targets) = (arrays.codes(exchanges, name) for name in ("method", "target"))
+    kinds, counts = np.unique(np.stack([method[rows], target[rows]]), axis=1, return_counts=True)
+    most = int(counts.argmax())
+    if counts[most] < MIN_ALIKE_SHARE * len(rows):
         return ""
     verb, name = (names[int(code)] if code >= 0 else None for code, names in zip(
         kinds[:, most], (methods, targets), strict=True))  # fmt: skip
-    return words.say("in_turn_alike", n=int(often[most]), name=called(verb, name))
+    return words.say("in_turn_alike", n=int(counts[most]), name=called(verb, name))
 
 
-def _connects_in_turn(
-    columns: _StreamColumns, rows: pa.Table, wanted: Array, hello: Array, took: Array
-) -> list[Finding]:
+def _connects_in_turn(requests: _Requests, is_complete: Array, is_handshake: Array) -> list[Finding]:
     """Find clients that send sequential requests, each over a new connection, on a long path."""
     import numpy as np
 
-    if not wanted.any():
+    if not is_complete.any():
         return []
-    last, first = np.zeros(len(columns.number), np.int64), np.full(len(columns.number), -1, np.int64)
-    at = np.flatnonzero(wanted)
-    np.maximum.at(last, columns.place[at], arrays.numbers(rows, "end")[at])
-    first[columns.place[at][::-1]] = at[::-1]
-    once = (np.bincount(columns.place[at], minlength=len(last)) == 1) & (columns.rtt >= MIN_TRIP_MS)
-    once &= np.bincount(columns.place[hello], minlength=len(last)) == 0  # `_each` has those
-    which = np.flatnonzero(once)
-    key = (
-        (columns.client[which].astype(np.int64) << 40)
-        | (columns.server[which].astype(np.int64) << 16)
-        | columns.port[which]
-    )
-    which = which[np.lexsort((columns.start[which], key))]
+    count, took = len(requests.number), requests.ms("latency")
+    end, first_row = np.zeros(count, np.int64), np.full(count, -1, np.int64)
+    rows = np.flatnonzero(is_complete)
+    np.maximum.at(end, requests.stream_row[rows], arrays.numbers(requests.exchanges, "end")[rows])
+    first_row[requests.stream_row[rows][::-1]] = rows[::-1]
+    is_single = (np.bincount(requests.stream_row[rows], minlength=count) == 1) & (requests.rtt >= MIN_TRIP_MS)
+    is_single &= np.bincount(requests.stream_row[is_handshake], minlength=count) == 0  # `_connection_each` has those
+    singles = np.flatnonzero(is_single)
+    key = requests.client[singles].astype(np.int64) << 40 | requests.server[singles].astype(np.int64) << 16
+    key |= requests.port[singles].astype(np.int64)
+    singles = singles[np.lexsort((requests.start[singles], key))]
     key = np.sort(key)
     # the next SYN follows at once in a capture at the client, and after a round trip at the server
-    gap = (columns.start[which[1:]] - last[which[:-1]]) / NS_PER_MS
-    follows = (key[1:] == key[:-1]) & (gap >= -MAX_GAP_SHARE) & (gap <= (1 + MAX_GAP_SHARE) * columns.rtt[which[1:]])
-    edges = np.flatnonzero(np.diff(np.r_[False, follows, False].astype(np.int8)))
-    runs = [(a, b) for a, b in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True) if b - a + 1 >= MIN_IN_TURN]
+    gap = (requests.start[singles[1:]] - end[singles[:-1]]) / NS_PER_MS
+    follows = (gap >= -MAX_GAP_SHARE) & (gap <= (1 + MAX_GAP_SHARE) * requests.rtt[singles[1:]])
     findings = []
-    for begin, end in runs:
-        streams = which[begin : end + 1]
-        here = first[streams]
-        trip = float(np.median(columns.rtt[streams]))
-        whole = float(last[streams[-1]] - columns.start[streams[0]]) / NS_PER_MS
-        if whole < MIN_SUM_MS or 2 * len(streams) * trip < MIN_PATH_SHARE * whole:
+    runs = _runs(follows & (key[1:] == key[:-1]))
+    for first, last in (run for run in runs if run[1] - run[0] + 1 >= MIN_IN_TURN):
+        streams = singles[first : last + 1]
+        trip_ms = float(np.median(requests.rtt[streams]))
+        whole_ms = float(end[streams[-1]] - requests.start[streams[0]]) / NS_PER_MS
+        if whole_ms < MIN_SUM_MS or 2 * len(streams) * trip_ms < MIN_PATH_SHARE * whole_ms:
             continue
-        server = columns.servers[int(columns.server[streams[0]])], int(columns.port[streams[0]])
-        own = float(took[here].sum())
-        spent = np.r_[np.diff(columns.start[streams]), last[streams[-1]] - columns.start[streams[-1]]] / NS_PER_MS
-        extra: dict[str, float | str] = {
-            "whole_ms": whole, "trip_ms": trip, "client": columns.clients[int(columns.client[streams[0]])],
-            "own_ms": own / len(streams),
+        server, rows_of_run = requests.server_of(streams[0]), first_row[streams]
+        spent = np.r_[np.diff(requests.start[streams]), end[streams[-1]] - requests.start[streams[-1]]] / NS_PER_MS
+        values: dict[str, float | str] = {
+            "whole_ms": whole_ms, "trip_ms": trip_ms, "client": requests.clients[int(requests.client[streams[0]])],
+            "own_ms": float(took[rows_of_run].sum()) / len(streams),
         }  # fmt: skip
-        many = int((wanted & np.isin(columns.place, _streams(columns, server))).sum())
-        findings.append(
-            _row("connects_in_turn", "client", "path", server, columns, rows, here, spent, many, took, extra)
-        )
+        of = requests.count(is_complete, server)
+        row = _row("connects_in_turn", "client", "path", server, requests, rows_of_run, spent, of, values)
+        findings.append(row)
     return findings
 
 
@@ -272,46 +279,43 @@ def blocks(tables: Mapping[str, pa.Table]) -> list[Finding]:
     streams, exchanges, events = tables["streams"], tables["exchanges"], segments(tables)
     if events is None:
         return []
-    number, sent = arrays.numbers(streams, "stream"), arrays.numbers(streams, "client_payload_bytes")
+    number, sent_bytes = arrays.numbers(streams, "stream"), arrays.numbers(streams, "client_payload_bytes")
     rtt = _trips_ms(streams)
-    which = (
-        (sent >= MIN_RUN * MIN_BLOCK_BYTES)
-        & (arrays.numbers(streams, "server_payload_bytes") < sent)
-        & (rtt >= MIN_TRIP_MS)
-    )
-    read, often = np.unique(arrays.numbers(exchanges, "stream"), return_counts=True)
-    which &= ~np.isin(number, read[often >= MIN_RUN])
-    if not which.any() or which.sum() > MAX_STREAMS:
+    is_upload = (sent_bytes >= MIN_RUN * MIN_BLOCK_BYTES) & (rtt >= MIN_TRIP_MS)
+    is_upload &= arrays.numbers(streams, "server_payload_bytes") < sent_bytes
+    with_requests, counts = np.unique(arrays.numbers(exchanges, "stream"), return_counts=True)
+    is_upload &= ~np.isin(number, with_requests[counts >= MIN_RUN])
+    if not is_upload.any() or is_upload.sum() > MAX_STREAMS:
         return []
-    table = events.of_streams(number[which])
+    table = events.of_streams(number[is_upload])
     stream, time, length, frame = (arrays.numbers(table, name) for name in ("stream", "time", "len", "frame"))
-    client = arrays.numbers(table, "from_client").astype(bool)
+    by_client = arrays.numbers(table, "from_client").astype(bool)
     findings = []
-    for place in np.flatnonzero(which).tolist():
-        mine = np.flatnonzero((stream == number[place]) & (length > 0))
-        turns = np.flatnonzero(np.diff(client[mine], prepend=~client[mine[:1]]))
-        size = np.add.reduceat(length[mine].astype(np.int64), turns)
-        block = np.flatnonzero(client[mine[turns]] & (size >= MIN_BLOCK_BYTES))
-        if len(block) < MIN_RUN or size[block].sum() < MIN_BLOCKS_SHARE * sent[place]:
+    for row in np.flatnonzero(is_upload).tolist():
+        data = np.flatnonzero((stream == number[row]) & (length > 0))
+        turns = np.flatnonzero(np.diff(by_client[data], prepend=~by_client[data[:1]]))
+        size = np.add.reduceat(length[data].astype(np.int64), turns)
+        block_turns = np.flatnonzero(by_client[data[turns]] & (size >= MIN_BLOCK_BYTES))
+        if len(block_turns) < MIN_RUN or size[block_turns].sum() < MIN_BLOCKS_SHARE * sent_bytes[row]:
             continue
-        begun = time[mine[turns[block]]]
-        whole, path = float(begun[-1] - begun[0]) / NS_PER_MS, (len(block) - 1) * float(rtt[place])
-        if whole < MIN_SUM_MS or not MIN_WAIT_SHARE * whole <= path <= whole:
+        first_segments = data[turns[block_turns]]
+        whole_ms = float(time[first_segments[-1]] - time[first_segments[0]]) / NS_PER_MS
+        path_ms = (len(block_turns) - 1) * float(rtt[row])
+        if whole_ms < MIN_SUM_MS or not MIN_WAIT_SHARE * whole_ms <= path_ms <= whole_ms:
             continue
-        [row] = streams.select(["server", "server_port", "client"]).slice(place, 1).to_pylist()
+        [ends] = streams.select(["server", "server_port", "client"]).slice(row, 1).to_pylist()
         values = {
-            "server": endpoint(row["server"], row["server_port"]), "client": row["client"], "n": len(block),
-            "sent": f"{size[block].sum() / 1e6:,.3g} MB", "block": f"{np.median(size[block]) / 1e3:,.3g} kB",
-            "trip_ms": float(rtt[place]), "whole_ms": whole, "path_ms": path,
+            "server": endpoint(ends["server"], ends["server_port"]), "client": ends["client"], "n": len(block_turns),
+            "sent": f"{size[block_turns].sum() / 1e6:,.3g} MB",
+            "block": f"{np.median(size[block_turns]) / 1e3:,.3g} kB",
+            "trip_ms": float(rtt[row]), "whole_ms": whole_ms, "path_ms": path_ms,
         }  # fmt: skip
-        at = int(frame[mine[turns[block[0]]]]), int(frame[mine[turns[block[1]]]])
-        made = Finding(
-            kind="wait", server=row["server"], server_port=row["server_port"], cause="blocks_in_turn", owner="client",
-            clients=1, client=row["client"], streams=1, of_streams=1, total_ms=path, median_ms=whole, max_ms=whole,
-            harm="path", worst_stream=int(number[place]), worst_ms=whole, worst_frames=at,
-            sentence="blocks_in_turn", values=values,
-        )  # fmt: skip
-        findings.append(made)
+        findings.append(Finding(
+            kind="wait", server=ends["server"], server_port=ends["server_port"], cause="blocks_in_turn",
+            owner="client", clients=1, client=ends["client"], streams=1, of_streams=1, total_ms=path_ms,
+            median_ms=whole_ms, max_ms=whole_ms, harm="path", worst_stream=int(number[row]), worst_ms=whole_ms,
+            worst_frames=tuple(frame[first_segments[:2]].tolist()), sentence="blocks_in_turn", values=values,
+        ))  # fmt: skip
     return findings
 
 
@@ -325,48 +329,48 @@ def messages(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[Find
     streams, events = tables["streams"], segments(tables)
     if events is None or pushed is None:
         return []
-    number, trips_ms = arrays.numbers(streams, "stream"), np.nan_to_num(_trips_ms(streams))
-    which = (pushed.of_streams(number) >= MIN_IN_TURN) & arrays.equals(streams, "protocol", *ACKS)
-    if not which.any() or which.sum() > MAX_STREAMS:
+    number, rtt = arrays.numbers(streams, "stream"), np.nan_to_num(_trips_ms(streams))
+    is_broker = (pushed.of_streams(number) >= MIN_IN_TURN) & arrays.equals(streams, "protocol", *ACKS)
+    if not is_broker.any() or is_broker.sum() > MAX_STREAMS:
         return []
-    table = events.of_streams(number[which])
+    table = events.of_streams(number[is_broker])
     stream, time, length, frame = (arrays.numbers(table, name) for name in ("stream", "time", "len", "frame"))
-    client = arrays.numbers(table, "from_client").astype(bool)
-    made = []
-    for place in np.flatnonzero(which).tolist():
-        mine = np.flatnonzero((stream == number[place]) & (length > 1))
-        sent = np.flatnonzero(np.diff(client[mine], prepend=True) & ~client[mine])
-        sent = sent[1:]  # the first message follows no other
-        trip, at = float(trips_ms[place]), mine[sent]
-        prompt = (time[at] - time[mine[sent - 1]]) / NS_PER_MS <= MAX_LATER_TRIPS * trip + MAX_LATER_MS
-        [row] = streams.select(["server", "server_port", "client", "protocol"]).slice(place, 1).to_pylist()
-        least, most = ACKS[row["protocol"]]
-        prompt &= (length[mine[sent - 1]] >= least) & (length[mine[sent - 1]] <= most)
-        edges = np.flatnonzero(np.diff(np.concatenate([[False], prompt[1:], [False]]).astype(np.int8)))
-        begin, after = max(zip(edges[::2], edges[1::2], strict=True), key=lambda run: run[1] - run[0], default=(0, 0))
-        apart: Array = np.diff(time[at[begin : after + 1]].astype(np.int64)) / NS_PER_MS
-        each = float(np.median(apart)) if len(apart) else 0.0
-        long = np.flatnonzero(2 * apart >= each)  # the steps of a log-in are shorter
-        run, whole = len(long) + 1, float(apart[long].sum())
-        by_path = each <= MAX_LATER_TRIPS * trip + MAX_LATER_MS
-        if not len(long) or (by_path and (run < MIN_RUN or trip < MIN_TRIP_MS or whole < MIN_SUM_MS)):
+    by_client = arrays.numbers(table, "from_client").astype(bool)
+    findings = []
+    for row in np.flatnonzero(is_broker).tolist():
+        data = np.flatnonzero((stream == number[row]) & (length > 1))
+        message_starts = np.flatnonzero(np.diff(by_client[data], prepend=True) & ~by_client[data])
+        message_starts = message_starts[1:]  # the first message follows no other
+        trip_ms, sent, acks = float(rtt[row]), data[message_starts], data[message_starts - 1]
+        [ends] = streams.select(["server", "server_port", "client", "protocol"]).slice(row, 1).to_pylist()
+        min_bytes, max_bytes = ACKS[ends["protocol"]]
+        is_prompt = (time[sent] - time[acks]) / NS_PER_MS <= MAX_LATER_TRIPS * trip_ms + MAX_LATER_MS
+        is_prompt &= (length[acks] >= min_bytes) & (length[acks] <= max_bytes)
+        first, last = max(_runs(is_prompt[1:]), key=lambda run: run[1] - run[0], default=(0, 0))
+        apart: Array = np.diff(time[sent[first : last + 1]].astype(np.int64)) / NS_PER_MS
+        each_ms = float(np.median(apart)) if len(apart) else 0.0
+        long = np.flatnonzero(2 * apart >= each_ms)  # the steps of a log-in are shorter
+        run, whole_ms = len(long) + 1, float(apart[long].sum())
+        by_path = each_ms <= MAX_LATER_TRIPS * trip_ms + MAX_LATER_MS
+        if not len(long) or (by_path and (run < MIN_RUN or trip_ms < MIN_TRIP_MS or whole_ms < MIN_SUM_MS)):
             continue
-        if not by_path and (run < MIN_IN_TURN or whole < LIMITS["stuck_ms"] or each < trip + LIMITS["slow_ms"]):
+        is_slow = whole_ms >= LIMITS["stuck_ms"] and each_ms >= trip_ms + LIMITS["slow_ms"]
+        if not by_path and (run < MIN_IN_TURN or not is_slow):
             continue
         values = {
-            "server": endpoint(row["server"], row["server_port"]), "client": row["client"], "run": run,
-            "each_ms": trip if by_path else each, "whole_ms": whole,
+            "server": endpoint(ends["server"], ends["server_port"]), "client": ends["client"], "run": run,
+            "each_ms": trip_ms if by_path else each_ms, "whole_ms": whole_ms,
         }  # fmt: skip
         sentence = "messages_in_turn" if by_path else "consumer_in_turn"
-        made.append(Finding(
-            kind="wait", server=row["server"], server_port=row["server_port"], cause=sentence,
-            owner="server" if by_path else "client", clients=1, client=row["client"], streams=1, of_streams=1,
-            total_ms=whole, median_ms=whole, max_ms=whole, harm="late", worst_stream=int(number[place]),
-            worst_ms=whole, worst_frames=tuple(int(frame[at[begin + place]]) for place in (long[-1], long[-1] + 1)),
+        findings.append(Finding(
+            kind="wait", server=ends["server"], server_port=ends["server_port"], cause=sentence,
+            owner="server" if by_path else "client", clients=1, client=ends["client"], streams=1, of_streams=1,
+            total_ms=whole_ms, median_ms=whole_ms, max_ms=whole_ms, harm="late", worst_stream=int(number[row]),
+            worst_ms=whole_ms, worst_frames=tuple(int(frame[sent[first + i]]) for i in (long[-1], long[-1] + 1)),
             sentence=sentence,
             values=values,
         ))  # fmt: skip
-    return made
+    return findings
 
 
 def _trips_ms(streams: pa.Table) -> Array:
@@ -386,83 +390,82 @@ def expects(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa
     """
     import numpy as np
 
-    rows = tables["exchanges"]
-    uploads = arrays.equals(rows, "method", "POST", "PUT", "PATCH") & arrays.equals(rows, "protocol", "http")
-    every = server.rows[uploads[server.rows]]
-    thought = next((item for item in items if item.cause == "client_think"), None)
-    if thought is None or len(every) < MIN_CONNECTS:
+    exchanges = tables["exchanges"]
+    is_upload = arrays.equals(exchanges, "method", "POST", "PUT", "PATCH")
+    is_upload &= arrays.equals(exchanges, "protocol", "http")
+    uploads = server.rows[is_upload[server.rows]]
+    think = next((item for item in items if item.cause == "client_think"), None)
+    if think is None or len(uploads) < MIN_CONNECTS:
         return None
-    mine = uploads[thought.rows]
-    here, waited = thought.rows[mine], thought.ms[mine]
-    timed = np.array([fixes.waits_for_continue(ms) for ms in waited.tolist()], bool)
-    here, waited = here[timed], waited[timed]
-    if len(here) < MIN_CONNECTS or 2 * len(here) < len(every) or np.ptp(waited) > MAX_TIMER_SPREAD * waited.min():
+    of_uploads = is_upload[think.rows]
+    rows, waited = think.rows[of_uploads], think.ms[of_uploads]
+    is_timed = np.array([fixes.waits_for_continue(ms) for ms in waited.tolist()], bool)
+    rows, waited = rows[is_timed], waited[is_timed]
+    if len(rows) < MIN_CONNECTS or 2 * len(rows) < len(uploads) or np.ptp(waited) > MAX_TIMER_SPREAD * waited.min():
         return None
-    began, whole = (arrays.filled(rows, name, 0)[here] for name in ("response_start", "request_end"))
-    if (began < whole).any():
+    answered, requested = (arrays.filled(exchanges, name, 0)[rows] for name in ("response_start", "request_end"))
+    if (answered < requested).any():
         return None  # a 100 Continue arrived before the body
-    streams = tables["streams"]
-    columns = _StreamColumns(streams, spill.places(arrays.numbers(streams, "stream"), arrays.numbers(rows, "stream")))
-    ends = server.address, server.port
-    return _row("expect_continue", "client", "late", ends, columns, rows, here, waited, len(every), waited)
+    requests, ends = _Requests(tables["streams"], exchanges), (server.address, server.port)
+    return _row("expect_continue", "client", "late", ends, requests, rows, waited, len(uploads))
 
 
-def _redirects(columns: _StreamColumns, rows: pa.Table, wanted: Array, took: Array) -> list[Finding]:
+def _redirects(requests: _Requests, is_request: Array) -> list[Finding]:
     """Find several redirects in a row that the client followed at once, each with a request and maybe a connection."""
     import numpy as np
 
-    away = wanted & np.isin(arrays.numbers(rows, "status").astype(float), REDIRECTS)
-    if away.sum() < MIN_REDIRECTS:
+    exchanges = requests.exchanges
+    is_redirect = is_request & np.isin(arrays.numbers(exchanges, "status").astype(float), REDIRECTS)
+    if is_redirect.sum() < MIN_REDIRECTS:
         return []
-    at = np.flatnonzero(wanted)
-    start, end = arrays.numbers(rows, "start"), arrays.numbers(rows, "end")
-    opens = arrays.numbers(rows, "index") == 0
-    begin = np.where(opens, np.minimum(columns.start[columns.place], start), start)
-    at = at[np.lexsort((begin[at], columns.client[columns.place[at]]))]
+    rows = np.flatnonzero(is_request)
+    start, end = arrays.numbers(exchanges, "start"), arrays.numbers(exchanges, "end")
+    is_first = arrays.numbers(exchanges, "index") == 0
+    begin = np.where(is_first, np.minimum(requests.start[requests.stream_row], start), start)
+    client = requests.client[requests.stream_row]
+    rows = rows[np.lexsort((begin[rows], client[rows]))]
     # compare each with the client's next request, on any connection
-    pause = (begin[at[1:]] - end[at[:-1]]) / NS_PER_MS
-    follows = away[at[:-1]] & (columns.client[columns.place[at[1:]]] == columns.client[columns.place[at[:-1]]])
-    follows &= (
-        (pause >= 0)
-        & (pause <= MAX_REDIRECT_GAP_MS)
-        & (np.nan_to_num(columns.rtt[columns.place[at[:-1]]]) >= MIN_TRIP_MS)
-    )
-    edges = np.flatnonzero(np.diff(np.r_[False, follows, False].astype(np.int8)))
-    runs = [(a, b) for a, b in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True) if b - a >= MIN_REDIRECTS]
+    pause = (begin[rows[1:]] - end[rows[:-1]]) / NS_PER_MS
+    follows = is_redirect[rows[:-1]] & (client[rows[1:]] == client[rows[:-1]])
+    follows &= (pause >= 0) & (pause <= MAX_REDIRECT_GAP_MS) & (requests.rtt_ms(rows[:-1]) >= MIN_TRIP_MS)
+    chains = [(first, last) for first, last in _runs(follows) if last - first >= MIN_REDIRECTS]
+    firsts = requests.stream_row[rows[np.array([first for first, _ in chains], np.int64)]]
     findings = []
-    firsts = columns.place[at[np.array([a for a, _ in runs], np.int64)]]
-    for server, mine in columns.groups(firsts).items():
-        chains = [runs[run] for run in mine.tolist()]
-        here = np.concatenate([at[a:b] for a, b in chains])
-        spent = np.concatenate([begin[at[a + 1 : b + 1]] - begin[at[a:b]] for a, b in chains]) / NS_PER_MS
-        a, b = max(chains, key=lambda chain: begin[at[chain[1]]] - begin[at[chain[0]]])
+    for server, indexes in requests.groups(firsts).items():
+        chains_of_server = [chains[index] for index in indexes.tolist()]
+        redirects = np.concatenate([rows[first:last] for first, last in chains_of_server])
+        spent = np.concatenate([np.diff(begin[rows[first : last + 1]]) for first, last in chains_of_server]) / NS_PER_MS
+        first, last = max(chains_of_server, key=lambda chain: begin[rows[chain[1]]] - begin[rows[chain[0]]])
         if spent.sum() < MIN_SUM_MS:
             continue
-        [named] = rows.select(["method", "target"]).slice(int(at[a]), 1).to_pylist()
-        extra = {
-            "run": b - a, "whole_ms": float(begin[at[b]] - begin[at[a]]) / NS_PER_MS,
-            "connects": int(opens[at[a:b]].sum()), "name": called(named["method"], named["target"]),
+        [request] = exchanges.select(["method", "target"]).slice(int(rows[first]), 1).to_pylist()
+        values = {
+            "run": last - first, "whole_ms": float(begin[rows[last]] - begin[rows[first]]) / NS_PER_MS,
+            "connects": int(is_first[rows[first:last]].sum()), "name": called(request["method"], request["target"]),
         }  # fmt: skip
-        findings.append(_row("redirects", "server", "path", server, columns, rows, here, spent, len(here), took, extra))
+        row = _row("redirects", "server", "path", server, requests, redirects, spent, len(redirects), values)
+        findings.append(row)
     return findings
 
 
 def _row(
-    sentence: str, owner: str, harm: Harmful, server: tuple[str, int], columns: _StreamColumns, rows: pa.Table,
-    here: Array, waited: Array, many: int, took: Array, extra: Mapping[str, float | str] | None = None,
+    sentence: str, owner: str, harm: Harmful, server: tuple[str, int], requests: _Requests, rows: Array,
+    waited: Array, of: int, more_values: Mapping[str, float | str] | None = None,
 ) -> Finding:  # fmt: skip
-    worst = int(waited.argmax())
-    row, ordered = int(here[worst]), sorted(waited.tolist())
-    frame = int(arrays.numbers(rows, "request_first_frame")[row])
-    spare = float(waited.sum()) * (1 - 1 / len(here) if harm == "path" else 1)  # one of them is necessary
+    longest = int(waited.argmax())
+    worst, ordered = int(rows[longest]), sorted(waited.tolist())
+    stream_row = requests.stream_row[worst]
+    frame = int(arrays.numbers(requests.exchanges, "request_first_frame")[worst])
+    spare = float(waited.sum()) * (1 - 1 / len(rows) if harm == "path" else 1)  # one of them is necessary
     values = {
-        "n": len(here), "of": many, "server": endpoint(*server), "span_ms": (ordered[0], ordered[-1]),
-        "sum_ms": float(waited.sum()), "trip_ms": float(columns.rtt[columns.place[row]]), **(extra or {}),
+        "n": len(rows), "of": of, "server": endpoint(*server), "span_ms": (ordered[0], ordered[-1]),
+        "sum_ms": float(waited.sum()), "trip_ms": float(requests.rtt[stream_row]), **(more_values or {}),
     }  # fmt: skip
     return Finding(
-        kind="wait", server=server[0], server_port=server[1], cause=sentence, owner=owner, exchanges=len(here),
-        of_exchanges=many, total_ms=spare, median_ms=ordered[len(ordered) // 2], max_ms=ordered[-1],
+        kind="wait", server=server[0], server_port=server[1], cause=sentence, owner=owner, exchanges=len(rows),
+        of_exchanges=of, total_ms=spare, median_ms=ordered[len(ordered) // 2], max_ms=ordered[-1],
         harm=harm,
-        worst_stream=int(columns.number[columns.place[row]]), worst_exchange=int(arrays.numbers(rows, "exchange")[row]),
+        worst_stream=int(requests.number[stream_row]),
+        worst_exchange=int(arrays.numbers(requests.exchanges, "exchange")[worst]),
         worst_ms=ordered[-1], worst_frames=(frame,), sentence=sentence, values=values,
     )  # fmt: skip

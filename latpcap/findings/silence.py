@@ -9,8 +9,9 @@ to a silent peer are no sign of loss on the path.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill, words
@@ -21,11 +22,11 @@ from latpcap.limits import LIMITS
 from latpcap.tables import CAPTURE_BITS, NS_PER_MS, SETUP
 from latpcap.user_waits import stream_ends
 from latpcap.user_waits.cause_totals import endpoint, server_keys
-from latpcap.user_waits.segments import segments
+from latpcap.user_waits.segments import Segments, segments
 from latpcap.user_waits.slow_requests import polls
 from latpcap.user_waits.slow_requests import streams as streaming
 from latpcap.user_waits.stream_ends import Course, Resent
-from latpcap.vocabulary import GUESSED, PROBABLE, SHOWN, protocol_names
+from latpcap.vocabulary import GUESSED, PROBABLE, SHOWN, SIDES, protocol_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,69 +78,85 @@ class UnansweredWait:
         return self.server, self.port
 
 
-def path_mtu(
-    cases: Sequence[UnansweredWait], courses: Mapping[int, Course], notices: Mapping[int, tuple[int, int]]
-) -> list[tuple[UnansweredWait, Finding]]:
-    """Find cases whose packets are too large for the path; one finding per server, direction and kind.
+@dataclass(frozen=True)
+class Reason:
+    """Why a case waited, by the packets of its stream: a sentence and the values that it needs."""
 
-    `notices`: by stream, the number of ICMP "too big" messages and the MTU that they name (RFC 1191, RFC 8201).
+    case: UnansweredWait
+    sentence: str
+    values: dict[str, Any]
+    grade: Grade
+    by_client: bool = False
+    """Whether the client sent what was repeated in vain."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One of the rules: the reason of a case, if it fits, and the finding of a server's reasons of one kind."""
+
+    reason: Callable[[UnansweredWait, Course], Reason | None]
+    finding: Callable[[list[Reason]], Finding]
+
+    def apply(
+        self, cases: Sequence[UnansweredWait], courses: Mapping[int, Course]
+    ) -> list[tuple[Finding, list[UnansweredWait]]]:
+        """Return the findings with the cases that each explains; one per server, sentence and direction."""
+        groups: dict[tuple[str, int, bool, str], list[Reason]] = defaultdict(list)
+        for case in cases:
+            course = courses.get(case.stream)
+            reason = None if course is None else self.reason(case, course)
+            if reason is not None:
+                groups[case.server, case.port, reason.by_client, reason.sentence].append(reason)
+        return [(self.finding(group), [reason.case for reason in group]) for group in groups.values()]
+
+
+def _path_mtu(reasons: list[Reason]) -> Finding:
+    worst = max(reasons, key=lambda reason: reason.values["span_ms"])
+    has_one_client = len({reason.case.client for reason in reasons}) == 1
+    ends = (worst.case.client if has_one_client else words.say("clients"), endpoint(*worst.case.key))
+    sender, receiver = ends if worst.by_client else ends[::-1]
+    values = {**worst.values, "sender": sender, "receiver": receiver, "n": len(reasons)}
+    return _finding("path_mtu", replace(worst, values=values), reasons, "network", values["span_ms"])
+
+
+def _too_large(case: UnansweredWait, course: Course, notices: tuple[int, int]) -> Reason | None:
+    """Find packets too large for the path. `notices`: the number of ICMP "too big" messages, and the MTU that they
+    name (RFC 1191, RFC 8201).
     """
-    groups: dict[tuple[str, int, bool, str], list[tuple[UnansweredWait, dict[str, Any], Grade]]] = defaultdict(list)
-    for case in cases:
-        course = courses.get(case.stream)
-        if course is None:
-            continue
-        for client in (False, True):
-            refusal = _too_large(case, course, client, notices.get(case.stream))
-            if refusal is not None:
-                word, values, grade = refusal
-                groups[case.server, case.port, client, word].append((case, values, grade))
-                break
-    findings = []
-    for (server, port, by_client, word), grouped in groups.items():
-        case, values, grade = max(grouped, key=lambda one: one[1]["span_ms"])
-        one_client = len({c.client for c, *_ in grouped}) == 1
-        there = (case.client if one_client else words.say("clients"), endpoint(server, port))
-        sender, receiver = there if by_client else there[::-1]
-        values = {**values, "sender": sender, "receiver": receiver, "n": len(grouped)}
-        waits = [c for c, *_ in grouped]
-        made = _finding("path_mtu", word, values, waits, "network", grade, values["span_ms"])
-        findings += [(c, made) for c, *_ in grouped]
-    return findings
+    return _too_large_from(False, case, course, notices) or _too_large_from(True, case, course, notices)
 
 
-def _too_large(
-    case: UnansweredWait, course: Course, client: bool, notices: tuple[int, int] | None
-) -> tuple[str, dict[str, Any], Grade] | None:
+def _too_large_from(client: bool, case: UnansweredWait, course: Course, notices: tuple[int, int]) -> Reason | None:
     held = course.held(client)
     if held is None or held.copies < LIMITS["hung_copies"] or held.length < LIMITS["mtu_least_bytes"]:
-        return _never_came(course, client)
-    icmp = notices is not None and notices[0] > 0
+        return _never_came(client, case, course)
     if held.passed_before >= held.length or any(size >= held.length for size in held.sizes_passed):
         return None  # a packet of this size passed, so that this one was lost
     end = held.until if held.until is not None else _given_up(course, held)
-    waited = (end - held.first) / NS_PER_MS
-    if waited < LIMITS["stuck_ms"]:
+    waited_ms = (end - held.first) / NS_PER_MS
+    if waited_ms < LIMITS["stuck_ms"]:
         return None
-    values = {"length": held.length, "repeats": held.copies - 1, "span_ms": waited, "cut": held.cut_to,
+    values = {"length": held.length, "repeats": held.copies - 1, "span_ms": waited_ms, "cut": held.cut_to,
               "frame": held.frame}  # fmt: skip
-    if icmp and notices is not None:
-        values |= {"notices": notices[0], "mtu": notices[1], "mss": notices[1] - _header_bytes(case.server)}
-        return ("path_mtu_icmp_heeded" if held.cut_to else "path_mtu_icmp"), values, "proven"
+    count, mtu = notices
+    if count:
+        values |= {"notices": count, "mtu": mtu, "mss": mtu - _header_bytes(case.server)}
+        return Reason(case, "path_mtu_icmp_heeded" if held.cut_to else "path_mtu_icmp", values, "proven", client)
+    has_many_copies = held.copies >= LIMITS["mtu_copies"]
     if held.cut_to and held.cut_to < held.length:
-        return "path_mtu_cut", values, "proven" if held.copies >= LIMITS["mtu_copies"] else "probable"
+        return Reason(case, "path_mtu_cut", values, "proven" if has_many_copies else "probable", client)
     if held.until is not None:
         return None  # it arrived uncut
-    alive = _is_heard_late(course, held)
+    is_alive = _is_heard_late(course, held)
     if held.sizes_passed:
-        return "path_mtu", values, "proven" if alive and held.copies >= LIMITS["mtu_copies"] else "probable"
-    if held.passed_before and alive and held.copies >= LIMITS["mtu_copies"]:
-        return "path_mtu_perhaps", values, "suspected"
-    full = held.length >= course.most_allowed(client) - MAX_OPTIONS > 0
-    if held.passed_before and not held.later_packets and full and held.copies >= LIMITS["mtu_copies"]:
-        return "path_mtu_or_gone", values, "suspected"
+        return Reason(case, "path_mtu", values, "proven" if is_alive and has_many_copies else "probable", client)
+    if held.passed_before and is_alive and has_many_copies:
+        return Reason(case, "path_mtu_perhaps", values, "suspected", client)
+    is_full = held.length >= course.most_allowed() - MAX_OPTIONS > 0
+    if held.passed_before and not held.later_packets and is_full and has_many_copies:
+        return Reason(case, "path_mtu_or_gone", values, "suspected", client)
     if not held.passed_before and course.only_large(client):
-        return "path_mtu_all", values, "probable" if alive else "suspected"
+        return Reason(case, "path_mtu_all", values, "probable" if is_alive else "suspected", client)
     return None
 
 
@@ -150,8 +167,8 @@ def _header_bytes(address: str) -> int:
 
 def _given_up(course: Course, held: Resent) -> int:
     """Return the end of the wait: when the receiver closed, else the last packet."""
-    place = course.closes(not held.by_client, course.at(held.frame))
-    return int(course.time[place]) if place is not None else max(held.last, course.end)
+    closing = course.closes(not held.by_client, course.index_of(held.frame))
+    return int(course.time[closing]) if closing is not None else max(held.last, course.end)
 
 
 def _is_heard_late(course: Course, held: Resent) -> bool:
@@ -161,88 +178,77 @@ def _is_heard_late(course: Course, held: Resent) -> bool:
     return bool((course.time[other] > copies[2]).any()) if len(copies) > 2 else False
 
 
-def _never_came(course: Course, client: bool) -> tuple[str, dict[str, Any], Grade] | None:
+def _never_came(client: bool, case: UnansweredWait, course: Course) -> Reason | None:
     """Find the same in a capture at the receiver: a hole of full size that stays, and only smaller packets after it."""
     hole = course.hole(client)
-    most = course.most_allowed(client)
+    most = course.most_allowed()
     if hole is None or not most:
         return None
-    place, length, largest = hole
-    closing = course.closes(not client, place)
+    after_hole, length, largest = hole
+    closing = course.closes(not client, after_hole)
     end = int(course.time[closing]) if closing is not None else course.end
-    waited = (end - int(course.time[place])) / NS_PER_MS
+    waited_ms = (end - int(course.time[after_hole])) / NS_PER_MS
     is_cut = largest < most - MAX_OPTIONS and length >= max(most - MAX_OPTIONS, LIMITS["mtu_least_bytes"])
-    if not is_cut or waited < LIMITS["stuck_ms"]:
+    if not is_cut or waited_ms < LIMITS["stuck_ms"]:
         return None
-    values = {"length": length, "span_ms": waited, "cut": 0, "repeats": 0, "frame": int(course.frame[place])}
-    return "path_mtu_in_vain", values, "probable"
+    values = {"length": length, "span_ms": waited_ms, "cut": 0, "repeats": 0, "frame": int(course.frame[after_hole])}
+    return Reason(case, "path_mtu_in_vain", values, "probable", client)
 
 
-def after_idling(
-    cases: Sequence[UnansweredWait], courses: Mapping[int, Course], survived: Mapping[tuple[str, int], float],
-    next_at: Callable[[UnansweredWait, int], tuple[int, bool] | None], requests_of: Mapping[tuple[str, int], int],
-    lives: Callable[[UnansweredWait, int], bool],
-) -> list[tuple[UnansweredWait, Finding]]:  # fmt: skip
-    """Find cases whose connection had been idle and was closed, reset or dropped for that; by server.
+def _after_idling(
+    reasons: list[Reason], survived: Mapping[tuple[str, int], float], requests_of: Mapping[tuple[str, int], int]
+) -> Finding:
+    """Return the finding of connections that had been idle and were closed, reset or dropped for that.
 
-    `survived`: by server, the longest idle time in ms after which it still answered. `next_at` returns when the next
-    answered connection to the same server began after an instant, and whether this client opened it. `lives` returns
-    whether the client sent on another connection after an instant.
+    `survived`: by server, the longest idle time in ms after which it still answered.
     """
-    groups: dict[tuple[str, int, str], list[tuple[UnansweredWait, dict[str, Any]]]] = defaultdict(list)
-    with_request = {case.stream for case in cases if case.exchange is not None}
-    for case in cases:
-        course = None if case.exchange is None and case.stream in with_request else courses.get(case.stream)
-        end = None if course is None else _ended_idle(case, course, next_at) or _forgotten(case, course, lives)
-        if end is not None and end[1]["idle_ms"] > survived.get(case.key, 0.0):
-            groups[case.server, case.port, end[0]].append((case, end[1]))
-    findings = []
-    for (server, port, word), grouped in groups.items():
-        idle = [values["idle_ms"] for _, values in grouped]
-        worst, values = max(grouped, key=lambda one: one[0].waited_ms)
-        longest = survived.get((server, port), 0.0)
-        several_ms = max(idle) >= (1 + LIMITS["timer_near_share"]) * min(idle)
-        values = {
-            **values, "server": endpoint(server, port), "n": len(grouped), "name": worst.name, "frame": worst.frame,
-            "idle_ms": (min(idle), max(idle)) if several_ms else min(idle),
-            "timer": _timer(min(idle), exact=word == "keepalive_race"),
-            "least": words.say("timer_least", longest_ms=longest) if longest else "",
-        }  # fmt: skip
-        owner = "server" if word == "keepalive_race" else "network"
-        grade: Grade = "proven" if word == "keepalive_race" else "probable"
-        made = _finding(
-            word, word, values, [c for c, _ in grouped], owner, grade,
-            max(end.get("span_ms", case.waited_ms) for case, end in grouped),
-            of=requests_of.get((server, port)),
-        )  # fmt: skip
-        findings += [(c, made) for c, _ in grouped]
-    return findings
+    idle_ms = [reason.values["idle_ms"] for reason in reasons]
+    worst = max(reasons, key=lambda reason: reason.case.waited_ms)
+    key, is_race = worst.case.key, worst.sentence == "keepalive_race"
+    longest = survived.get(key, 0.0)
+    several_ms = max(idle_ms) >= (1 + LIMITS["timer_near_share"]) * min(idle_ms)
+    values = {
+        **worst.values, "server": endpoint(*key), "n": len(reasons), "name": worst.case.name,
+        "frame": worst.case.frame, "idle_ms": (min(idle_ms), max(idle_ms)) if several_ms else min(idle_ms),
+        "timer": _timer(min(idle_ms), exact=is_race),
+        "least": words.say("timer_least", longest_ms=longest) if longest else "",
+    }  # fmt: skip
+    waited_ms = max(reason.values.get("span_ms", reason.case.waited_ms) for reason in reasons)
+    owner = "server" if is_race else "network"
+    worst = replace(worst, values=values)
+    return _finding(worst.sentence, worst, reasons, owner, waited_ms, of=requests_of.get(key))
 
 
 def _ended_idle(
     case: UnansweredWait, course: Course, next_at: Callable[[UnansweredWait, int], tuple[int, bool] | None]
-) -> tuple[str, dict[str, Any]] | None:
+) -> Reason | None:
+    """Find a connection that was closed, reset or dropped while idle, so that a request met no server.
+
+    `next_at` returns when the next answered connection to the same server began after an instant, and whether this
+    client opened it.
+    """
     import numpy as np
 
     held = course.held(True)
     frame = case.frame if case.exchange is not None or held is None else held.frame
-    place = course.at(frame)
-    idle = course.silence_before(place) / NS_PER_MS
-    sent = int(course.seq[place])
-    shut = course.closes(client=False)
-    if shut is not None and shut in course.fins and course.ack[shut] <= sent:
-        before = np.flatnonzero((np.arange(len(course.time)) < min(shut, place)) & (course.len > 1))
-        if not len(before):
+    request = course.index_of(frame)
+    idle_ms = course.silence_before(request) / NS_PER_MS
+    closing = course.closes(client=False)
+    if closing is not None and closing in course.fins and course.ack[closing] <= int(course.seq[request]):
+        is_before = np.arange(len(course.time)) < min(closing, request)
+        data_before = np.flatnonzero(is_before & (course.len > 1))
+        if not len(data_before):
             return None
         # idle until the server closed, while the request was on its way
-        idle = int(course.time[shut] - course.time[before[-1]]) / NS_PER_MS
-        return ("keepalive_race", {"idle_ms": idle}) if idle >= LIMITS["idle_least_ms"] else None
-    if idle < LIMITS["idle_least_ms"]:
+        idle_ms = int(course.time[closing] - course.time[data_before[-1]]) / NS_PER_MS
+        is_idle = idle_ms >= LIMITS["idle_least_ms"]
+        return Reason(case, "keepalive_race", {"idle_ms": idle_ms}, "proven") if is_idle else None
+    if idle_ms < LIMITS["idle_least_ms"]:
         return None
-    if shut is not None and shut in course.resets and shut > place:
-        from_server = np.flatnonzero(~course.client & (np.arange(len(course.time)) > place))
-        if len(from_server) and from_server[0] == shut:
-            return "idle_reset", {"idle_ms": idle}
+    if closing is not None and closing in course.resets and closing > request:
+        from_server = np.flatnonzero(~course.client & (np.arange(len(course.time)) > request))
+        if len(from_server) and from_server[0] == closing:
+            return Reason(case, "idle_reset", {"idle_ms": idle_ms}, "probable")
     if held is None or held.until is not None or held.copies < LIMITS["hung_copies"]:
         return None
     if held.frame != frame or held.later_packets:
@@ -252,47 +258,47 @@ def _ended_idle(
         return None  # nothing shows that the server was running
     begun, is_own = next_connection
     until = begun if is_own else max(held.last, course.end, begun)  # the client's own new connection ends its wait
-    return "idle_drop", {"idle_ms": idle, "repeats": held.copies - 1, "span_ms": (until - held.first) / NS_PER_MS}
+    values = {"idle_ms": idle_ms, "repeats": held.copies - 1, "span_ms": (until - held.first) / NS_PER_MS}
+    return Reason(case, "idle_drop", values, "probable")
 
 
-def _forgotten(
-    case: UnansweredWait, course: Course, lives: Callable[[UnansweredWait, int], bool]
-) -> tuple[str, dict[str, Any]] | None:
-    """Find data that the server repeated on an idle connection without effect while the client was running."""
+def _forgotten(case: UnansweredWait, course: Course, lives: Callable[[UnansweredWait, int], bool]) -> Reason | None:
+    """Find data that the server repeated on an idle connection without effect while the client was running.
+
+    `lives` returns whether the client sent on another connection after an instant.
+    """
     held = course.held(False)
     if held is None or held.until is not None or held.copies < LIMITS["hung_copies"] or held.later_packets:
         return None
-    idle = course.silence_before(course.at(held.frame)) / NS_PER_MS
-    if idle < LIMITS["idle_least_ms"] or not lives(case, held.first):
+    idle_ms = course.silence_before(course.index_of(held.frame)) / NS_PER_MS
+    if idle_ms < LIMITS["idle_least_ms"] or not lives(case, held.first):
         return None
-    values = {"idle_ms": idle, "repeats": held.copies - 1, "span_ms": (held.last - held.first) / NS_PER_MS}
-    return "idle_drop_push", {**values, "client": case.client}
+    span_ms = (held.last - held.first) / NS_PER_MS
+    values = {"idle_ms": idle_ms, "repeats": held.copies - 1, "span_ms": span_ms, "client": case.client}
+    return Reason(case, "idle_drop_push", values, "probable")
 
 
-def dead(cases: Sequence[UnansweredWait], courses: Mapping[int, Course]) -> list[tuple[UnansweredWait, Finding]]:
-    """Find connections whose peer no longer answers keep-alive probes; by server and side."""
-    groups: dict[tuple[str, int, bool], list[tuple[UnansweredWait, dict[str, Any]]]] = defaultdict(list)
-    for case in cases:
-        course = courses.get(case.stream)
-        probes_from = None if course is None else course.probes()
-        if course is not None and probes_from is not None:
-            client, probes, first = probes_from
-            values: dict[str, Any] = {
-                "repeats": probes, "span_ms": (course.end - int(course.time[first])) / NS_PER_MS,
-                "idle_ms": course.silence_before(first) / NS_PER_MS, "frame": int(course.frame[first]),
-                "until": words.say("probed_reset" if course.reset_by(client) else "probed_on"),
-            }  # fmt: skip
-            groups[case.server, case.port, client].append((case, values))
-    findings = []
-    for (server, port, client), grouped in groups.items():
-        _, values = max(grouped, key=lambda one: one[1]["span_ms"])
-        name, peer = endpoint(server, port), words.say("client_of", server=endpoint(server, port))
-        sides = {"prober": peer, "silent": name} if client else {"prober": name, "silent": peer}
-        values = {**values, **sides, "n": len(grouped)}
-        waits = [case for case, _ in grouped]
-        made = _finding("peer_gone", "peer_gone", values, waits, "network", "probable", values["span_ms"])
-        findings += [(case, made) for case in waits]
-    return findings
+def _unprobed(case: UnansweredWait, course: Course) -> Reason | None:
+    """Find a connection whose peer no longer answers keep-alive probes."""
+    probes = course.probes()
+    if probes is None:
+        return None
+    client, count, first = probes
+    values = {
+        "repeats": count, "span_ms": (course.end - int(course.time[first])) / NS_PER_MS,
+        "idle_ms": course.silence_before(first) / NS_PER_MS, "frame": int(course.frame[first]),
+        "until": words.say("probed_reset" if course.reset_by(client) else "probed_on"),
+    }  # fmt: skip
+    return Reason(case, "peer_gone", values, "probable", client)
+
+
+def _peer_gone(reasons: list[Reason]) -> Finding:
+    worst = max(reasons, key=lambda reason: reason.values["span_ms"])
+    server = endpoint(*worst.case.key)
+    clients = words.say("client_of", server=server)
+    sides = {"prober": clients, "silent": server} if worst.by_client else {"prober": server, "silent": clients}
+    worst = replace(worst, values={**worst.values, **sides, "n": len(reasons)})
+    return _finding("peer_gone", worst, reasons, "network", worst.values["span_ms"])
 
 
 def _timer(idle_ms: float, *, exact: bool) -> str:
@@ -306,67 +312,59 @@ def _timer(idle_ms: float, *, exact: bool) -> str:
     return words.say("timer_like", whose=words.say(f"timer_{fits[-1]}")) if fits else ""
 
 
-def half_way(
-    cases: Sequence[UnansweredWait], courses: Mapping[int, Course], at_server: Callable[[int], bool],
-    answered: Mapping[tuple[str, int], int],
-) -> list[tuple[UnansweredWait, Finding]]:  # fmt: skip
-    """Find answers that began and stopped; by server. `answered`: how many answers each server began."""
-    groups: dict[tuple[str, int], list[tuple[UnansweredWait, dict[str, Any]]]] = defaultdict(list)
-    for case in cases:
-        course = courses.get(case.stream)
-        stop = None if course is None or not case.is_partial else _stopped(case, course)
-        if stop is not None:
-            groups[case.key].append((case, stop))
-    findings = []
-    for key, grouped in groups.items():
-        worst, values = max(grouped, key=lambda one: one[1]["span_ms"])
-        of = answered.get(key, len(grouped))
-        values = {**values, "server": endpoint(*key), "name": worst.name, "frame": worst.frame, "n": len(grouped),
-                  "of": of}  # fmt: skip
-        word = "stalled_answer" if of == 1 else "stalled_answers"
-        proven = at_server(worst.stream)
-        made = _finding(
-            "stalled_answer", word, values, [c for c, _ in grouped], "server", "proven" if proven else "probable",
-            values["waited_ms"], of=of,
-        )  # fmt: skip
-        findings += [(c, made) for c, _ in grouped]
-    return findings
+def _half_way(
+    reasons: list[Reason], requests_of: Mapping[tuple[str, int], int], at_server: Callable[[int], bool]
+) -> Finding:
+    worst = max(reasons, key=lambda reason: reason.values["span_ms"])
+    of = requests_of.get(worst.case.key, len(reasons))
+    values = {**worst.values, "server": endpoint(*worst.case.key), "name": worst.case.name, "frame": worst.case.frame,
+              "n": len(reasons), "of": of}  # fmt: skip
+    grade: Grade = "proven" if at_server(worst.case.stream) else "probable"
+    sentence = "stalled_answer" if of == 1 else "stalled_answers"
+    worst = Reason(worst.case, sentence, values, grade)
+    return _finding("stalled_answer", worst, reasons, "server", values["waited_ms"], of=of)
 
 
-def _stopped(case: UnansweredWait, course: Course) -> dict[str, Any] | None:
+def _stopped(case: UnansweredWait, course: Course) -> Reason | None:
+    """Find an answer that began and stopped."""
     import numpy as np
 
-    place = course.at(case.frame)
-    answer_packets = np.flatnonzero(~course.client & (course.len > 0) & (np.arange(len(course.time)) > place))
+    if not case.is_partial:
+        return None
+    request = course.index_of(case.frame)
+    answer_packets = np.flatnonzero(~course.client & (course.len > 0) & (np.arange(len(course.time)) > request))
     if not len(answer_packets) or course.unacked(client=False):
         return None
     last = int(answer_packets[-1])
     if course.as_long_as_one_before(last):
         return None  # the answer is whole, although its header gave no length
-    shut = [at for at in (course.closes(client=side, after=last) for side in (True, False)) if at is not None]
-    waited_until = int(course.time[place]) + int(case.waited_ms * NS_PER_MS)  # the capture may go on after the stream
-    end = int(course.time[min(shut)]) if shut else max(course.end, waited_until)
-    gap = (end - int(course.time[last])) / NS_PER_MS
+    closings = [course.closes(client=side, after=last) for side in (True, False)]
+    closing = min((index for index in closings if index is not None), default=None)
+    waited_until = int(course.time[request]) + int(case.waited_ms * NS_PER_MS)  # the capture may go on after the stream
+    end = int(course.time[closing]) if closing is not None else max(course.end, waited_until)
+    gap_ms = (end - int(course.time[last])) / NS_PER_MS
     gaps = np.diff(course.time[answer_packets]) / NS_PER_MS
-    if gap < LIMITS["stuck_ms"] or (len(gaps) and gaps.max() > gap / 2):
+    if gap_ms < LIMITS["stuck_ms"] or (len(gaps) and gaps.max() > gap_ms / 2):
         return None  # the server sends in pieces with pauses
     windows = course.window[course.client]
     if len(windows) and windows[-1] == 0:
         return None  # the client's window is closed
-    ended_by = None if not shut else bool(course.client[min(shut)])
+    ended_by = None if closing is None else bool(course.client[closing])
     begun = int(course.seq[answer_packets].min())
-    return {
+    values = {
         "bytes": int((course.seq + course.len)[answer_packets].max()) - begun,
-        "span_ms": gap,
-        "waited_ms": (end - int(course.time[place])) / NS_PER_MS,
+        "span_ms": gap_ms,
+        "waited_ms": (end - int(course.time[request])) / NS_PER_MS,
         "until": words.say(_UNTIL[ended_by]),
     }
+    return Reason(case, "stalled_answer", values, "probable")
 
 
 def _finding(
-    cause: str, word: str, values: dict[str, Any], cases: Sequence[UnansweredWait], owner: str, grade: Grade,
-    waited_ms: float, *, of: int | None = None,
-) -> Finding:  # fmt: skip
+    cause: str, reason: Reason, reasons: Sequence[Reason], owner: str, waited_ms: float, *, of: int | None = None
+) -> Finding:
+    """Return the finding of these reasons with the sentence, values and grade of one."""
+    cases = [reason.case for reason in reasons]
     worst = max(cases, key=lambda c: c.waited_ms)
     with_request = [c for c in cases if c.exchange is not None]
     return Finding(
@@ -374,10 +372,10 @@ def _finding(
         clients=len({c.client for c in cases}), client=worst.client, exchanges=len(with_request) or None,
         of_exchanges=of if with_request else None, streams=len({c.stream for c in cases}),
         total_ms=max(waited_ms, sum(c.waited_ms for c in cases)), max_ms=waited_ms,
-        confidence=SURE[grade], worst_exchange=worst.exchange, worst_stream=worst.stream,
-        worst_ms=waited_ms, worst_frames=(values.get("frame", worst.frame),),
+        confidence=SURE[reason.grade], worst_exchange=worst.exchange, worst_stream=worst.stream,
+        worst_ms=waited_ms, worst_frames=(reason.values.get("frame", worst.frame),),
         filter=wireshark_filter(worst.stream),
-        harm="never", sentence=word, values=values,
+        harm="never", sentence=reason.sentence, values=reason.values,
     )  # fmt: skip
 
 
@@ -400,95 +398,115 @@ def survived(exchanges: pa.Table, streams: pa.Table) -> dict[tuple[str, int], fl
     return longest
 
 
-def _deduplicated(
-    found_by_case: Iterable[tuple[UnansweredWait, Finding]],
-) -> tuple[list[Finding], set[int], set[int | None]]:
-    """Return the findings, each once, and the streams and the exchanges that they explain."""
-    pairs = list(found_by_case)
-    once = list({id(finding): finding for _, finding in pairs}.values())
-    return once, {case.stream for case, _ in pairs}, {case.exchange for case, _ in pairs}
-
-
 def find(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[Finding]:
     """Find requests that were never answered, and peers that fell silent; by server, the longest wait first.
 
     `pushed`: the streams on which servers send without requests.
     """
     unanswered, requests_of = _unanswered(tables, pushed)
-    gone = _silent_peers(tables)
-    explained, done, known, answered, left = _explained(tables, [*unanswered, *gone], requests_of)
-    known |= {case.exchange for case in unanswered if case.stream in answered}
+    silent = _silent_peers(tables)
+    explained = _explained(tables, [*unanswered, *silent], requests_of)
+    exchanges = explained.exchanges | {case.exchange for case in unanswered if case.stream in explained.unseen_answers}
     groups: dict[tuple[str, str, int], list[UnansweredWait]] = defaultdict(list)
-    for place, case in enumerate(gone):
-        of_stream = [one for one in unanswered if one.stream == case.stream and one.cause == "unanswered_request"]
-        if of_stream and case.cause == "server" and case.stream not in left:  # the server answers nothing at all
-            first = max(of_stream, key=lambda one: one.waited_ms)
-            gone[place] = replace(case, name=first.name, waited_ms=first.waited_ms, exchange=first.exchange)
-            known |= {one.exchange for one in of_stream}
+    for i, peer in enumerate(silent):
+        requests = [case for case in unanswered if case.stream == peer.stream and case.cause == "unanswered_request"]
+        if requests and peer.cause == "server" and peer.stream not in explained.reset:
+            # the server answers nothing at all
+            first = max(requests, key=lambda case: case.waited_ms)
+            silent[i] = replace(peer, name=first.name, waited_ms=first.waited_ms, exchange=first.exchange)
+            exchanges |= {case.exchange for case in requests}
     for case in unanswered:
-        if case.cause and case.exchange not in known:
+        if case.cause and case.exchange not in exchanges:
             groups[case.cause, case.server, case.port].append(case)
-    findings = [_row(cause, "server", at, cases, requests_of[at]) for cause, at, cases in _keyed(groups)]
+    findings = [
+        _unexplained(cause, "server", cases, requests_of[server, port])
+        for (cause, server, port), cases in groups.items()
+    ]
     groups.clear()
-    for case in gone:
-        if case.stream not in done and case.stream not in left:
-            groups[case.cause, case.server, case.port].append(case)
-    findings += [_row("silent_peer", side, at, cases, 0) for side, at, cases in _keyed(groups)]
-    return sorted(explained + findings, key=lambda f: -(f.max_ms or 0.0))
+    for peer in silent:
+        if peer.stream not in explained.streams and peer.stream not in explained.reset:
+            groups[peer.cause, peer.server, peer.port].append(peer)
+    findings += [_unexplained("silent_peer", side, cases, 0) for (side, *_), cases in groups.items()]
+    return sorted(explained.findings + findings, key=lambda f: -(f.max_ms or 0.0))
+
+
+@dataclass
+class _Explained:
+    """What the rules found, and the streams and exchanges that need no other finding."""
+
+    findings: list[Finding] = field(default_factory=list)
+    streams: set[int] = field(default_factory=set)
+    exchanges: set[int | None] = field(default_factory=set)
+    unseen_answers: set[int] = field(default_factory=set)
+    """Streams on which the server sent more than was captured."""
+    reset: set[int] = field(default_factory=set)
+    """Streams that the silent side had reset before."""
 
 
 def _explained(
     tables: Mapping[str, pa.Table], cases: Sequence[UnansweredWait], requests_of: Mapping[tuple[str, int], int]
-) -> tuple[list[Finding], set[int], set[int | None], set[int], set[int]]:
-    """Apply the rules to the packets of these streams, and of others that stand still.
-
-    Returns the findings; the streams and the exchanges that they explain; the streams on which the server sent more
-    than was captured; and the streams that the silent side had reset before.
-    """
+) -> _Explained:
+    """Apply the rules to the packets of these streams, and of others that stand still."""
     import numpy as np
 
-    streams, events = tables["streams"], segments(tables)
+    streams, exchanges, events = tables["streams"], tables["exchanges"], segments(tables)
     if events is None:
-        return [], set(), set(), set(), set()
-    numbers = arrays.numbers(streams, "stream")
-    waiting = {case.stream for case in cases}
-    still = np.union1d(np.union1d(events.stuck(), events.probed()), _with_holes(tables)).tolist()
-    standing = [n for n in still if n not in waiting]
-    ends = arrays.looked_up(streams, "stream", np.array(standing, numbers.dtype), ENDS)
-    more = [
-        UnansweredWait(number, client, server, port, 0, 0.0, "")
-        for number, (server, port, client) in zip(standing, ends, strict=True)
-    ]
-    every = sorted([*cases, *more], key=lambda case: -case.waited_ms)
-    courses = stream_ends.courses(events, np.array(list(dict.fromkeys(case.stream for case in every)), numbers.dtype))
-    named = ("client_icmp_too_big", "client_icmp_next_mtu", "server_icmp_too_big", "server_icmp_next_mtu", "position")
-    wanted = np.array(list(courses), numbers.dtype)
-    facts = dict(zip(courses, arrays.looked_up(streams, "stream", wanted, named), strict=True))
-    notices = {n: ((f[0] or 0) + (f[2] or 0), f[3] or f[1] or 0) for n, f in facts.items()}
-    streams_done: set[int] = set()
-    exchanges_done: set[int | None] = set()
-    findings: list[Finding] = []
-    idled = survived(tables["exchanges"], streams) if tables["exchanges"].num_rows else {}
-    later = _next_answered(streams)
-    rules: list[Callable[[list[UnansweredWait]], list[tuple[UnansweredWait, Finding]]]] = [
-        lambda left: path_mtu(left, courses, notices),
-        lambda left: after_idling(left, courses, idled, later, requests_of, _lives(streams)),
-        lambda left: dead(left, courses),
-        lambda left: half_way(left, courses, lambda n: facts[n][4] == "at_server", requests_of),
-    ]
+        return _Explained()
+    standing = _standing(tables, events, {case.stream for case in cases})
+    all_cases = sorted([*cases, *standing], key=lambda case: -case.waited_ms)
+    with_request = {case.stream for case in all_cases if case.exchange is not None}
+    number_type = arrays.numbers(streams, "stream").dtype
+    courses = stream_ends.courses(events, np.array(list(dict.fromkeys(c.stream for c in all_cases)), number_type))
+    names = ("client_icmp_too_big", "client_icmp_next_mtu", "server_icmp_too_big", "server_icmp_next_mtu", "position")
+    rows = arrays.looked_up(streams, "stream", np.array(list(courses), number_type), names)
+    notices, positions = {}, {}
+    for stream, (to_client, client_mtu, to_server, server_mtu, position) in zip(courses, rows, strict=True):
+        notices[stream] = (to_client or 0) + (to_server or 0), server_mtu or client_mtu or 0
+        positions[stream] = position
+    idled = survived(exchanges, streams) if exchanges.num_rows else {}
+    next_at, lives = _next_answered(streams), _lives(streams)
+    explained = _Explained()
+
+    def after_idling(case: UnansweredWait, course: Course) -> Reason | None:
+        if case.exchange is None and case.stream in with_request:
+            return None
+        reason = _ended_idle(case, course, next_at) or _forgotten(case, course, lives)
+        return reason if reason is not None and reason.values["idle_ms"] > idled.get(case.key, 0.0) else None
+
+    rules = (
+        Rule(lambda case, course: _too_large(case, course, notices[case.stream]), _path_mtu),
+        Rule(after_idling, lambda reasons: _after_idling(reasons, idled, requests_of)),
+        Rule(_unprobed, _peer_gone),
+        Rule(_stopped, lambda reasons: _half_way(reasons, requests_of, lambda n: positions[n] == "at_server")),
+    )
     for rule in rules:
-        left = [case for case in every if case.stream not in streams_done]
-        rows, numbered, exchanges = _deduplicated(rule(left))
-        findings += rows
-        streams_done |= numbered
-        exchanges_done |= exchanges
-    answered = {number for number, one in courses.items() if one.unseen(client=False) > 0}
-    reset = {
+        left = [case for case in all_cases if case.stream not in explained.streams]
+        for finding, cases_of_finding in rule.apply(left, courses):
+            explained.findings.append(finding)
+            explained.streams |= {case.stream for case in cases_of_finding}
+            explained.exchanges |= {case.exchange for case in cases_of_finding} - {None}
+    explained.unseen_answers = {stream for stream, course in courses.items() if course.unseen(client=False) > 0}
+    explained.reset = {
         case.stream
         for case in cases
         if case.stream in courses and courses[case.stream].reset_by(client=case.cause == "client")
     }
-    return findings, streams_done, exchanges_done - {None}, answered, reset
+    return explained
+
+
+def _standing(tables: Mapping[str, pa.Table], events: Segments, waiting: set[int]) -> list[UnansweredWait]:
+    """Return streams that stand still, other than those of cases (`waiting`)."""
+    import numpy as np
+
+    streams = tables["streams"]
+    still = np.union1d(np.union1d(events.stuck(), events.probed()), _with_holes(tables))
+    numbers = [number for number in still.tolist() if number not in waiting]
+    wanted = np.array(numbers, arrays.numbers(streams, "stream").dtype)
+    ends = arrays.looked_up(streams, "stream", wanted, ENDS)
+    return [
+        UnansweredWait(number, client, server, port, 0, 0.0, "")
+        for number, (server, port, client) in zip(numbers, ends, strict=True)
+    ]
 
 
 def _with_holes(tables: Mapping[str, pa.Table]) -> Array:
@@ -536,11 +554,23 @@ def _lives(streams: pa.Table) -> Callable[[UnansweredWait, int], bool]:
     return lives
 
 
-def _keyed(
-    groups: Mapping[tuple[str, str, int], list[UnansweredWait]],
-) -> Iterator[tuple[str, tuple[str, int], list[UnansweredWait]]]:
-    for (word, server, port), cases in groups.items():
-        yield word, (server, port), cases
+class _StreamFacts:
+    """What decides whether a request was left without an answer, for each row of "streams"."""
+
+    def __init__(self, streams: pa.Table, exchanges: pa.Table, stream_rows: Array):
+        self.has_answer = arrays.numbers(streams, "server_packets") > 0
+        self.end = arrays.numbers(streams, "end")
+        self.is_closed = arrays.codes(streams, "closed_by")[0] >= 0
+        self.is_closed_by_server = arrays.equals(streams, "closed_by", "server_fin", "server_rst")
+        self.has_unread_answers = _unread_answers(streams, exchanges, stream_rows)
+        self.capture_end = _capture_ends(self.end, exchanges, stream_rows)
+        self.two_way_answers = _answered_two_way(streams.num_rows, exchanges, stream_rows)
+
+
+class _Kind(IntEnum):
+    """How a request stayed without a complete answer."""
+
+    NEVER, CLOSED, RESET, HALF = range(4)
 
 
 def _unanswered(
@@ -550,115 +580,128 @@ def _unanswered(
 
     - "unanswered_request": no answer for 1 s (`stuck_ms`) or more, until the stream or the capture ended.
     - "closed_on_request": the server closed the connection instead of answering.
-    - no cause: the answer began and did not end, or an RST met a request that `after_idling` may explain.
+    - no cause: the answer began and did not end, or an RST met a request that `_ended_idle` may explain.
     """
     import numpy as np
 
     streams, exchanges = tables["streams"], tables["exchanges"]
     if not exchanges.num_rows:
         return [], {}
-    place = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
-    answers, end = arrays.numbers(streams, "server_packets") > 0, arrays.numbers(streams, "end")
-    closed = arrays.codes(streams, "closed_by")[0] >= 0
-    shut = arrays.equals(streams, "closed_by", "server_fin", "server_rst")
-    lost = _unread_answers(streams, exchanges, place)
-    last = _last(end, exchanges, place)
-    two_way_answers = _answered_two_way(streams.num_rows, exchanges, place)
-    unanswered, waits, closings, begun, counts = [], [], [], [], np.zeros(streams.num_rows, np.uint32)
-    for span, rows in arrays.sliced(exchanges):
-        is_request = ~arrays.equals(rows, "protocol", SETUP)
-        np.add.at(counts, place[span][is_request], 1)
-        silent = np.isnan(arrays.numbers(rows, "response_first_frame").astype(float))
-        incomplete = ~arrays.numbers(rows, "complete").astype(bool)
-        requested, stream_rows = arrays.numbers(rows, "request_end"), place[span]
-        left = (last[stream_rows] - requested) / NS_PER_MS
-        still = arrays.equals(rows, "cut_by", "capture_end") & ~closed[stream_rows] & (left < MAX_WAIT_MS)
-        waited = np.where(still, left, (end[stream_rows] - requested) / NS_PER_MS)
-        which = is_request & ~polls(rows)  # long polls are meant to wait
-        which &= answers[stream_rows] & incomplete
-        nameless = arrays.codes(rows, "method")[0] < 0
-        half = which & ~nameless & ~silent & (waited >= LIMITS["stuck_ms"]) & ~streaming(rows)
-        half &= ~arrays.equals(rows, "protocol", TWO_WAY)
-        which &= ~arrays.equals(rows, "protocol", TWO_WAY) | (two_way_answers[stream_rows] >= MIN_TWO_WAY_ANSWERS)
-        which &= ~lost[stream_rows] & silent & ~arrays.equals(rows, "cut_by", "gap")
-        never = (waited >= LIMITS["stuck_ms"]) & ~nameless
-        met = shut[stream_rows] & arrays.equals(rows, "cut_by", "fin", "rst") & ~never
-        encrypted = nameless & arrays.equals(rows, "protocol", "tls")
-        encrypted &= arrays.numbers(rows, "request_bytes") >= MIN_TLS_REQUEST
-        closed_instead = met & (arrays.equals(rows, "protocol", *protocol_names("all_answered")) | encrypted)
-        met_rst = met & ~closed_instead & arrays.equals(rows, "cut_by", "rst")
-        which &= never | closed_instead | met_rst
-        which |= half
+    stream_rows = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
+    facts = _StreamFacts(streams, exchanges, stream_rows)
+    row_parts, wait_parts, kind_parts, counts = [], [], [], np.zeros(streams.num_rows, np.uint32)
+    for span, part in arrays.sliced(exchanges):
+        is_request = ~arrays.equals(part, "protocol", SETUP)
+        np.add.at(counts, stream_rows[span][is_request], 1)
+        waited_ms = _waited_ms(part, facts, stream_rows[span])
+        kinds = _kinds(part, facts, stream_rows[span], waited_ms)
+        kinds[~is_request | polls(part)] = -1  # long polls are meant to wait
         if pushed is not None:  # with pushes, requests and answers cannot be distinguished
-            which &= ~(
-                arrays.equals(rows, "protocol", TWO_WAY) & (pushed.of_streams(arrays.numbers(rows, "stream")) > 0)
-            )
-        unanswered.append(np.flatnonzero(which) + span.start)
-        waits.append(waited[which])
-        closings.append(np.where(met_rst, 2, closed_instead)[which])
-        begun.append(half[which])
-    rows, waited, closes, halves = (np.concatenate(parts) for parts in (unanswered, waits, closings, begun))
+            has_pushes = pushed.of_streams(arrays.numbers(part, "stream")) > 0
+            kinds[arrays.equals(part, "protocol", TWO_WAY) & has_pushes] = -1
+        matches = np.flatnonzero(kinds >= 0)
+        row_parts.append(matches + span.start)
+        wait_parts.append(waited_ms[matches])
+        kind_parts.append(kinds[matches])
+    rows, waited_ms, kinds = (np.concatenate(parts) for parts in (row_parts, wait_parts, kind_parts))
     columns = ("exchange", "stream", "request_first_frame", "method", "target")
-    seen = zip(*(arrays.taken(exchanges, c, rows).to_pylist() for c in columns), strict=True)
+    requests = zip(*(arrays.taken(exchanges, c, rows).to_pylist() for c in columns), strict=True)
     ends = arrays.looked_up(streams, "stream", arrays.numbers(exchanges, "stream")[rows], ENDS)
-    each = zip(seen, ends, waited.tolist(), closes.tolist(), halves.tolist(), strict=True)
+    causes = {_Kind.NEVER: "unanswered_request", _Kind.CLOSED: "closed_on_request"}
     cases = [
         UnansweredWait(
             stream, client, server, port, frame, wait,
             called(method, target) if method or target else words.say("nameless"), number,
-            is_partial=half,
-            cause="" if half or closing > 1 else "closed_on_request" if closing else "unanswered_request",
+            is_partial=kind == _Kind.HALF, cause=causes.get(kind, ""),
         )
-        for (number, stream, frame, method, target), (server, port, client), wait, closing, half in each
+        for (number, stream, frame, method, target), (server, port, client), wait, kind in zip(
+            requests, ends, waited_ms.tolist(), kinds.tolist(), strict=True)
     ]  # fmt: skip
     return cases, _requests(streams, counts) if cases else {}
 
 
-def _answered_two_way(count: int, exchanges: pa.Table, place: Array) -> Array:
+def _waited_ms(exchanges: pa.Table, facts: _StreamFacts, stream_rows: Array) -> Array:
+    """Return the time from each request to the end of its stream, or of the capture if the stream was still open."""
+    import numpy as np
+
+    requested = arrays.numbers(exchanges, "request_end")
+    to_capture_end = (facts.capture_end[stream_rows] - requested) / NS_PER_MS
+    is_open = arrays.equals(exchanges, "cut_by", "capture_end") & ~facts.is_closed[stream_rows]
+    to_stream_end = (facts.end[stream_rows] - requested) / NS_PER_MS
+    waited_ms: Array = np.where(is_open & (to_capture_end < MAX_WAIT_MS), to_capture_end, to_stream_end)
+    return waited_ms
+
+
+def _kinds(exchanges: pa.Table, facts: _StreamFacts, stream_rows: Array, waited_ms: Array) -> Array:
+    """Return the `_Kind` of each exchange, and -1 for those that were answered or cannot be judged."""
+    import numpy as np
+
+    is_open = facts.has_answer[stream_rows] & ~arrays.numbers(exchanges, "complete").astype(bool)
+    is_silent = np.isnan(arrays.numbers(exchanges, "response_first_frame").astype(float))
+    is_nameless = arrays.codes(exchanges, "method")[0] < 0
+    is_two_way = arrays.equals(exchanges, "protocol", TWO_WAY)
+    is_long = (waited_ms >= LIMITS["stuck_ms"]) & ~is_nameless
+    is_half = is_open & ~is_silent & is_long & ~streaming(exchanges) & ~is_two_way
+    may_expect = ~is_two_way | (facts.two_way_answers[stream_rows] >= MIN_TWO_WAY_ANSWERS)
+    is_readable = ~facts.has_unread_answers[stream_rows] & ~arrays.equals(exchanges, "cut_by", "gap")
+    is_unanswered = is_open & is_silent & may_expect & is_readable
+    is_met = facts.is_closed_by_server[stream_rows] & arrays.equals(exchanges, "cut_by", "fin", "rst")
+    is_encrypted = is_nameless & arrays.equals(exchanges, "protocol", "tls")
+    is_encrypted &= arrays.numbers(exchanges, "request_bytes") >= MIN_TLS_REQUEST
+    needs_answer = arrays.equals(exchanges, "protocol", *protocol_names("all_answered")) | is_encrypted
+    is_reset = arrays.equals(exchanges, "cut_by", "rst")
+    masks = (is_long, is_met & needs_answer, is_met & is_reset)
+    kinds: Array = np.select(
+        [is_half, *(is_unanswered & mask for mask in masks)], [_Kind.HALF, _Kind.NEVER, _Kind.CLOSED, _Kind.RESET], -1
+    )
+    return kinds
+
+
+def _answered_two_way(count: int, exchanges: pa.Table, stream_rows: Array) -> Array:
     """Count for each stream the answered messages of a protocol in which either side may send at any time."""
     import numpy as np
 
     counts = np.zeros(count, np.uint32)
     for span, rows in arrays.sliced(exchanges):
-        which = arrays.equals(rows, "protocol", TWO_WAY) & arrays.numbers(rows, "complete").astype(bool)
-        np.add.at(counts, place[span][which], 1)
+        is_answered = arrays.equals(rows, "protocol", TWO_WAY) & arrays.numbers(rows, "complete").astype(bool)
+        np.add.at(counts, stream_rows[span][is_answered], 1)
     return counts
 
 
-def _last(end: Array, exchanges: pa.Table, place: Array) -> Array:
+def _capture_ends(end: Array, exchanges: pa.Table, stream_rows: Array) -> Array:
     """Return the end of each stream's capture; an archive of several captures has several ends."""
     import numpy as np
 
-    which = np.full(len(end), -1, np.int64)
+    captures = np.full(len(end), -1, np.int64)
     for span, rows in arrays.sliced(exchanges):
-        which[place[span]] = arrays.numbers(rows, "exchange").astype(np.int64) >> CAPTURE_BITS
-    if which.max() <= 0:
+        captures[stream_rows[span]] = arrays.numbers(rows, "exchange").astype(np.int64) >> CAPTURE_BITS
+    if captures.max() <= 0:
         return np.full(len(end), end.max())
-    known = which >= 0
-    ends = np.zeros(int(which.max()) + 1, end.dtype)
-    np.maximum.at(ends, which[known], end[known])
-    captures_end: Array = ends[which]
-    return captures_end
+    has_capture = captures >= 0
+    ends = np.zeros(int(captures.max()) + 1, end.dtype)
+    np.maximum.at(ends, captures[has_capture], end[has_capture])
+    capture_ends: Array = ends[captures]
+    return capture_ends
 
 
-def _unread_answers(streams: pa.Table, exchanges: pa.Table, place: Array) -> Array:
+def _unread_answers(streams: pa.Table, exchanges: pa.Table, stream_rows: Array) -> Array:
     """Return the streams with unreadable data of the server, in protocols in which it only answers."""
     import numpy as np
 
-    requested, answered = np.zeros(streams.num_rows, bool), np.zeros(streams.num_rows, bool)
+    is_requested, is_answered = np.zeros(streams.num_rows, bool), np.zeros(streams.num_rows, bool)
     for span, rows in arrays.sliced(exchanges):
         is_request = arrays.equals(rows, "protocol", *protocol_names("client_first"))
-        requested[place[span][is_request]] = True
+        is_requested[stream_rows[span][is_request]] = True
         first = arrays.numbers(rows, "response_first_frame").astype(float)
-        answered[place[span][is_request & ~np.isnan(first)]] = True
-    unread: Array = requested & ~answered & (arrays.numbers(streams, "server_payload_bytes") > 0)
-    return unread
+        is_answered[stream_rows[span][is_request & ~np.isnan(first)]] = True
+    is_unread: Array = is_requested & ~is_answered & (arrays.numbers(streams, "server_payload_bytes") > 0)
+    return is_unread
 
 
 def _requests(streams: pa.Table, counts: Array) -> dict[tuple[str, int], int]:
     """Return the number of requests of each server; `counts` has those of each stream."""
-    first, which, _ = arrays.grouped(server_keys(streams))
-    per_server = spill.sum_weights(which, counts, len(first)).astype(int).tolist()
+    first, server_of, _ = arrays.grouped(server_keys(streams))
+    per_server = spill.sum_weights(server_of, counts, len(first)).astype(int).tolist()
     servers, ports = (arrays.taken(streams, name, first).to_pylist() for name in ("server", "server_port"))
     return dict(zip(zip(servers, ports, strict=True), per_server, strict=True))
 
@@ -668,27 +711,28 @@ def _silent_peers(tables: Mapping[str, pa.Table]) -> list[UnansweredWait]:
     import numpy as np
 
     streams, events = tables["streams"], segments(tables)
-    many = [arrays.numbers(streams, f"{side}_retransmissions") >= MIN_REPEATS for side in ("client", "server")]
-    both = (arrays.numbers(streams, "client_packets") > 0) & (arrays.numbers(streams, "server_packets") > 0)
-    wanted = arrays.numbers(streams, "stream")[(many[0] | many[1]) & both]
+    repeats = [arrays.numbers(streams, f"{side}_retransmissions") >= MIN_REPEATS for side in SIDES]
+    packets = [arrays.numbers(streams, f"{side}_packets") > 0 for side in SIDES]
+    wanted = arrays.numbers(streams, "stream")[(repeats[0] | repeats[1]) & packets[0] & packets[1]]
     if events is None or not len(wanted):
         return []
     waits = []
     gone = [
-        (number, is_client, frame, (until - since) / NS_PER_MS, repeats)
-        for number, is_client, frame, since, repeats, until in events.gone(wanted)
-        if repeats >= MIN_REPEATS and (until - since) / NS_PER_MS >= LIMITS["stuck_ms"]
+        (number, is_client, frame, (until - since) / NS_PER_MS, count)
+        for number, is_client, frame, since, count, until in events.gone(wanted)
+        if count >= MIN_REPEATS and (until - since) / NS_PER_MS >= LIMITS["stuck_ms"]
     ]
     ends = arrays.looked_up(streams, "stream", np.array([number for number, *_ in gone], wanted.dtype), ENDS)
-    for (number, is_client, frame, waited, repeats), (server, port, client) in zip(gone, ends, strict=True):
+    for (number, is_client, frame, waited_ms, count), (server, port, client) in zip(gone, ends, strict=True):
         side = "client" if is_client else "server"
-        waits.append(UnansweredWait(number, client, server, port, frame, waited, "", repeats=repeats, cause=side))
+        waits.append(UnansweredWait(number, client, server, port, frame, waited_ms, "", repeats=count, cause=side))
     return waits
 
 
-def _row(cause: str, owner: str, key: tuple[str, int], cases: list[UnansweredWait], of: int) -> Finding:
+def _unexplained(cause: str, owner: str, cases: list[UnansweredWait], of: int) -> Finding:
     cases.sort(key=lambda c: c.waited_ms)
     worst = cases[-1]
+    key = worst.key
     if cause == "silent_peer":
         sentence = f"silent_peer_{owner}"
     elif cause == "closed_on_request":

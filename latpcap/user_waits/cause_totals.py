@@ -232,7 +232,8 @@ class _Judgement:
 
     def count(self, mask: Callable[[slice], Array]) -> Array:
         """Return for each server the number of the marked exchanges."""
-        return self.sum(mask, None).astype(int)
+        counts: Array = self.sum(mask, None).astype(int)
+        return counts
 
     def sum(self, mask: Callable[[slice], Array], weights: Array | None) -> Array:
         """Return for each server the sum of the weights of the marked exchanges."""
@@ -245,22 +246,25 @@ class _Judgement:
         return sums
 
     def _is_answered(self, span: slice) -> Array:
-        return self.facts.is_request[span] & self.facts.is_complete[span]
+        is_answered: Array = self.facts.is_request[span] & self.facts.is_complete[span]
+        return is_answered
 
     def _is_complete(self, span: slice) -> Array:
         return self._is_answered(span) & (~self.facts.is_poll[span] | self._has_polls_only[self.server_of[span]])
 
     def _is_stuck(self, span: slice) -> Array:
-        is_open = self.facts.is_request[span] & ~self.facts.is_complete[span]
-        return is_open & (self.facts.stuck_ms[span] > LIMITS["stuck_ms"])
+        is_stuck: Array = self._is_open(span) & (self.facts.stuck_ms[span] > LIMITS["stuck_ms"])
+        return is_stuck
+
+    def _is_open(self, span: slice) -> Array:
+        is_open: Array = self.facts.is_request[span] & ~self.facts.is_complete[span]
+        return is_open
 
     def is_cut(self, span: slice) -> Array:
         """Mark incomplete exchanges that are judged by what was captured of them."""
-        facts, servers = self.facts, self.server_of[span]
-        is_open = facts.is_request[span] & ~facts.is_complete[span]
-        is_cut: Array = (self._is_stuck(span) & self._is_held[servers]) | (
-            is_open & facts.has_begun[span] & self._has_none[servers]
-        )
+        servers = self.server_of[span]
+        is_begun = self._is_open(span) & self.facts.has_begun[span]
+        is_cut: Array = (self._is_stuck(span) & self._is_held[servers]) | (is_begun & self._has_none[servers])
         return is_cut
 
     def is_poll(self, span: slice) -> Array:
@@ -269,7 +273,8 @@ class _Judgement:
 
     def is_incomplete(self, span: slice) -> Array:
         """Mark incomplete requests that are not judged."""
-        return self.facts.is_request[span] & ~self.judged[span] & ~self.is_poll(span)
+        is_incomplete: Array = self.facts.is_request[span] & ~self.judged[span] & ~self.is_poll(span)
+        return is_incomplete
 
     def is_goodbye(self, span: slice) -> Array:
         """Mark those that are a client's last message before it closed."""

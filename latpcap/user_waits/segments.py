@@ -46,12 +46,12 @@ ECN = {"agreed": 1, "reports": 2}
 
 def _ecn(flags: str) -> int:
     """Return the bit of `ECN` for these flags, or 0. With AE the flags are a counter (accurate ECN, RFC 9768)."""
-    found = {part.strip() for part in flags.split(",")}
-    if "AE" in found:
+    words = {part.strip() for part in flags.split(",")}
+    if "AE" in words:
         return 0
-    if "SYN" in found:
-        return ECN["agreed"] if {"ACK", "ECE"} <= found and "CWR" not in found else 0
-    return ECN["reports"] if "ECE" in found and "RST" not in found else 0
+    if "SYN" in words:
+        return ECN["agreed"] if {"ACK", "ECE"} <= words and "CWR" not in words else 0
+    return ECN["reports"] if "ECE" in words and "RST" not in words else 0
 
 
 def _none() -> Array:
@@ -62,22 +62,22 @@ def _none() -> Array:
 
 @dataclass
 class Silence:
-    """A long time without packets, with the packets `near` it; `here` is the position of the last one before it."""
+    """A long time without packets, with the packets `near` it; `index_before` is the last of them before it."""
 
     gap_ns: int
-    place: int
+    position: int
     near: dict[str, Array]
-    here: int
+    index_before: int
 
     @property
     def begin(self) -> int:
         """The time of the last packet before it, in ns."""
-        return int(self.near["time"][self.here])
+        return int(self.near["time"][self.index_before])
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether all packets needed after it were added."""
-        return len(self.near["time"]) - self.here >= NEARBY
+        return len(self.near["time"]) - self.index_before >= NEARBY
 
 
 class Segments:
@@ -101,39 +101,39 @@ class Segments:
     @classmethod
     def of(cls, events: pa.Table) -> Segments:
         """Collect from a whole table."""
-        found = cls(lambda: [events])
-        for _, part in arrays.sliced(events):
-            found.add(part)
-        return found
+        segments = cls(lambda: [events])
+        for _, rows in arrays.sliced(events):
+            segments.add(rows)
+        return segments
 
     def data(self) -> dict[str, Array]:
         """Return the columns DATA of every segment with payload."""
         import numpy as np
 
-        found: dict[str, list[Array]] = {name: [] for name in DATA}
+        columns: dict[str, list[Array]] = {name: [] for name in DATA}
         for events in self.again():
             rows = np.flatnonzero(arrays.numbers(events, "len") > 0)
             for name in DATA:
-                found[name].append(arrays.numbers(events, name)[rows])
-        return {name: np.concatenate(parts) if parts else np.zeros(0, np.int64) for name, parts in found.items()}
+                columns[name].append(arrays.numbers(events, name)[rows])
+        return {name: np.concatenate(parts) if parts else np.zeros(0, np.int64) for name, parts in columns.items()}
 
     def of_streams(self, streams: Array) -> pa.Table:
         """Return the columns COURSE of all events of these streams."""
         import numpy as np
         import pyarrow as pa
 
-        found = []
+        tables = []
         for events in self.again():
             rows = np.flatnonzero(np.isin(arrays.numbers(events, "stream"), streams))
-            found.append(events.select(COURSE).take(arrays.column(rows)))
-        return pa.concat_tables(found)
+            tables.append(events.select(COURSE).take(arrays.column(rows)))
+        return pa.concat_tables(tables)
 
     def stuck(self) -> Array:
         """Return the streams with STUCK_REPEATS or more repeats of the same bytes over `stuck_ms` or more."""
         import numpy as np
 
-        found = [self._stuck, *([self._stuck_now()] if self._repeats else [])]
-        return np.unique(np.concatenate(found))
+        parts = [self._stuck, *([self._stuck_now()] if self._repeats else [])]
+        return np.unique(np.concatenate(parts))
 
     def probed(self) -> Array:
         """Return the streams on which one side may have sent PROBES or more keep-alive probes."""
@@ -152,9 +152,9 @@ class Segments:
         key, time, seq = key[order], time[order], seq[order]
         first = np.flatnonzero(np.r_[True, (key[1:] != key[:-1]) | (seq[1:] != seq[:-1])])
         last = np.r_[first[1:], len(key)] - 1
-        which = (last - first + 1 >= STUCK_REPEATS) & (time[last] - time[first] >= LIMITS["stuck_ms"] * NS_PER_MS)
-        found: Array = key[first[which]] >> 1
-        return found
+        is_stuck = (last - first + 1 >= STUCK_REPEATS) & (time[last] - time[first] >= LIMITS["stuck_ms"] * NS_PER_MS)
+        stuck: Array = key[first[is_stuck]] >> 1
+        return stuck
 
     def add(self, events: pa.Table) -> None:
         """Keep what matters of the next events."""
@@ -167,8 +167,8 @@ class Segments:
         self._take_held(columns)
         self._take_silences(columns)
         self._take_repeats(columns)
-        apart = np.nan_to_num(columns["time_delta_ms"].astype(float)) >= PROBES_MS
-        rows = np.flatnonzero(apart & (columns["len"] <= 1))
+        is_apart = np.nan_to_num(columns["time_delta_ms"].astype(float)) >= PROBES_MS
+        rows = np.flatnonzero(is_apart & (columns["len"] <= 1))
         if len(rows):
             self._probed.append(columns["stream"][rows].astype(np.int64) * 2 + columns["from_client"][rows])
         self._note(columns, *arrays.codes(events, "flags"))
@@ -179,10 +179,10 @@ class Segments:
         import numpy as np
 
         ecn = np.array([_ecn(name) for name in names] or [0], np.uint8)[flags] if len(flags) else _none()
-        found = {"zero_window": columns["zero_window"].astype(bool)}
-        found |= {word: ecn & bit != 0 for word, bit in ECN.items()} if ecn.any() else {}
-        for word, which in found.items():
-            rows = np.flatnonzero(which)
+        marks = {"zero_window": columns["zero_window"].astype(bool)}
+        marks |= {word: ecn & bit != 0 for word, bit in ECN.items()} if ecn.any() else {}
+        for word, is_marked in marks.items():
+            rows = np.flatnonzero(is_marked)
             if len(rows):
                 key = columns["stream"][rows].astype(np.int64) * 2 + columns["from_client"][rows]
                 keys, first, often = np.unique(key, return_index=True, return_counts=True)
@@ -206,11 +206,11 @@ class Segments:
         rows = np.flatnonzero((hold >= LIMITS["held_ms"]) & (hold <= LIMITS["held_most_ms"]) & (columns["len"] == 0))
         if len(rows):
             self._held.append(tuple(columns[c][rows] for c in ("ack_hold_ms", "frame", "stream", "from_client")))
-        freed = columns["release_frame"].astype(float)
-        freed = freed[~np.isnan(freed)].astype(np.uint64)
-        if len(freed) and self._held:  # a held ACK precedes the segment that it released, so that the others remain
+        released = columns["release_frame"].astype(float)
+        released = released[~np.isnan(released)].astype(np.uint64)
+        if len(released) and self._held:  # a held ACK precedes the segment that it released, so that the others remain
             held = [np.concatenate(c) for c in zip(*self._held, strict=True)]
-            for_nobody = ~np.isin(held[1], freed)
+            for_nobody = ~np.isin(held[1], released)
             self._held = [tuple(c[for_nobody] for c in held)]
 
     def held(self) -> tuple[Array, Array, Array, Array]:
@@ -227,42 +227,42 @@ class Segments:
         import numpy as np
 
         for silence in self._silences:
-            if not silence.whole:
-                more = NEARBY - (len(silence.near["time"]) - silence.here)
-                silence.near = {c: np.concatenate([silence.near[c], columns[c][:more]]) for c in _NEAR}
+            if not silence.is_complete:
+                missing = NEARBY - (len(silence.near["time"]) - silence.index_before)
+                silence.near = {c: np.concatenate([silence.near[c], columns[c][:missing]]) for c in _NEAR}
         time = columns["time"]
-        before = self._recent[-1]["time"][-1:] if self._recent else time[:0]
-        gaps = np.diff(np.concatenate([before, time]))
-        found = np.flatnonzero(gaps >= LIMITS["clock_ahead_ns"])
-        found = found[np.argsort(-gaps[found], kind="stable")][:MAX_JUMPS]
+        last_time = self._recent[-1]["time"][-1:] if self._recent else time[:0]
+        gaps = np.diff(np.concatenate([last_time, time]))
+        long_gaps = np.flatnonzero(gaps >= LIMITS["clock_ahead_ns"])
+        long_gaps = long_gaps[np.argsort(-gaps[long_gaps], kind="stable")][:MAX_JUMPS]
         self._recent.append({c: columns[c] for c in _NEAR})
-        if len(found):
-            self._keep(gaps, found.tolist(), len(before))
+        if len(long_gaps):
+            self._keep(gaps, long_gaps.tolist(), len(last_time))
         while (
             len(self._recent) > 1 and sum(len(r["time"]) for r in self._recent) - len(self._recent[0]["time"]) > NEARBY
         ):
             self._recent.popleft()
 
-    def _keep(self, gaps: Array, found: list[int], late: int) -> None:
+    def _keep(self, gaps: Array, long_gaps: list[int], offset: int) -> None:
         """Keep the longest silences so far, each with the packets near it."""
         import numpy as np
 
-        known = {silence.place: silence for silence in self._silences}
-        gap_at = {silence.place: silence.gap_ns for silence in self._silences}
-        gap_at |= {self.count - late + at: int(gaps[at]) for at in found}
-        longest = sorted(gap_at, key=lambda place: (-gap_at[place], place))[:MAX_JUMPS]
+        silence_at = {silence.position: silence for silence in self._silences}
+        gap_at = {silence.position: silence.gap_ns for silence in self._silences}
+        gap_at |= {self.count - offset + index: int(gaps[index]) for index in long_gaps}
+        longest = sorted(gap_at, key=lambda position: (-gap_at[position], position))[:MAX_JUMPS]
         held = {c: np.concatenate([r[c] for r in self._recent]) for c in _NEAR}
         begin = self.count + len(self._recent[-1]["time"]) - len(held["time"])
-        for place in longest:
-            if place not in known:
-                first = max(0, place - NEARBY, begin)
-                near = {c: held[c][first - begin : place + NEARBY - begin].copy() for c in _NEAR}
-                known[place] = Silence(gap_at[place], place, near, place - first)
-        self._silences = [known[place] for place in longest]
+        for position in longest:
+            if position not in silence_at:
+                first = max(0, position - NEARBY, begin)
+                near = {c: held[c][first - begin : position + NEARBY - begin].copy() for c in _NEAR}
+                silence_at[position] = Silence(gap_at[position], position, near, position - first)
+        self._silences = [silence_at[position] for position in longest]
 
     def silences(self) -> list[Silence]:
         """Return the longest silences, in order of time."""
-        return sorted(self._silences, key=lambda silence: silence.place)
+        return sorted(self._silences, key=lambda silence: silence.position)
 
     def _take_repeats(self, columns: dict[str, Array]) -> None:
         import numpy as np
@@ -291,10 +291,10 @@ class Segments:
 
         key, time, frame, ack, seq = (np.concatenate(c) for c in zip(*self._repeats, strict=True))
         last = self._last["frame"]
-        other = key ^ 1
-        newest = np.where(other < len(last), last[np.minimum(other, len(last) - 1)], 0)
-        late = (frame > newest) & (newest > 0)
-        return key[late], time[late], frame[late], ack[late], seq[late]
+        peer = key ^ 1
+        newest = np.where(peer < len(last), last[np.minimum(peer, len(last) - 1)], 0)
+        is_unanswered = (frame > newest) & (newest > 0)
+        return key[is_unanswered], time[is_unanswered], frame[is_unanswered], ack[is_unanswered], seq[is_unanswered]
 
     def gone(self, streams: Array) -> list[tuple[int, bool, int, int, int, int]]:
         """Find sides of these streams that sent nothing more while the other side repeated its data.
@@ -307,19 +307,19 @@ class Segments:
         if not self._repeats:
             return []
         key, time, _, ack, _ = self._unanswered()
-        mine = np.isin(key >> 1, streams)
-        key, time, ack = key[mine], time[mine], ack[mine]
+        is_wanted = np.isin(key >> 1, streams)
+        key, time, ack = key[is_wanted], time[is_wanted], ack[is_wanted]
         order = np.argsort(key, kind="stable")
         key, time, ack = key[order], time[order], ack[order]
         starts = np.flatnonzero(np.r_[True, key[1:] != key[:-1]]) if len(key) else key
-        found = []
+        silent_sides = []
         for rows in np.split(np.arange(len(key)), starts[1:]) if len(key) else []:
             if len(np.unique(ack[rows])) > 1:
                 continue  # its ACKs advance: the silent side sends, but was not captured
             silent = int(key[rows[0]]) ^ 1
-            last = int(self._last["frame"][silent]), int(self._last["time"][silent])
-            found.append((silent >> 1, bool(silent & 1), *last, len(rows), int(time[rows[-1]])))
-        return sorted(found, key=lambda row: (row[0], not row[1]))
+            last_packet = int(self._last["frame"][silent]), int(self._last["time"][silent])
+            silent_sides.append((silent >> 1, bool(silent & 1), *last_packet, len(rows), int(time[rows[-1]])))
+        return sorted(silent_sides, key=lambda row: (row[0], not row[1]))
 
 
 class HasSegments(Mapping[str, "pa.Table"]):
@@ -329,8 +329,8 @@ class HasSegments(Mapping[str, "pa.Table"]):
 
     def frames(self, cause: int) -> list[int]:
         """Return the frames that this row of "causes" names."""
-        found: list[int] = self["causes"]["evidence"][cause].as_py()
-        return found
+        frames: list[int] = self["causes"]["evidence"][cause].as_py()
+        return frames
 
 
 def segments(tables: Mapping[str, pa.Table]) -> Segments | None:

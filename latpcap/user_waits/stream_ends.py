@@ -46,7 +46,7 @@ class Resent:
 
 
 class Course:
-    """One stream's packets in order. A place is a packet's position in it; `client` as a parameter selects the side."""
+    """One stream's packets in order. An index is a packet's position; `client` as a parameter selects the side."""
 
     def __init__(self, rows: Mapping[str, Array], flags: list[str], sacks: Mapping[int, list[tuple[int, int]]]):
         self.time, self.frame, self.client = rows["time"], rows["frame"], rows["from_client"].astype(bool)
@@ -54,21 +54,21 @@ class Course:
         self.ack, self.window, self._mss = rows["ack"], rows["window"], rows["mss"]
         self._flags, self._sacks = flags, sacks
 
-    def having(self, flag: str) -> Array:
-        """Return the places of packets with this flag."""
+    def with_flag(self, flag: str) -> Array:
+        """Return the indexes of packets with this flag."""
         import numpy as np
 
         return np.flatnonzero(np.array([flag in words for words in self._flags], bool))
 
     @cached_property
     def fins(self) -> Array:
-        """The places of FINs."""
-        return self.having("FIN")
+        """The indexes of FINs."""
+        return self.with_flag("FIN")
 
     @cached_property
     def resets(self) -> Array:
-        """The places of RSTs."""
-        return self.having("RST")
+        """The indexes of RSTs."""
+        return self.with_flag("RST")
 
     def reset_by(self, client: bool) -> bool:
         """Return whether this side sent an RST."""
@@ -80,54 +80,58 @@ class Course:
         return int(self.time[-1])
 
     def goes_on_after_reset(self, client: bool) -> int | None:
-        """Return the place of this side's RST if the side kept acknowledging data after it; else None."""
+        """Return the index of this side's RST if the side kept acknowledging data after it; else None."""
         import numpy as np
 
-        mine = np.flatnonzero(self.client == client)
-        resets = np.intersect1d(self.resets, mine)
+        side_packets = np.flatnonzero(self.client == client)
+        resets = np.intersect1d(self.resets, side_packets)
         if not len(resets):
             return None
         first = int(resets[0])
-        later = np.setdiff1d(mine[(mine > first) & (self.len[mine] == 0)], np.union1d(self.resets, self.having("SYN")))
+        empty = side_packets[(side_packets > first) & (self.len[side_packets] == 0)]
+        later = np.setdiff1d(empty, np.union1d(self.resets, self.with_flag("SYN")))
         return first if len(later) and (self.ack[later] > 0).all() and not len(self.fins) else None
 
-    def at(self, frame: int) -> int:
-        """Return the place of this frame, or of the stream's next one if the frame is of another stream."""
+    def index_of(self, frame: int) -> int:
+        """Return the index of this frame, or of the stream's next one if the frame is of another stream."""
         import numpy as np
 
         return min(int(np.searchsorted(self.frame, frame)), len(self.frame) - 1)
 
     def closes(self, client: bool, after: int = -1) -> int | None:
-        """Return the place of this side's first FIN or RST after a place."""
+        """Return the index of this side's first FIN or RST after an index."""
         import numpy as np
 
-        both = np.sort(np.concatenate([self.fins, self.resets]))
-        mine = both[(self.client[both] == client) & (both > after)]
-        return int(mine[0]) if len(mine) else None
+        endings = np.sort(np.concatenate([self.fins, self.resets]))
+        side_endings = endings[(self.client[endings] == client) & (endings > after)]
+        return int(side_endings[0]) if len(side_endings) else None
 
     def probes(self) -> tuple[bool, int, int] | None:
         """Find unanswered keep-alive probes at the end of the stream; None without them.
 
-        Returns whether the client sent them, their number, and the place of the first.
+        Returns whether the client sent them, their number, and the index of the first.
         """
         import numpy as np
 
-        last = bool(self.client[-1])
-        other = np.flatnonzero(self.client != last)
-        if not len(other) or (other[-1] in self.fins) or (other[-1] in self.resets):
+        is_client = bool(self.client[-1])
+        other_packets = np.flatnonzero(self.client != is_client)
+        if not len(other_packets) or (other_packets[-1] in self.fins) or (other_packets[-1] in self.resets):
             return None
-        mine = np.arange(int(other[-1]) + 1, len(self.time))
-        probes = mine[(self.len[mine] <= 1) & ~np.isin(mine, self.resets) & ~np.isin(mine, self.fins)]
-        far = probes[np.diff(self.time[probes], prepend=self.time[other[-1]]) >= PROBES_MS * NS_PER_MS]
-        quiet = len(far) >= PROBES and (self.len[mine] <= 1).all() and len(np.unique(self.ack[mine])) == 1
-        return (last, len(far), int(far[0])) if quiet and not self.unacked(last) else None
+        last_packets = np.arange(int(other_packets[-1]) + 1, len(self.time))
+        small = last_packets[self.len[last_packets] <= 1]
+        probes = np.setdiff1d(small, np.concatenate([self.resets, self.fins]))
+        spaced = probes[np.diff(self.time[probes], prepend=self.time[other_packets[-1]]) >= PROBES_MS * NS_PER_MS]
+        is_quiet = len(small) == len(last_packets) and len(np.unique(self.ack[last_packets])) == 1
+        if len(spaced) < PROBES or not is_quiet or self.unacked(is_client):
+            return None
+        return is_client, len(spaced), int(spaced[0])
 
-    def silence_before(self, place: int) -> int:
+    def silence_before(self, index: int) -> int:
         """Return for how many ns the stream was idle before this packet. Keep-alive probes count as idle."""
         import numpy as np
 
-        before = np.flatnonzero((self.len[:place] > 1) | (self.len[:place] == 0) & self._moves[:place])
-        return int(self.time[place] - self.time[before[-1]]) if len(before) else 0
+        active = np.flatnonzero((self.len[:index] > 1) | (self.len[:index] == 0) & self._moves[:index])
+        return int(self.time[index] - self.time[active[-1]]) if len(active) else 0
 
     @cached_property
     def _moves(self) -> Array:
@@ -136,61 +140,56 @@ class Course:
 
         moves = np.ones(len(self.ack), bool)
         for side in (True, False):
-            mine = np.flatnonzero(self.client == side)
-            same = (self.ack[mine][1:] == self.ack[mine][:-1]) & (self.len[mine][1:] <= 1)
-            moves[mine[1:][same]] = False
+            side_packets = np.flatnonzero(self.client == side)
+            is_repeat = (self.ack[side_packets][1:] == self.ack[side_packets][:-1]) & (self.len[side_packets][1:] <= 1)
+            moves[side_packets[1:][is_repeat]] = False
         return moves
 
     def most_acked(self, client: bool) -> int:
         """Return the highest acknowledgement of this side's bytes."""
-        other = self.ack[self.client != client]
-        return int(other.max()) if len(other) else 0
+        acks = self.ack[self.client != client]
+        return int(acks.max()) if len(acks) else 0
 
     def unacked(self, client: bool) -> int:
         """Return the number of this side's bytes that were never acknowledged."""
-        mine = (self.client == client) & (self.len > 0)
-        return max(0, int((self.seq + self.len)[mine].max()) - self.most_acked(client)) if mine.any() else 0
+        is_data = (self.client == client) & (self.len > 0)
+        return max(0, int((self.seq + self.len)[is_data].max()) - self.most_acked(client)) if is_data.any() else 0
 
-    def most_allowed(self, client: bool) -> int:
+    def most_allowed(self) -> int:
         """Return the smaller maximum segment size of the two SYNs; 0 without a captured SYN."""
-        named = self._mss[self._mss > 0]
-        return int(named.min()) if len(named) else 0
+        sizes = self._mss[self._mss > 0]
+        return int(sizes.min()) if len(sizes) else 0
 
     def unseen(self, client: bool) -> int:
         """Return the bytes before this side's FIN that were sent but not captured."""
         import numpy as np
 
-        mine = np.flatnonzero(self.client == client)
-        fins = np.intersect1d(self.fins, mine)
-        data = mine[(self.len[mine] > 0) | (self.seq[mine] == 0)]
+        side_packets = np.flatnonzero(self.client == client)
+        fins = np.intersect1d(self.fins, side_packets)
+        data = side_packets[(self.len[side_packets] > 0) | (self.seq[side_packets] == 0)]
         if not len(fins) or not len(data):
             return 0
-        seen = int((self.seq + np.maximum(self.len, 1))[data].max())
-        last = int(fins[0])
-        return max(0, int(self.seq[last] + self.len[last]) - seen)
-
-    def full(self, client: bool) -> int:
-        """Return the size of the largest segment that this side sent."""
-        mine = self.len[self.client == client]
-        return int(mine.max()) if len(mine) else 0
+        captured_end = int((self.seq + np.maximum(self.len, 1))[data].max())
+        fin = int(fins[0])
+        return max(0, int(self.seq[fin] + self.len[fin]) - captured_end)
 
     def only_large(self, client: bool) -> bool:
         """Return whether this side sent several packets, all large enough for a path to refuse, and none was
         acknowledged.
         """
-        mine = (self.client == client) & (self.len > 0)
-        if mine.sum() < LIMITS["hung_copies"] or not self.most_allowed(client):
+        is_data = (self.client == client) & (self.len > 0)
+        if is_data.sum() < LIMITS["hung_copies"] or not self.most_allowed():
             return False
-        large = self.len[mine] >= max(LIMITS["mtu_least_bytes"], self.most_allowed(client) / 2)
-        return bool(large.all()) and self.most_acked(client) <= int(self.seq[mine].min())
+        is_large = self.len[is_data] >= max(LIMITS["mtu_least_bytes"], self.most_allowed() / 2)
+        return bool(is_large.all()) and self.most_acked(client) <= int(self.seq[is_data].min())
 
-    def as_long_as_one_before(self, place: int) -> bool:
-        """Return whether the server's answer that ends at `place` has as many bytes as an earlier one on this
+    def as_long_as_one_before(self, index: int) -> bool:
+        """Return whether the server's answer that ends at `index` has as many bytes as an earlier one on this
         stream.
         """
         import numpy as np
 
-        data = np.flatnonzero((self.len > 0) & (np.arange(len(self.len)) <= place))
+        data = np.flatnonzero((self.len > 0) & (np.arange(len(self.len)) <= index))
         turns = np.flatnonzero(np.diff(self.client[data], prepend=True) & ~self.client[data])
         if len(turns) < 2:
             return False
@@ -204,50 +203,50 @@ class Course:
         """Return the bytes of this side that were repeated for the longest time; None without repeats."""
         import numpy as np
 
-        mine = np.flatnonzero((self.client == client) & (self.len > 0))
+        data_packets = np.flatnonzero((self.client == client) & (self.len > 0))
         acks = np.flatnonzero(self.client != client)
-        if not len(mine) or not len(acks):
+        if not len(data_packets) or not len(acks):
             return None
-        order = mine[np.argsort(self.seq[mine], kind="stable")]
+        order = data_packets[np.argsort(self.seq[data_packets], kind="stable")]
         starts = np.flatnonzero(np.diff(self.seq[order])) + 1
         acked = np.maximum.accumulate(self.ack[acks])
-        best: tuple[int, Array] | None = None
+        longest: tuple[int, Array] | None = None
         for copies in np.split(order, starts):
             if len(copies) < 2:
                 continue
             first = copies[0]
-            passed = max(np.searchsorted(acked, self.seq[first], "right"), np.searchsorted(acks, first, "right"))
-            within = copies if passed == len(acks) else copies[copies < acks[passed]]
-            whole = within[self.len[within] >= self.len[first]]
-            span = int(self.time[whole[-1]] - self.time[first])
-            if best is None or (len(whole) > 1 and span > best[0]):
-                best = span, copies
-        return None if best is None else self._held(client, int(self.seq[best[1][0]]), best[1], mine, acks)
+            acking = max(np.searchsorted(acked, self.seq[first], "right"), np.searchsorted(acks, first, "right"))
+            copies_before_ack = copies if acking == len(acks) else copies[copies < acks[acking]]
+            whole_copies = copies_before_ack[self.len[copies_before_ack] >= self.len[first]]
+            span_ns = int(self.time[whole_copies[-1]] - self.time[first])
+            if longest is None or (len(whole_copies) > 1 and span_ns > longest[0]):
+                longest = span_ns, copies
+        return None if longest is None else self._held(longest[1], data_packets, acks)
 
-    def _held(self, client: bool, seq: int, copies: Array, mine: Array, acks: Array) -> Resent:
+    def _held(self, copies: Array, data_packets: Array, acks: Array) -> Resent:
         first = int(copies[0])
-        length = int(self.len[first])
+        client, seq, length = bool(self.client[first]), int(self.seq[first]), int(self.len[first])
         later = acks[acks > first]
-        passed = later[self.ack[later] > seq]
-        until = int(passed[0]) if len(passed) else None
-        within = copies if until is None else copies[copies < until]
-        whole = within[self.len[within] >= length]
-        smaller = [int(self.len[c]) for c in within if self.len[c] < length]
-        behind = mine[(mine >= first) & (self.seq[mine] > seq)]
-        stop = len(self.time) if until is None else until
-        blocks = [b for p in later[later < stop].tolist() for b in self._sacks.get(p, ())]
+        acking = later[self.ack[later] > seq]
+        until = int(acking[0]) if len(acking) else None
+        copies_before_ack = copies if until is None else copies[copies < until]
+        whole_copies = copies_before_ack[self.len[copies_before_ack] >= length]
+        smaller_sizes = [int(self.len[c]) for c in copies_before_ack if self.len[c] < length]
+        later_data = data_packets[(data_packets >= first) & (self.seq[data_packets] > seq)]
+        end = len(self.time) if until is None else until
+        blocks = [b for p in later[later < end].tolist() for b in self._sacks.get(p, ())]
         sizes = {
             int(self.len[p])
-            for p in behind.tolist()
+            for p in later_data.tolist()
             if any(left <= self.seq[p] and self.seq[p] + self.len[p] <= right for left, right in blocks)
         }
-        before = mine[(mine < first) & (self.seq[mine] + self.len[mine] <= seq)]
+        earlier_data = data_packets[(data_packets < first) & (self.seq[data_packets] + self.len[data_packets] <= seq)]
         return Resent(
-            by_client=client, seq=seq, length=length, first=int(self.time[first]), last=int(self.time[whole[-1]]),
-            frame=int(self.frame[first]), copies=len(whole),
+            by_client=client, seq=seq, length=length, first=int(self.time[first]),
+            last=int(self.time[whole_copies[-1]]), frame=int(self.frame[first]), copies=len(whole_copies),
             until=None if until is None else int(self.time[until]), sizes_passed=tuple(sorted(sizes)),
-            passed_before=int(self.len[before].max()) if len(before) else 0,
-            cut_to=max(smaller, default=0) if until is not None else 0, later_packets=len(later),
+            passed_before=int(self.len[earlier_data].max()) if len(earlier_data) else 0,
+            cut_to=max(smaller_sizes, default=0) if until is not None else 0, later_packets=len(later),
         )  # fmt: skip
 
     def closed_windows(self, client: bool) -> list[tuple[float, int, bool]]:
@@ -257,38 +256,38 @@ class Course:
         """
         import numpy as np
 
-        mine = np.setdiff1d(np.flatnonzero(self.client == client), self.resets)
-        shut = np.concatenate([[False], self.window[mine] == 0, [False]])
-        first, opens = (np.flatnonzero(np.diff(shut.astype(np.int8)) == step) for step in (1, -1))
-        found = []
-        for begin, after in zip(first.tolist(), opens.tolist(), strict=True):
-            place, opened = int(mine[begin]), after < len(mine)
-            until = int(mine[after]) if opened else len(self.time) - 1
-            probes = (self.client[place:until] != client) & (self.len[place:until] <= 1)
-            span = int(self.time[until] - self.time[place]) / NS_PER_MS
-            if span >= LIMITS["stuck_ms"] and probes.any():
-                found.append((span, int(self.frame[place]), opened))
-        return found
+        side_packets = np.setdiff1d(np.flatnonzero(self.client == client), self.resets)
+        is_closed = np.concatenate([[False], self.window[side_packets] == 0, [False]])
+        first, reopens = (np.flatnonzero(np.diff(is_closed.astype(np.int8)) == step) for step in (1, -1))
+        closed_times = []
+        for begin, after in zip(first.tolist(), reopens.tolist(), strict=True):
+            index, has_opened = int(side_packets[begin]), after < len(side_packets)
+            until = int(side_packets[after]) if has_opened else len(self.time) - 1
+            probes = (self.client[index:until] != client) & (self.len[index:until] <= 1)
+            span_ms = int(self.time[until] - self.time[index]) / NS_PER_MS
+            if span_ms >= LIMITS["stuck_ms"] and probes.any():
+                closed_times.append((span_ms, int(self.frame[index]), has_opened))
+        return closed_times
 
     def hole(self, client: bool) -> tuple[int, int, int] | None:
         """Find bytes of this side that never arrived, although later ones did and the receiver kept acknowledging.
 
-        Returns the place of the packet after the hole, the hole's bytes, and the largest segment that arrived; None
+        Returns the index of the packet after the hole, the hole's bytes, and the largest segment that arrived; None
         without a hole that stays open.
         """
         import numpy as np
 
-        most = self.most_acked(client)
-        mine = np.flatnonzero((self.client == client) & (self.len > 0))
-        beyond = mine[self.seq[mine] > most]
-        if not len(beyond) or not most or (self.seq[mine] == most).any():
+        acked = self.most_acked(client)
+        data_packets = np.flatnonzero((self.client == client) & (self.len > 0))
+        beyond = data_packets[self.seq[data_packets] > acked]
+        if not len(beyond) or not acked or (self.seq[data_packets] == acked).any():
             return None
         first = int(beyond[np.argmin(self.seq[beyond])])
-        asks = np.flatnonzero((self.client != client) & (self.ack == most))
-        asks = asks[asks > int(beyond.min())]
-        if not len(asks):
+        repeated_acks = np.flatnonzero((self.client != client) & (self.ack == acked))
+        repeated_acks = repeated_acks[repeated_acks > int(beyond.min())]
+        if not len(repeated_acks):
             return None
-        return int(beyond.min()), int(self.seq[first]) - most, int(self.len[mine].max())
+        return int(beyond.min()), int(self.seq[first]) - acked, int(self.len[data_packets].max())
 
 
 def courses(segments: Segments, streams: Array) -> dict[int, Course]:
@@ -304,15 +303,15 @@ def courses(segments: Segments, streams: Array) -> dict[int, Course]:
     }
     code, words = arrays.codes(events, "flags")
     blocks = events["sack"].to_pylist()
-    found = {}
-    for number in np.unique(columns["stream"]).tolist():
-        rows = np.flatnonzero(columns["stream"] == number)
-        mine = {name: values[rows] for name, values in columns.items()}
+    courses_by_stream = {}
+    for stream in np.unique(columns["stream"]).tolist():
+        rows = np.flatnonzero(columns["stream"] == stream)
+        columns_of_stream = {name: values[rows] for name, values in columns.items()}
         flags = [words[c] if c >= 0 else "" for c in code[rows].tolist()]
         sacks = {
-            place: [(b["left"], b["right"]) for b in blocks[row]]
-            for place, row in enumerate(rows.tolist())
+            index: [(b["left"], b["right"]) for b in blocks[row]]
+            for index, row in enumerate(rows.tolist())
             if blocks[row]
         }
-        found[number] = Course(mine, flags, sacks)
-    return found
+        courses_by_stream[stream] = Course(columns_of_stream, flags, sacks)
+    return courses_by_stream
