@@ -49,9 +49,9 @@ class JoinedWhy:
 
     def __str__(self) -> str:
         with words.language(self.lang):
-            found = self._numbers
-            lines = [_title(self.names, found), found["verdict"], *_times(found), *_proofs(found), *_way(found)]
-            if found["clock"]["round_trip_ms"] is not None:
+            numbers = self._numbers
+            lines = [_title(self.names, numbers), self.headline, *_times(numbers), *_proofs(numbers), *_way(numbers)]
+            if numbers["clock"]["round_trip_ms"] is not None:
                 lines.append(words.line("unknown", words.say("join_asymmetry")))
             return "\n".join(lines)
 
@@ -105,13 +105,13 @@ class ChainWhy:
 
     def __str__(self) -> str:
         with words.language(self.lang):
-            found, typical = self._numbers, self._numbers["typical"]
-            title = words.say("join_title_points", names=" + ".join(self.names), n=found["exchanges"],
+            numbers, typical = self._numbers, self._numbers["typical"]
+            title = words.say("join_title_points", names=" + ".join(self.names), n=numbers["exchanges"],
                               points=len(self.names))  # fmt: skip
             lines = [title, self.headline]
             if typical is not None:
                 lines += _both(typical["latency_ms"], self._places(typical["places"]),
-                               found["latency_ms"], self._places(found["places"]))  # fmt: skip
+                               numbers["latency_ms"], self._places(numbers["places"]))  # fmt: skip
             for leg in self._legs:
                 lines += leg.between()
             return "\n".join(lines)
@@ -123,16 +123,16 @@ def numbers(
     packets: dict[str, Any], exchanges: pa.Table, parts: pa.Table, clock: Clock, way: Way, proxied: bool, one_file: bool
 ) -> dict[str, Any]:
     """Return everything in the answer, as numbers and words. `packets` are the counts of `tables.tally`."""
-    found: dict[str, Any] = {"schema": 1, "proxied": proxied, "one_file": one_file, "exchanges": exchanges.num_rows}
+    result: dict[str, Any] = {"schema": 1, "proxied": proxied, "one_file": one_file, "exchanges": exchanges.num_rows}
     error = packets.pop("clock_error_ms")
-    found["packets"] = packets
-    found["places"] = _places(parts)
-    found["losses_ms"] = _lost(parts)
-    found["held_in"] = _count(parts, (("place", CLIENT), ("cause", "delayed_ack"), ("grade", "proven")))
-    found["lost_in"] = _count(parts, (("because", BECAUSE[LOST_BETWEEN]),))
-    found["latency_ms"] = float(sum(exchanges["latency_ms"].to_pylist()))
-    found["typical"] = _typical(exchanges, parts)
-    found["clock"] = {
+    result["packets"] = packets
+    result["places"] = _places(parts)
+    result["losses_ms"] = _lost(parts)
+    result["held_in"] = _count(parts, (("place", CLIENT), ("cause", "delayed_ack"), ("grade", "proven")))
+    result["lost_in"] = _count(parts, (("because", BECAUSE[LOST_BETWEEN]),))
+    result["latency_ms"] = float(sum(exchanges["latency_ms"].to_pylist()))
+    result["typical"] = _typical(exchanges, parts)
+    result["clock"] = {
         "offset_ms": clock.offset_ns / NS_PER_MS,
         "error_ms": error,
         "skew_ppm": clock.ppm,
@@ -140,11 +140,11 @@ def numbers(
         "round_trip_ms": _least_gap(clock),
         "steps_ms": [moved / NS_PER_MS for _, moved in clock.steps],
     }
-    found["way"] = way.sentence()
-    found["lead"], found["verdict"] = _verdict(found)
-    fixed = {"held": "nagle", SERVER: "server_think"}.get(found["lead"])
-    found["fix"] = None if fixed is None else words.fix_of(fixed)
-    return found
+    result["way"] = way.sentence()
+    result["lead"], result["verdict"] = _verdict(result)
+    fixed = {"held": "nagle", SERVER: "server_think"}.get(result["lead"])
+    result["fix"] = None if fixed is None else words.fix_of(fixed)
+    return result
 
 
 def _count(parts: pa.Table, wanted: tuple[tuple[str, str], ...]) -> int:
@@ -163,13 +163,13 @@ def _places(parts: pa.Table) -> dict[str, dict[str, float]]:
     """Return the milliseconds by place and cause."""
     import numpy as np
 
-    found: dict[str, dict[str, float]] = {place: {} for place in PLACES}
+    times_ms: dict[str, dict[str, float]] = {place: {} for place in PLACES}
     (places, place_names), (causes, cause_names) = (arrays.codes(parts, name) for name in ("place", "cause"))
-    both = places.astype(np.int32) * len(cause_names) + causes
-    sums = spill.sum_weights(both, arrays.numbers(parts, "duration_ms"), len(place_names) * len(cause_names))
-    for code in np.unique(both).tolist():
-        found[place_names[code // len(cause_names)]][cause_names[code % len(cause_names)]] = float(sums[code])
-    return found
+    code_of = places.astype(np.int32) * len(cause_names) + causes
+    sums = spill.sum_weights(code_of, arrays.numbers(parts, "duration_ms"), len(place_names) * len(cause_names))
+    for code in np.unique(code_of).tolist():
+        times_ms[place_names[code // len(cause_names)]][cause_names[code % len(cause_names)]] = float(sums[code])
+    return times_ms
 
 
 def _lost(parts: pa.Table) -> float:
@@ -185,27 +185,29 @@ def _typical(exchanges: pa.Table, parts: pa.Table) -> dict[str, Any] | None:
         return None
     order = arrays.numbers(exchanges, "latency_ms").argsort(kind="stable")
     row = exchanges.slice(int(order[(len(order) - 1) // 2]), 1).to_pylist()[0]
-    mine = parts.filter(pc.equal(parts["a_exchange"], row["a_exchange"]))
+    parts_of_it = parts.filter(pc.equal(parts["a_exchange"], row["a_exchange"]))
     return {**{name: row[name] for name in ("a_exchange", "b_exchange", "latency_ms", "out_ms", "far_ms", "back_ms",
                                             "clock_error_ms")},
-            "places": _places(mine), "losses_ms": _lost(mine)}  # fmt: skip
+            "places": _places(parts_of_it), "losses_ms": _lost(parts_of_it)}  # fmt: skip
 
 
-def _verdict(found: dict[str, Any]) -> tuple[str, str]:
+def _verdict(numbers: dict[str, Any]) -> tuple[str, str]:
     """Return the place with most of the time, and its sentence."""
-    sums = {place: sum(causes.values()) for place, causes in found["places"].items()}
+    sums = {place: sum(causes.values()) for place, causes in numbers["places"].items()}
     if not any(sums.values()):
         return "none", words.say("join_none")
-    held = found["places"][CLIENT].get("delayed_ack", 0.0)
-    lost = found["losses_ms"]
-    rest = {**sums, CLIENT: sums[CLIENT] - held, BETWEEN: sums[BETWEEN] - lost, "held": held, "lost": lost}
-    lead = max(rest, key=lambda place: rest[place])
+    held = numbers["places"][CLIENT].get("delayed_ack", 0.0)
+    lost = numbers["losses_ms"]
+    times_ms = {**sums, CLIENT: sums[CLIENT] - held, BETWEEN: sums[BETWEEN] - lost, "held": held, "lost": lost}
+    lead = max(times_ms, key=lambda place: times_ms[place])
     if lead in (SERVER, CLIENT):
-        causes = {name: time for name, time in found["places"][lead].items() if (lead, name) != (CLIENT, "delayed_ack")}
-        most = max(causes, key=lambda name: causes[name])
-        return lead, words.say(f"join_{lead}", cause=words.say(f"meaning_{most}"))
-    if lead == BETWEEN and (found["one_file"] or found["proxied"]):
-        return lead, words.say("join_between_one" if found["one_file"] else "join_between_proxy")
+        causes = dict(numbers["places"][lead])
+        if lead == CLIENT:
+            causes.pop("delayed_ack", None)
+        longest = max(causes, key=lambda name: causes[name])
+        return lead, words.say(f"join_{lead}", cause=words.say(f"meaning_{longest}"))
+    if lead == BETWEEN and (numbers["one_file"] or numbers["proxied"]):
+        return lead, words.say("join_between_one" if numbers["one_file"] else "join_between_proxy")
     return lead, words.say(f"join_{lead}")
 
 
@@ -219,9 +221,9 @@ def _parts(rows: Iterable[tuple[float, str, dict[str, Any]]]) -> str:
     return words.say("comma").join(words.say(name, part_ms=time, **more) for time, name, more in shown)
 
 
-def _shares(of: dict[str, Any], bound: float | None, one_file: bool) -> str:
+def _shares(numbers: dict[str, Any], bound: float | None, one_file: bool) -> str:
     """Return the parts of a latency by place, in words."""
-    places, lost = of["places"], of["losses_ms"]
+    places, lost = numbers["places"], numbers["losses_ms"]
     held = places[CLIENT].get("delayed_ack", 0.0)
     program = places[SERVER].get("server_think", 0.0)
     way = "join_proxy_part" if one_file else "join_way_part" if bound is None else "join_way_part_within"
@@ -236,13 +238,13 @@ def _shares(of: dict[str, Any], bound: float | None, one_file: bool) -> str:
     ])  # fmt: skip
 
 
-def _title(names: tuple[str, ...], found: dict[str, Any]) -> str:
-    n = found["exchanges"]
+def _title(names: tuple[str, ...], numbers: dict[str, Any]) -> str:
+    n = numbers["exchanges"]
     if len(names) == 1:
         return words.say("join_title_one", a=names[0], n=n)
-    if found["proxied"]:
+    if numbers["proxied"]:
         return words.say("join_title_proxy", a=names[0], b=names[1], n=n)
-    packets = found["packets"]
+    packets = numbers["packets"]
     every = max(packets["a"], packets["b"])
     return words.say("join_title", a=names[0], b=names[1], both=packets["both"], all=every, n=n)
 
@@ -253,37 +255,37 @@ def _both(typical_ms: float, typical: str, all_ms: float, every: str, split: Ite
     return [words.line("time", time), *split, words.line("in all", words.say("join_all", places=every, all_ms=all_ms))]
 
 
-def _times(found: dict[str, Any]) -> list[str]:
-    typical, one = found["typical"], found["one_file"]
+def _times(numbers: dict[str, Any]) -> list[str]:
+    typical, is_one_file = numbers["typical"], numbers["one_file"]
     if typical is None:
         return []
-    bound = None if one else typical["clock_error_ms"]
+    bound = None if is_one_file else typical["clock_error_ms"]
     thirds = {f"{name}_ms": typical[f"{name}_ms"] for name in ("out", "far", "back")}
-    split = words.say("join_split_one" if one else "join_split", **thirds)
+    split = words.say("join_split_one" if is_one_file else "join_split", **thirds)
     if bound is not None:
         split += words.say("join_split_within", bound_ms=bound)
-    shares = _shares(typical, bound if found["proxied"] else None, one)
-    return _both(typical["latency_ms"], shares, found["latency_ms"], _shares(found, None, one),
+    shares = _shares(typical, bound if numbers["proxied"] else None, is_one_file)
+    return _both(typical["latency_ms"], shares, numbers["latency_ms"], _shares(numbers, None, is_one_file),
                  [words.line("split", split)])  # fmt: skip
 
 
-def _proofs(found: dict[str, Any]) -> list[str]:
+def _proofs(numbers: dict[str, Any]) -> list[str]:
     proofs = []
-    if found["held_in"]:
-        proofs.append(words.say("join_held_proof", held=found["held_in"], of=found["exchanges"]))
-    if found["lost_in"]:
-        proofs.append(words.say("join_lost_proof", n=found["lost_in"]))
+    if numbers["held_in"]:
+        proofs.append(words.say("join_held_proof", held=numbers["held_in"], of=numbers["exchanges"]))
+    if numbers["lost_in"]:
+        proofs.append(words.say("join_lost_proof", n=numbers["lost_in"]))
     lines = [words.line("sure?", words.say("join_proven", proofs=words.joined(proofs)))] if proofs else []
-    return [*lines, words.line("fix", found["fix"])] if found["fix"] else lines
+    return [*lines, words.line("fix", numbers["fix"])] if numbers["fix"] else lines
 
 
-def _way(found: dict[str, Any]) -> list[str]:
+def _way(numbers: dict[str, Any]) -> list[str]:
     """Return the lines on the clocks, the path, and the packets that are not at both points."""
-    clock = words.line("clock", words.say("join_one_clock") if found["one_file"] else _clock(found["clock"]))
-    if found["proxied"]:
+    clock = words.line("clock", words.say("join_one_clock") if numbers["one_file"] else _clock(numbers["clock"]))
+    if numbers["proxied"]:
         return [clock]
-    packets = words.joined(_packets(found["packets"]))
-    return [clock, words.line("way", found["way"]), words.line("packets", packets)]
+    packets = words.joined(_packets(numbers["packets"]))
+    return [clock, words.line("way", numbers["way"]), words.line("packets", packets)]
 
 
 def _clock(clock: dict[str, Any]) -> str:
@@ -304,19 +306,19 @@ def _clock(clock: dict[str, Any]) -> str:
     return text + (words.say("join_steps", steps=words.say("comma").join(steps)) if steps else "")
 
 
-def _packets(found: dict[str, Any]) -> list[str]:
+def _packets(counts: dict[str, Any]) -> list[str]:
     """Return the phrases on packets that are not at both points."""
     lost = []
     for direction in tables.DIRECTIONS:
-        n, sent = found[direction].get("lost", 0), found[direction]["sent"]
+        n, sent = counts[direction].get("lost", 0), counts[direction]["sent"]
         if n:
             lost.append(words.say(f"join_lost_{direction}", n=n, sent=sent, share=n / sent))
     parts = [words.say("join_losses", losses=words.say("join_and").join(lost)) if lost else words.say("join_no_loss")]
     for name in ("a", "b"):
-        if found[f"{name}_lacks"]:
-            parts.append(words.say("join_lacks", capture=name.upper(), n=found[f"{name}_lacks"]))
+        if counts[f"{name}_lacks"]:
+            parts.append(words.say("join_lacks", capture=name.upper(), n=counts[f"{name}_lacks"]))
     for fate in ("doubled", "made", "unknown"):
-        n = sum(found[direction].get(fate, 0) for direction in tables.DIRECTIONS)
+        n = sum(counts[direction].get(fate, 0) for direction in tables.DIRECTIONS)
         if n:
             parts.append(words.say(f"join_fate_{fate}", n=n))
     return parts

@@ -149,8 +149,8 @@ def coded(table: pa.Table, column: str, names: tuple[str, ...]) -> Array:
     import numpy as np
 
     codes, words = arrays.codes(table, column)
-    known = np.array([*(names.index(word) if word in names else -1 for word in words), -1])
-    return known[codes]
+    index_of = np.array([*(names.index(word) if word in names else -1 for word in words), -1])
+    return index_of[codes]
 
 
 def _copy_columns(rows: pa.RecordBatchReader, columns: tuple[str, ...]) -> list[pa.RecordBatch]:
@@ -246,11 +246,11 @@ class Point:
         """Return the row of `packets` of each frame; -1 for a frame without one."""
         import numpy as np
 
-        known = self.packets["frame"]
-        if not len(known):
+        all_frames = self.packets["frame"]
+        if not len(all_frames):
             return np.full(len(frames), -1)
-        place = np.minimum(np.searchsorted(known, frames), len(known) - 1)
-        return np.where(known[place] == frames, place, -1)
+        rows = np.minimum(np.searchsorted(all_frames, frames), len(all_frames) - 1)
+        return np.where(all_frames[rows] == frames, rows, -1)
 
 
 __all__ = [

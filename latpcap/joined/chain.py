@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cached_property
 from itertools import pairwise
 from string import ascii_lowercase
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays
 from latpcap.format import shortest
@@ -23,33 +23,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.arrays import Array
-    from latpcap.joined.answer import ChainWhy, JoinedWhy
-    from latpcap.joined.capture_point import Point
-    from latpcap.joined.clock import Clock
+    from latpcap.joined.answer import ChainWhy
+    from latpcap.joined.joined import Joined
     from latpcap.plot.flow.lifelines import PointsGraph
 
 MAX_POINTS = len(ascii_lowercase)
 """Upper bound on the captures: columns name each by a letter."""
 REST = "rest"
 """The place of time that no capture explains."""
-
-
-class Leg(Protocol):
-    """The attributes of `Joined` that are read here, as this module must not import its package."""
-
-    names: tuple[str, str]
-    broken: list[Any]
-    clock: Clock
-
-    @property
-    def points(self) -> tuple[Point, Point]:
-        """The captures A and B."""
-
-    def arrow(self, name: str) -> pa.Table:
-        """Return one of the tables."""
-
-    def why(self) -> JoinedWhy:
-        """Return the answer."""
 
 
 class Chain:
@@ -59,7 +40,7 @@ class Chain:
     exchanges that are complete at all points. `names` are the captures; columns call them a, b, c and so on.
     """
 
-    def __init__(self, legs: Sequence[Leg]):
+    def __init__(self, legs: Sequence[Joined]):
         self.legs = tuple(legs)
         self.names = (legs[0].names[0], *(leg.names[1] for leg in legs))
         self.broken = list(dict.fromkeys(problem for leg in legs for problem in leg.broken))
@@ -68,6 +49,10 @@ class Chain:
     def letters(self) -> list[str]:
         """The letters of the points in names of columns."""
         return list(ascii_lowercase[: len(self.names)])
+
+    @property
+    def _ways(self) -> list[str]:
+        return [f"{letter}_{next_letter}" for letter, next_letter in pairwise(self.letters)]
 
     @cached_property
     def _rows(self) -> list[Array]:
@@ -80,10 +65,10 @@ class Chain:
         for (_, of_before), (of_next, _) in pairwise(numbers):
             wanted = of_before[rows[-1]]
             order = np.argsort(of_next, kind="stable")
-            place = np.minimum(np.searchsorted(of_next[order], wanted), max(len(of_next) - 1, 0))
-            known = of_next[order][place] == wanted if len(of_next) else np.zeros(len(wanted), bool)
-            rows = [leg_rows[known] for leg_rows in rows]
-            rows.append(order[place[known]] if len(of_next) else place[known])
+            position = np.minimum(np.searchsorted(of_next[order], wanted), max(len(of_next) - 1, 0))
+            is_known = of_next[order][position] == wanted if len(of_next) else np.zeros(len(wanted), bool)
+            rows = [leg_rows[is_known] for leg_rows in rows]
+            rows.append(order[position[is_known]] if len(of_next) else position[is_known])
         return rows
 
     @cached_property
@@ -91,25 +76,26 @@ class Chain:
         import numpy as np
         import pyarrow as pa
 
-        taken = [leg.arrow("exchanges").take(pa.array(rows)) for leg, rows in zip(self.legs, self._rows, strict=True)]
-        first = taken[0]
+        tables = [leg.arrow("exchanges").take(pa.array(rows)) for leg, rows in zip(self.legs, self._rows, strict=True)]
+        first = tables[0]
         columns: dict[str, Any] = {"a_exchange": first["a_exchange"]}
-        columns |= {f"{name}_exchange": one["b_exchange"] for name, one in zip(self.letters[1:], taken, strict=True)}
+        columns |= {
+            f"{name}_exchange": table["b_exchange"] for name, table in zip(self.letters[1:], tables, strict=True)
+        }
         columns |= {name: first[name] for name in ("protocol", "method", "target", "status", "start", "latency_ms")}
-        ways = [f"{one}_{other}" for one, other in pairwise(self.letters)]
 
-        def whole(one: pa.Table, name: str) -> Array:
-            found: Array = np.rint(one[name].to_numpy() * NS_PER_MS).astype(np.int64)
-            return found
+        def whole_ns(table: pa.Table, name: str) -> Array:
+            values: Array = np.rint(table[name].to_numpy() * NS_PER_MS).astype(np.int64)
+            return values
 
-        there = {f"{way}_out_ms": whole(one, "out_ms") for way, one in zip(ways, taken, strict=True)}
-        back = {f"{way}_back_ms": whole(one, "back_ms") for way, one in zip(ways, taken, strict=True)}
+        there = {f"{way}_out_ms": whole_ns(table, "out_ms") for way, table in zip(self._ways, tables, strict=True)}
+        back = {f"{way}_back_ms": whole_ns(table, "back_ms") for way, table in zip(self._ways, tables, strict=True)}
         # the clocks' rates differ: the difference is counted as time beyond the last point
-        far = whole(first, "latency_ms") - sum(there.values()) - sum(back.values())
+        far = whole_ns(first, "latency_ms") - sum(there.values()) - sum(back.values())
         for name, value in {**there, "far_ms": far, **dict(reversed(back.items()))}.items():
             columns[name] = pa.array(value / NS_PER_MS)
-        for way, one in zip(ways, taken, strict=True):
-            columns[f"{way}_clock_error_ms"] = one["clock_error_ms"]
+        for way, table in zip(self._ways, tables, strict=True):
+            columns[f"{way}_clock_error_ms"] = table["clock_error_ms"]
         return pa.table(columns)
 
     def arrow(self, name: str = "exchanges") -> pa.Table:
@@ -136,27 +122,26 @@ class Chain:
         """
         import numpy as np
 
-        ways = [f"{one}_{other}" for one, other in pairwise(self.letters)]
-        table = self._exchanges
+        table, ways = self._exchanges, self._ways
         latency = table["latency_ms"].to_numpy()
-        found = {
+        places = {
             "held": self._part(0, "client", "delayed_ack", True),
             "client": self._part(0, "client", "delayed_ack", False),
         }
         for number, way in enumerate(ways):
-            found[way] = self._part(number, "between", None, True)
-        found["far"] = self._part(len(ways) - 1, "server", None, True)
-        found[REST] = latency - sum(found.values())
+            places[way] = self._part(number, "between", None, True)
+        places["far"] = self._part(len(ways) - 1, "server", None, True)
+        places[REST] = latency - sum(places.values())
         # where two captures contradict each other only the ways are known
-        wrong = found[REST] < -1e-6
+        wrong = places[REST] < -1e-6
         for way in ways:
             plain = table[f"{way}_out_ms"].to_numpy() + table[f"{way}_back_ms"].to_numpy()
-            found[way] = np.where(wrong, plain, found[way])
+            places[way] = np.where(wrong, plain, places[way])
         for name in ("held", "client", REST):
-            found[name] = np.where(wrong, 0.0, found[name])
-        found["far"] = np.where(wrong, table["far_ms"].to_numpy(), found["far"])
+            places[name] = np.where(wrong, 0.0, places[name])
+        places["far"] = np.where(wrong, table["far_ms"].to_numpy(), places["far"])
         rows = slice(None) if row is None else slice(row, row + 1)
-        return {name: float(values[rows].sum()) for name, values in found.items()}
+        return {name: float(values[rows].sum()) for name, values in places.items()}
 
     def _part(self, leg: int, place: str, cause: str | None, alike: bool) -> Array:
         """Milliseconds of each exchange in a leg's parts at this place: of `cause`, or of all other causes if not
@@ -165,21 +150,21 @@ class Chain:
         import numpy as np
         import pyarrow.compute as pc
 
-        of = self.legs[leg]
-        parts = of.arrow("parts")
-        mine = pc.equal(parts["place"], place)
+        joined = self.legs[leg]
+        parts = joined.arrow("parts")
+        is_wanted = pc.equal(parts["place"], place)
         if cause is not None:
-            same = pc.equal(parts["cause"], cause)
-            mine = pc.and_(mine, same if alike else pc.invert(same))
-        parts = parts.filter(mine)
-        numbers = of.arrow("exchanges")["a_exchange"].to_numpy()[self._rows[leg]]
+            is_cause = pc.equal(parts["cause"], cause)
+            is_wanted = pc.and_(is_wanted, is_cause if alike else pc.invert(is_cause))
+        parts = parts.filter(is_wanted)
+        numbers = joined.arrow("exchanges")["a_exchange"].to_numpy()[self._rows[leg]]
         order = np.argsort(numbers, kind="stable")
-        have = parts["a_exchange"].to_numpy()
+        numbers_of_parts = parts["a_exchange"].to_numpy()
         sums = np.zeros(len(numbers))
         if len(numbers):
-            at = np.minimum(np.searchsorted(numbers[order], have), len(numbers) - 1)
-            known = numbers[order][at] == have
-            np.add.at(sums, order[at[known]], parts["duration_ms"].to_numpy()[known])
+            index = np.minimum(np.searchsorted(numbers[order], numbers_of_parts), len(numbers) - 1)
+            is_known = numbers[order][index] == numbers_of_parts
+            np.add.at(sums, order[index[is_known]], parts["duration_ms"].to_numpy()[is_known])
         return sums
 
     def flow_graph(
@@ -205,10 +190,10 @@ class Chain:
             streams = self.legs[0].arrow("exchanges")["a_stream"].to_numpy()[self._rows[0]]
             table = table.take(arrays.integers(np.flatnonzero(streams == stream), "int64"))
         row = flow_data.chosen(table, exchange or "typical", None)
-        place = self._exchanges["a_exchange"].to_pylist().index(row["a_exchange"])
+        index = self._exchanges["a_exchange"].to_pylist().index(row["a_exchange"])
         rows = []
-        for leg, mine in zip(self.legs, self._rows, strict=True):
-            number = leg.arrow("exchanges")["a_exchange"][int(mine[place])].as_py()
+        for leg, rows_of_leg in zip(self.legs, self._rows, strict=True):
+            number = leg.arrow("exchanges")["a_exchange"][int(rows_of_leg[index])].as_py()
             rows.append(flow_data.chosen(leg.arrow("exchanges"), number, None))
         return flow_data.chained(self.legs, row, rows, stream=None, frames=None)
 
@@ -223,7 +208,7 @@ class Chain:
         order = table["latency_ms"].to_numpy().argsort(kind="stable")
         with words.language(lang):
             legs = [leg.why() for leg in self.legs]
-            found: dict[str, Any] = {
+            numbers: dict[str, Any] = {
                 "schema": 1,
                 "names": list(self.names),
                 "exchanges": table.num_rows,
@@ -234,8 +219,8 @@ class Chain:
             }
             if len(order):
                 row = int(order[(len(order) - 1) // 2])
-                found["typical"] = {**table.slice(row, 1).drop(["start"]).to_pylist()[0], "places": self.places(row)}
-            return ChainWhy(self.names, found, legs)
+                numbers["typical"] = {**table.slice(row, 1).drop(["start"]).to_pylist()[0], "places": self.places(row)}
+            return ChainWhy(self.names, numbers, legs)
 
     def __repr__(self) -> str:
         names = " + ".join(shortest(self.names))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from latpcap import spill
 from latpcap.joined import limits
@@ -61,6 +61,10 @@ class Section:
     step_ns: float = 0.0
     """Difference, at the section's start, from the line of the section before; 0 where no step was found."""
 
+    def value_at(self, x: Any) -> Any:
+        """Return A's time minus B's, less `Clock.origin`, at these times of B's clock."""
+        return self.value + self.slope * (x - self.middle)
+
 
 @dataclass
 class Clock:
@@ -72,50 +76,49 @@ class Clock:
     """A's time minus B's, in ns, to which the sections' values are added."""
     sections: list[Section]
 
-    def shift(self, place: Array, time: Array) -> Array:
+    def shift(self, rows: Array, time: Array) -> Array:
         """Return A's time minus B's in whole ns, for packets at these indices of B's file and these times of B."""
         import numpy as np
 
         out = np.full(len(time), self.origin, np.int64)
         x = (time - self.zero).astype(np.float64)
-        for section, mine in self._sections(place):
-            y = section.value + section.slope * (x[mine] - section.middle)
-            out[mine] += np.rint(y).astype(np.int64)
+        for section, is_inside in self._sections(rows):
+            out[is_inside] += np.rint(section.value_at(x[is_inside])).astype(np.int64)
         return out
 
-    def of_a(self, time: Array) -> Array:
+    def to_a(self, time: Array) -> Array:
         """Return A's time for each packet of B's file."""
         import numpy as np
 
         spans = spill.parts(len(time))
         return spill.from_pieces("i8", (time[at] + self.shift(np.arange(at.start, at.stop), time[at]) for at in spans))
 
-    def error_ns(self, place: Array, time: Array) -> Array:
+    def error_ns(self, rows: Array, time: Array) -> Array:
         """Return the error bound of `shift` in ns; infinite where only one direction was seen."""
         import numpy as np
 
         out = np.full(len(time), np.inf)
         x = (time - self.zero).astype(np.float64)
-        for section, mine in self._sections(place):
-            y = section.value + section.slope * (x[mine] - section.middle)
-            low = np.interp(x[mine], section.knots, section.low)
-            high = np.interp(x[mine], section.knots, section.high)
-            beyond = np.maximum(section.knots[0] - x[mine], x[mine] - section.knots[-1])
-            out[mine] = np.maximum(np.maximum(high - y, y - low), 0) + np.maximum(beyond, 0) * limits.MAX_SKEW
+        for section, is_inside in self._sections(rows):
+            y = section.value_at(x[is_inside])
+            low = np.interp(x[is_inside], section.knots, section.low)
+            high = np.interp(x[is_inside], section.knots, section.high)
+            beyond = np.maximum(section.knots[0] - x[is_inside], x[is_inside] - section.knots[-1])
+            out[is_inside] = np.maximum(np.maximum(high - y, y - low), 0) + np.maximum(beyond, 0) * limits.MAX_SKEW
         return out
 
-    def _sections(self, place: Array) -> list[tuple[Section, Array]]:
+    def _sections(self, rows: Array) -> list[tuple[Section, Array]]:
         import numpy as np
 
         firsts = np.array([section.first for section in self.sections])
-        which = np.maximum(np.searchsorted(firsts, place, "right") - 1, 0)
-        return [(section, which == k) for k, section in enumerate(self.sections)]
+        section_of = np.maximum(np.searchsorted(firsts, rows, "right") - 1, 0)
+        return [(section, section_of == k) for k, section in enumerate(self.sections)]
 
     @property
     def offset_ns(self) -> float:
         """B's time minus A's at the first packet that both have."""
         first = self.sections[0]
-        return -(self.origin + first.value + first.slope * (first.start - first.middle))
+        return -(self.origin + float(first.value_at(first.start)))
 
     @property
     def ppm(self) -> float:
@@ -134,7 +137,7 @@ class Clock:
         return [(s.first, -s.step_ns) for s in self.sections[1:] if s.step_ns]
 
 
-def one(first_ns: int, last_ns: int) -> Clock:
+def identity(first_ns: int, last_ns: int) -> Clock:
     """Return the clock of a capture against itself."""
     import numpy as np
 
@@ -143,16 +146,16 @@ def one(first_ns: int, last_ns: int) -> Clock:
     return Clock(first_ns, 0, [section])
 
 
-def fit(place: Array, b_time: Array, a_time: Array, up: Array, tolerance: float) -> Clock:
-    """Fit B's clock to A's. `place` is each packet's index in B's file; `up` is true for a packet from A to B.
+def fit(rows: Array, b_time: Array, a_time: Array, up: Array, tolerance: float) -> Clock:
+    """Fit B's clock to A's. `rows` is each packet's index in B's file; `up` is true for a packet from A to B.
 
     `tolerance` is the error of the time stamps in ns. At least one packet is needed.
     """
     import numpy as np
 
-    if not spill.is_sorted(place):
-        order = np.argsort(place, kind="stable")
-        place, up, a_time, b_time = place[order], up[order], a_time[order], b_time[order]
+    if not spill.is_sorted(rows):
+        order = np.argsort(rows, kind="stable")
+        rows, up, a_time, b_time = rows[order], up[order], a_time[order], b_time[order]
     zero = int(b_time[0])
     difference = a_time - b_time
     origin = int(np.median(difference))
@@ -167,16 +170,12 @@ def fit(place: Array, b_time: Array, a_time: Array, up: Array, tolerance: float)
     sections: list[Section] = []
     for start, end, stepped in parts:
         section = _section(x[start:end], y[start:end], up[start:end], tolerance, slope)
-        section.first = int(place[start]) if start else 0
+        section.first = int(rows[start]) if start else 0
         if sections and stepped:
             before = sections[-1]
-            section.step_ns = _value_at(section, section.start) - _value_at(before, section.start)
+            section.step_ns = section.value_at(section.start) - before.value_at(section.start)
         sections.append(section)
     return Clock(zero, origin, sections)
-
-
-def _value_at(section: Section, x: float) -> float:
-    return section.value + section.slope * (x - section.middle)
 
 
 class _Floors:
@@ -211,14 +210,14 @@ class _Floors:
         import numpy as np
 
         sent = self._sent[rows] - self._up[rows]
-        found = []
+        floors = []
         for floor, before in zip(self._floors, (sent, rows - sent), strict=True):
-            for place in (before - limits.STEP_WINDOW, before):
-                known = (place >= 0) & (place < len(floor))
-                some = np.full(len(rows), np.nan)
-                some[known] = floor[place[known]]
-                found.append(some)
-        return found[0], found[1], found[2], found[3]
+            for first in (before - limits.STEP_WINDOW, before):
+                is_complete = (first >= 0) & (first < len(floor))
+                values = np.full(len(rows), np.nan)
+                values[is_complete] = floor[first[is_complete]]
+                floors.append(values)
+        return floors[0], floors[1], floors[2], floors[3]
 
 
 def _coarse_slope(x: Array, y: Array, up: Array) -> float:
@@ -232,10 +231,10 @@ def _coarse_slope(x: Array, y: Array, up: Array) -> float:
     floors = _Floors(y, up)
     points = np.arange(0, len(x), limits.STEP_WINDOW)
     low, low_after, high, high_after = floors.at(points)
-    known = ~np.isnan(low + high + low_after + high_after)
-    if known.sum() < 4:
+    is_known = ~np.isnan(low + high + low_after + high_after)
+    if is_known.sum() < 4:
         return 0.0
-    floor, when = ((low + high) / 2)[known], x[points[known]]
+    floor, when = ((low + high) / 2)[is_known], x[points[is_known]]
     far = max(1, len(floor) // 8)  # few pairs at this distance have a step between them
     span = when[far:] - when[:-far]
     slopes = (floor[far:] - floor[:-far])[span > 0] / span[span > 0]
@@ -253,34 +252,34 @@ def _find_steps(x: Array, y: Array, up: Array) -> list[int]:
     if min(up.sum(), (~up).sum()) < 2 * limits.STEP_WINDOW:
         return []
     floors = _Floors(y, up)
-    both, alike = np.zeros(len(y)), np.zeros(len(y), bool)
+    moves, is_alike = np.zeros(len(y)), np.zeros(len(y), bool)
     for span in spill.parts(len(y)):
         low_before, low_after, high_before, high_after = floors.at(np.arange(span.start, span.stop))
         low, high = low_after - low_before, high_after - high_before
         moved = np.where(np.sign(low) == np.sign(high), np.minimum(abs(low), abs(high)), 0.0)
-        both[span] = np.where(np.isnan(moved), 0.0, moved)
-        alike[span] = abs(low - high) <= limits.STEP_ALIKE * np.maximum(abs(low), abs(high))
-    noise = float(np.median(both[both > 0])) if (both > 0).any() else 0.0
-    least = max(limits.MIN_STEP_NS, limits.STEP_NOISE * noise)
-    candidates = np.flatnonzero((both >= least) & alike)
+        moves[span] = np.where(np.isnan(moved), 0.0, moved)
+        is_alike[span] = abs(low - high) <= limits.STEP_ALIKE * np.maximum(abs(low), abs(high))
+    noise = float(np.median(moves[moves > 0])) if (moves > 0).any() else 0.0
+    min_step = max(limits.MIN_STEP_NS, limits.STEP_NOISE * noise)
+    candidates = np.flatnonzero((moves >= min_step) & is_alike)
     cuts: list[int] = []
     while len(candidates):
-        best = int(candidates[both[candidates].argmax()])
-        sent, later_sent, back, later_back = (float(of[0]) for of in floors.at(np.array([best])))
+        best = int(candidates[moves[candidates].argmax()])
+        sent, later_sent, back, later_back = (float(values[0]) for values in floors.at(np.array([best])))
         amount = (later_sent - sent + later_back - back) / 2
-        cut = _place_of_step(y, up, best, amount, (sent, back))
+        cut = _index_of_step(y, up, best, amount, (sent, back))
         edges = sorted([0, *cuts, len(y)])
         start = max(edge for edge in edges if edge <= cut)
         end = min([edge for edge in edges if edge > cut], default=len(y))
         start, end = max(start, cut - LASTING_PACKETS), min(end, cut + LASTING_PACKETS)
         if _is_lasting(y, up, start, cut, end, amount):
             cuts.append(cut)
-        near = abs(candidates - best) <= 4 * limits.STEP_WINDOW
-        candidates = candidates[~near]
+        is_near = abs(candidates - best) <= 4 * limits.STEP_WINDOW
+        candidates = candidates[~is_near]
     return sorted(cuts)
 
 
-def _place_of_step(y: Array, up: Array, near: int, amount: float, floors: tuple[float, float]) -> int:
+def _index_of_step(y: Array, up: Array, near: int, amount: float, floors: tuple[float, float]) -> int:
     """Return the index of the first packet after a step: where the packets around `near` fit the floors before and
     after it best. A packet beyond its floor, which would have a negative delay, costs ten times its distance.
     """
@@ -299,13 +298,13 @@ def _place_of_step(y: Array, up: Array, near: int, amount: float, floors: tuple[
 
 def _is_lasting(y: Array, up: Array, start: int, cut: int, end: int, amount: float) -> bool:
     """Return whether the floors of all packets before and after the step differ by `amount`, in both directions."""
-    found = []
+    moves = []
     for direction, greatest in ((up, True), (~up, False)):
         before, after = (y[start:cut][direction[start:cut]], y[cut:end][direction[cut:end]])
         if min(len(before), len(after)) < limits.STEP_WINDOW:
             return False
-        found.append(float(after.max() - before.max()) if greatest else float(after.min() - before.min()))
-    return all(abs(moved - amount) <= limits.STEP_ALIKE * abs(amount) for moved in found)
+        moves.append(float(after.max() - before.max()) if greatest else float(after.min() - before.min()))
+    return all(abs(moved - amount) <= limits.STEP_ALIKE * abs(amount) for moved in moves)
 
 
 def _split(x: Array, y: Array, up: Array, start: int, end: int, tolerance: float) -> list[tuple[int, int]]:
@@ -335,8 +334,8 @@ def _halve_until_fit(
     x: Array, y: Array, up: Array, start: int, end: int, tolerance: float, depth: int
 ) -> list[tuple[int, int]]:
     part = slice(start, end)
-    few = min(up[part].sum(), (~up[part]).sum()) < 2 * limits.MIN_SECTION_PACKETS
-    if few or depth >= MAX_HALVINGS:
+    has_few = min(up[part].sum(), (~up[part]).sum()) < 2 * limits.MIN_SECTION_PACKETS
+    if has_few or depth >= MAX_HALVINGS:
         return [(start, end)]
     low, high = hulls(x[part], y[part], up[part])
     centre = float(x[part].mean())
@@ -394,27 +393,31 @@ def widest(low: Array, high: Array, centre: float) -> tuple[float, float]:
     """Return the slope at which the gap between both hulls is widest, and that gap in ns."""
     import numpy as np
 
-    def margin(slope: float) -> float:
-        return float(
-            (high[:, 1] - slope * (high[:, 0] - centre)).min() - (low[:, 1] - slope * (low[:, 0] - centre)).max()
-        )
-
     if not len(low) or not len(high):
         return 0.0, np.inf
     slopes = np.clip(_edges(low, high), -limits.MAX_SKEW, limits.MAX_SKEW)
     slopes = np.unique([-limits.MAX_SKEW, *slopes, limits.MAX_SKEW])
-    margins = np.array([margin(slope) for slope in slopes.tolist()])
+    margins = _margins(low, high, centre, slopes)
     best = margins.max()
     level = slopes[margins >= best - 1e-6 * max(abs(best), 1.0)]
     return float((level[0] + level[-1]) / 2), float(best)
+
+
+def _margins(low: Array, high: Array, centre: float, slopes: Array) -> Array:
+    """Return the gap in ns between both hulls for each slope; negative where no line of that slope fits."""
+    import numpy as np
+
+    tops = [(high[:, 1] - slope * (high[:, 0] - centre)).min() for slope in slopes.tolist()]
+    bottoms = [(low[:, 1] - slope * (low[:, 0] - centre)).max() for slope in slopes.tolist()]
+    return np.subtract(tops, bottoms)
 
 
 def _edges(*corners: Array) -> Array:
     """Return the slopes of all edges of these hulls; as a function of the slope, the gap is linear between them."""
     import numpy as np
 
-    found = [np.diff(c[:, 1]) / np.diff(c[:, 0]) for c in corners if len(c) > 1]
-    return np.concatenate(found) if found else np.zeros(0)
+    slopes = [np.diff(c[:, 1]) / np.diff(c[:, 0]) for c in corners if len(c) > 1]
+    return np.concatenate(slopes) if slopes else np.zeros(0)
 
 
 def _section(x: Array, y: Array, up: Array, tolerance: float, coarse: float) -> Section:
@@ -431,8 +434,8 @@ def _section(x: Array, y: Array, up: Array, tolerance: float, coarse: float) -> 
         ends = np.full(len(knots), -np.inf), np.full(len(knots), np.inf)
         return Section(0, float(x[0]), middle, coarse, edge, knots, *ends, np.inf)
     slope, gap = widest(low, high, middle)
-    few = min(len(x[up]), len(x[~up])) < limits.MIN_SECTION_PACKETS
-    if few:
+    has_few = min(len(x[up]), len(x[~up])) < limits.MIN_SECTION_PACKETS
+    if has_few:
         slope = coarse
     elif abs(slope) < limits.SKEW_SIGMAS * _slope_error(x, y, up, slope):
         slope = 0.0
@@ -450,12 +453,12 @@ def _section(x: Array, y: Array, up: Array, tolerance: float, coarse: float) -> 
             lows.append(under + possible * (knots - middle))
             highs.append(over + possible * (knots - middle))
     if lows:
-        least, most = np.min(lows, 0), np.max(highs, 0)
+        lower, upper = np.min(lows, 0), np.max(highs, 0)
     else:  # no line fits: the error is at least the overlap of both bounds
         overlap = abs(gap) + tolerance
         line = value + slope * (knots - middle)
-        least, most = line - overlap, line + overlap
-    return Section(0, float(x[0]), middle, slope, value, knots, least, most, max(gap, 0.0))
+        lower, upper = line - overlap, line + overlap
+    return Section(0, float(x[0]), middle, slope, value, knots, lower, upper, max(gap, 0.0))
 
 
 def _slope_error(x: Array, y: Array, up: Array, slope: float) -> float:
@@ -484,13 +487,7 @@ def _with_zeros(slopes: Array, low: Array, high: Array, middle: float, tolerance
     """These slopes, and the least and the greatest slope at which a line still fits between both hulls."""
     import numpy as np
 
-    margins = np.array(
-        [
-            (high[:, 1] - s * (high[:, 0] - middle)).min() - (low[:, 1] - s * (low[:, 0] - middle)).max()
-            for s in slopes.tolist()
-        ]
-    )
-    margins = margins + 2 * tolerance
+    margins = _margins(low, high, middle, slopes) + 2 * tolerance
     signs = np.flatnonzero((margins[1:] < 0) != (margins[:-1] < 0))
     zeros = [
         slopes[k] + (slopes[k + 1] - slopes[k]) * margins[k] / (margins[k] - margins[k + 1]) for k in signs.tolist()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from latpcap import arrays, spill
 from latpcap.joined import clock, limits
 from latpcap.joined.capture_point import Point
-from latpcap.joined.match import mixed, unique_pairs
+from latpcap.joined.match import hash_of, unique_pairs
 from latpcap.joined.pairing import Pairing
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Requests:
     """The answered exchanges of one capture."""
 
-    place: Array
+    row: Array
     """Row in the table of exchanges."""
     stream: Array
     start: Array
@@ -50,14 +50,14 @@ def requests(point: Point) -> Requests:
 
     table = point.table("exchanges")
     names = ("request_first_frame", "request_last_frame", "response_last_frame")
-    rows = [point.rows_of(arrays.filled(table, name, 0)) for name in names]
-    known = np.logical_and.reduce([found >= 0 for found in rows])
-    known &= ~np.isnan(arrays.numbers(table, "latency_ms"))
-    place = np.flatnonzero(known).astype(np.int32)
-    first, last, end = (found[place].astype(np.int32) for found in rows)
-    stream = arrays.numbers(table, "stream")[place].astype(np.int32)
+    packet_rows_of = [point.rows_of(arrays.filled(table, name, 0)) for name in names]
+    is_known = np.logical_and.reduce([packet_rows >= 0 for packet_rows in packet_rows_of])
+    is_known &= ~np.isnan(arrays.numbers(table, "latency_ms"))
+    table_row = np.flatnonzero(is_known).astype(np.int32)
+    first, last, end = (packet_rows[table_row].astype(np.int32) for packet_rows in packet_rows_of)
+    stream = arrays.numbers(table, "stream")[table_row].astype(np.int32)
     time = point.packets["time"]
-    return Requests(place, stream, time[last], time[end], first, last, end)
+    return Requests(table_row, stream, time[last], time[end], first, last, end)
 
 
 @dataclass
@@ -72,17 +72,17 @@ class Matched:
     """Of each pair the row in `front`."""
     b: Array
     """Of each pair the row in `back`."""
-    line: clock.Clock
+    clock: clock.Clock
 
     def sliced(self, begin: int, end: int) -> Matched:
         """Return the pairs from `begin` to before `end`."""
-        return Matched(self.front, self.back, self.a[begin:end], self.b[begin:end], self.line)
+        return Matched(self.front, self.back, self.a[begin:end], self.b[begin:end], self.clock)
 
     def instants(self) -> tuple[Array, Array, Array, Array]:
         """Return the request's last byte at A and at B, and the response's last byte at B and at A: ns on A's clock."""
         front, back = self.front, self.back
-        arrived = back.start[self.b] + self.line.shift(back.last_row[self.b], back.start[self.b])
-        left = back.end[self.b] + self.line.shift(back.end_row[self.b], back.end[self.b])
+        arrived = back.start[self.b] + self.clock.shift(back.last_row[self.b], back.start[self.b])
+        left = back.end[self.b] + self.clock.shift(back.end_row[self.b], back.end[self.b])
         return front.start[self.a], arrived, left, front.end[self.a]
 
     def error_ns(self) -> Array:
@@ -90,32 +90,33 @@ class Matched:
         import numpy as np
 
         back = self.back
-        first = self.line.error_ns(back.last_row[self.b], back.start[self.b])
-        return np.maximum(first, self.line.error_ns(back.end_row[self.b], back.end[self.b]))
+        first = self.clock.error_ns(back.last_row[self.b], back.start[self.b])
+        return np.maximum(first, self.clock.error_ns(back.end_row[self.b], back.end[self.b]))
 
 
-def within(a: Point, b: Point, found: Pairing) -> Matched:
+def within(a: Point, b: Point, pairing: Pairing) -> Matched:
     """Match the exchanges of connections that both captures have."""
     import numpy as np
 
     front, back = requests(a), requests(b)
-    pair_a, pair_b = (found.sides.pair_a[front.first_row], found.sides.pair_b[back.first_row])
+    pair_a, pair_b = (pairing.sides.pair_a[front.first_row], pairing.sides.pair_b[back.first_row])
     key_a = _ranked(pair_a, a.packets["seq"][front.first_row])
-    key_b = _ranked(pair_b, found.sides.seq_b[back.first_row])
+    key_b = _ranked(pair_b, pairing.sides.seq_b[back.first_row])
     ia, ib = unique_pairs(key_a, key_b)
-    known = (pair_a[ia] >= 0) & found.up_a[front.first_row[ia]]  # the client is on A's side
-    ia, ib = ia[known], ib[known]
-    more_a, more_b = _match_by_content(a, b, front, back, pair_a, pair_b, ia, ib, found.up_a[front.first_row])
+    is_forward = (pair_a[ia] >= 0) & pairing.up_a[front.first_row[ia]]  # the client is on A's side
+    ia, ib = ia[is_forward], ib[is_forward]
+    more_a, more_b = _match_by_content(a, b, front, back, pair_a, pair_b, ia, ib, pairing.up_a[front.first_row])
     ia, ib = np.concatenate([ia, more_a]), np.concatenate([ib, more_b])
     order = np.argsort(ia, kind="stable")
-    matched = Matched(front, back, ia[order], ib[order], found.clock)
+    matched = Matched(front, back, ia[order], ib[order], pairing.clock)
     left, arrived, answered, returned = matched.instants()
     error = matched.error_ns()
     # If B lacks the last frame of a message, a later copy seems to be its last. Such a pair would have B send a
     # packet after A received it, and is dropped.
     possible = np.flatnonzero((arrived - left >= -error) & (returned - answered >= -error))
     spill.release_memory()
-    return Matched(front, back, matched.a[possible].astype(np.int32), matched.b[possible].astype(np.int32), found.clock)
+    rows_a, rows_b = matched.a[possible].astype(np.int32), matched.b[possible].astype(np.int32)
+    return Matched(front, back, rows_a, rows_b, pairing.clock)
 
 
 def _ranked(pair: Array, seq: Array) -> Array:
@@ -129,7 +130,7 @@ def _ranked(pair: Array, seq: Array) -> Array:
     first = np.searchsorted(key[order], key[order])
     rank = np.empty(len(key), np.int64)
     rank[order] = np.arange(len(key)) - first
-    return mixed(key, rank)
+    return hash_of(key, rank)
 
 
 def _match_by_content(
@@ -140,44 +141,44 @@ def _match_by_content(
 
     free_a, free_b = (pair_a >= 0) & up, pair_b >= 0
     free_a[ia], free_b[ib] = False, False
-    left_a, left_b = np.flatnonzero(free_a), np.flatnonzero(free_b)
-    if not len(left_a) or not len(left_b):
+    rest_a, rest_b = np.flatnonzero(free_a), np.flatnonzero(free_b)
+    if not len(rest_a) or not len(rest_b):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     names_a, names_b = contents(a, front), contents(b, back)
     waiting: dict[tuple[int, Any], list[int]] = {}
-    for place in left_b[::-1].tolist():
-        waiting.setdefault((int(pair_b[place]), names_b[place]), []).append(place)
-    found = []
-    for place in left_a.tolist():
-        same = waiting.get((int(pair_a[place]), names_a[place]))
-        if same:
-            found.append((place, same.pop()))
-    columns = np.array(found, np.int64).reshape(-1, 2).T
+    for index in rest_b[::-1].tolist():
+        waiting.setdefault((int(pair_b[index]), names_b[index]), []).append(index)
+    matches = []
+    for index in rest_a.tolist():
+        candidates = waiting.get((int(pair_a[index]), names_a[index]))
+        if candidates:
+            matches.append((index, candidates.pop()))
+    columns = np.array(matches, np.int64).reshape(-1, 2).T
     return columns[0], columns[1]
 
 
-def contents(point: Point, of: Requests) -> list[Any]:
+def contents(point: Point, answered: Requests) -> list[Any]:
     """Return the content of each request: method, target and status, or sizes and a hash of its first bytes."""
     table = point.table("exchanges")
     columns = [_words(table, name) for name in ("protocol", "method", "target")]
     status = arrays.filled(table, "status", -1).tolist()
     sizes = [arrays.filled(table, name, -1).tolist() for name in ("request_bytes", "response_bytes")]
     hashes = point.packets["hash"]
-    found: list[Any] = []
-    for place, row in zip(of.place.tolist(), of.first_row.tolist(), strict=True):
-        protocol, method, target = (column[place] for column in columns)
+    keys: list[Any] = []
+    for table_row, row in zip(answered.row.tolist(), answered.first_row.tolist(), strict=True):
+        protocol, method, target = (column[table_row] for column in columns)
         if method is not None or target is not None:
-            found.append((protocol, method, target, status[place]))
+            keys.append((protocol, method, target, status[table_row]))
         else:
-            found.append((protocol, sizes[0][place], sizes[1][place], int(hashes[row])))
-    return found
+            keys.append((protocol, sizes[0][table_row], sizes[1][table_row], int(hashes[row])))
+    return keys
 
 
 def _words(table: pa.Table, name: str) -> list[str | None]:
     import pyarrow as pa
 
-    found: list[str | None] = table[name].cast(pa.string()).to_pylist()
-    return found
+    words: list[str | None] = table[name].cast(pa.string()).to_pylist()
+    return words
 
 
 def through_proxy(a: Point, b: Point) -> Matched | None:
@@ -186,7 +187,7 @@ def through_proxy(a: Point, b: Point) -> Matched | None:
 
     front, back = requests(a), requests(b)
     names_a, names_b = contents(a, front), contents(b, back)
-    if _same_ends(a, b) or min(len(front.place), len(back.place)) < limits.MIN_PROXY_REQUESTS:
+    if _same_ends(a, b) or min(len(front.row), len(back.row)) < limits.MIN_PROXY_REQUESTS:
         return None
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names_a))}
     key_a = np.array([numbers[name] for name in names_a], np.int64)
@@ -218,11 +219,11 @@ def beside_proxy(point: Point) -> Matched | None:
     """
     import numpy as np
 
-    every = requests(point)
-    names = contents(point, every)
+    answered = requests(point)
+    names = contents(point, answered)
     columns = point.table("streams").select(["stream", "client", "server", "server_port"]).to_pydict()
     ends = {stream: (client, (server, port)) for stream, client, server, port in zip(*columns.values(), strict=True)}
-    servers = [ends[stream][1] for stream in every.stream.tolist()]
+    servers = [ends[stream][1] for stream in answered.stream.tolist()]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     best: Matched | None = None
     for front in dict.fromkeys(servers):
@@ -230,7 +231,7 @@ def beside_proxy(point: Point) -> Matched | None:
             to_front = np.array([server == front for server in servers])
             to_back = np.array([server == back for server in servers])
             fronts, backs = (
-                {ends[stream][0] for stream in every.stream[rows].tolist()} for rows in (to_front, to_back)
+                {ends[stream][0] for stream in answered.stream[rows].tolist()} for rows in (to_front, to_back)
             )
             is_relayed = backs == {front[0]} or (len(backs) == 1 and not backs & fronts)
             fewer = min(to_front.sum(), to_back.sum())
@@ -238,12 +239,12 @@ def beside_proxy(point: Point) -> Matched | None:
                 continue
             keys = np.array([numbers[name] for name in names], np.int64)
             key_a, key_b = np.where(to_front, keys, -1), np.where(to_back, keys, -2)
-            ia, ib = _nested(every, every, key_a, key_b, np.zeros(len(keys), np.int64), 0)
+            ia, ib = _nested(answered, answered, key_a, key_b, np.zeros(len(keys), np.int64), 0)
             if len(ia) < max(limits.MIN_PROXY_REQUESTS, limits.PROXY_SHARE * fewer):
                 continue
             if best is None or len(ia) > len(best.a):
                 order = np.argsort(ia, kind="stable")
-                best = Matched(every, every, ia[order], ib[order], clock.one(point.first_ns, point.last_ns))
+                best = Matched(answered, answered, ia[order], ib[order], clock.identity(point.first_ns, point.last_ns))
     return best
 
 
@@ -271,12 +272,12 @@ def _offsets(front: Requests, back: Requests, key_a: Array, key_b: Array) -> tup
     """
     import numpy as np
 
-    few_a, few_b = (np.argsort(of.start, kind="stable")[: limits.PROXY_TRIES] for of in (front, back))
-    one, other = np.nonzero(key_a[few_a][:, None] == key_b[few_b][None, :])
-    one, other = few_a[one], few_b[other]
-    low, high = front.start[one] - back.start[other], front.end[one] - back.end[other]
-    room = low <= high
-    low, high = low[room], high[room]
+    few_a, few_b = (np.argsort(requests.start, kind="stable")[: limits.PROXY_TRIES] for requests in (front, back))
+    front_row, back_row = np.nonzero(key_a[few_a][:, None] == key_b[few_b][None, :])
+    front_row, back_row = few_a[front_row], few_b[back_row]
+    low, high = front.start[front_row] - back.start[back_row], front.end[front_row] - back.end[back_row]
+    is_possible = low <= high
+    low, high = low[is_possible], high[is_possible]
     if not len(low):
         return None, None
     edges = np.concatenate([low, high])
@@ -285,7 +286,7 @@ def _offsets(front: Requests, back: Requests, key_a: Array, key_b: Array) -> tup
     edges, depth = edges[order], np.cumsum(turns[order])
     top = int(depth.argmax())
     best = int((edges[top] + edges[min(top + 1, len(edges) - 1)]) // 2)
-    apart = int(np.max(front.end[one] - front.start[one]))
+    apart = int(np.max(front.end[front_row] - front.start[front_row]))
     far = np.flatnonzero(abs(edges - best) > 2 * apart)
     if not len(far):
         return best, None
@@ -297,9 +298,9 @@ def _count_in_both(front: Requests, back: Requests, shift: Array) -> int:
     """Return the number of requests in the time that both captures cover, of the capture with fewer of them."""
     begin = max(front.start.min(), (back.start + shift).min())
     end = min(front.end.max(), (back.end + shift).max())
-    ran_a = (front.start >= begin) & (front.end <= end)
-    ran_b = (back.start + shift >= begin) & (back.end + shift <= end)
-    return int(min(ran_a.sum(), ran_b.sum()))
+    is_inside_a = (front.start >= begin) & (front.end <= end)
+    is_inside_b = (back.start + shift >= begin) & (back.end + shift <= end)
+    return int(min(is_inside_a.sum(), is_inside_b.sum()))
 
 
 def _nested(
@@ -315,36 +316,36 @@ def _nested(
     start_b, end_b = back.start + shift, back.end + shift
     order_b = np.lexsort((start_b, key_b))
     candidates: list[tuple[int, int, int]] = []
-    for place in range(len(key_a)):
-        first, last = np.searchsorted(key_b[order_b], [key_a[place], key_a[place] + 1])
+    for front_row in range(len(key_a)):
+        first, last = np.searchsorted(key_b[order_b], [key_a[front_row], key_a[front_row] + 1])
         same_content = order_b[first:last]
-        begin = np.searchsorted(start_b[same_content], front.start[place] - slack)
-        for other in same_content[begin:].tolist():
-            if start_b[other] > front.end[place] + slack:
+        begin = np.searchsorted(start_b[same_content], front.start[front_row] - slack)
+        for back_row in same_content[begin:].tolist():
+            if start_b[back_row] > front.end[front_row] + slack:
                 break
-            if end_b[other] <= front.end[place] + slack:
-                outside_ns = int(front.end[place] - front.start[place] - end_b[other] + start_b[other])
-                candidates.append((outside_ns, place, other))
+            if end_b[back_row] <= front.end[front_row] + slack:
+                outside_ns = int(front.end[front_row] - front.start[front_row] - end_b[back_row] + start_b[back_row])
+                candidates.append((outside_ns, front_row, back_row))
     pairs: dict[tuple[int, int], int] = {}
-    for _, one, other in candidates:
-        ends = int(front.stream[one]), int(back.stream[other])
+    for _, front_row, back_row in candidates:
+        ends = int(front.stream[front_row]), int(back.stream[back_row])
         pairs[ends] = pairs.get(ends, 0) + 1
     most: dict[int, int] = {}
-    for (one, _), votes in pairs.items():
-        most[one] = max(most.get(one, 0), votes)
+    for (stream, _), votes in pairs.items():
+        most[stream] = max(most.get(stream, 0), votes)
 
-    def rank(found: tuple[int, int, int]) -> tuple[int, int, int]:
-        ends = int(front.stream[found[1]]), int(back.stream[found[2]])
-        return most[ends[0]] - pairs[ends], found[0], found[1]
+    def rank(candidate: tuple[int, int, int]) -> tuple[int, int, int]:
+        ends = int(front.stream[candidate[1]]), int(back.stream[candidate[2]])
+        return most[ends[0]] - pairs[ends], candidate[0], candidate[1]
 
     used_a: set[int] = set()
     used_b: set[int] = set()
     chosen = []
-    for _, one, other in sorted(candidates, key=rank):
-        if one not in used_a and other not in used_b:
-            used_a.add(one)
-            used_b.add(other)
-            chosen.append((one, other))
+    for _, front_row, back_row in sorted(candidates, key=rank):
+        if front_row not in used_a and back_row not in used_b:
+            used_a.add(front_row)
+            used_b.add(back_row)
+            chosen.append((front_row, back_row))
     columns = np.array(chosen, np.int64).reshape(-1, 2).T
     return columns[0], columns[1]
 
@@ -353,9 +354,9 @@ def _fit_clock(a: Point, b: Point, front: Requests, back: Requests, ia: Array, i
     """Fit B's clock so that every back request begins after its front request and ends before it."""
     import numpy as np
 
-    place = np.concatenate([back.last_row[ib], back.end_row[ib]])
+    rows = np.concatenate([back.last_row[ib], back.end_row[ib]])
     b_time = np.concatenate([back.start[ib], back.end[ib]])
     a_time = np.concatenate([front.start[ia], front.end[ia]])
     up = np.concatenate([np.ones(len(ib), bool), np.zeros(len(ib), bool)])
     tolerance = limits.STAMP_NS + a.resolution_ns + b.resolution_ns
-    return clock.fit(place, b_time, a_time, up, tolerance)
+    return clock.fit(rows, b_time, a_time, up, tolerance)

@@ -83,42 +83,46 @@ def chained(
     names = [escaped(name) for name in shortest([legs[0].names[0], *(leg.names[1] for leg in legs)])]
     letters = ascii_lowercase[: len(names)]
     if row is None:
-        mine = [_named(legs[0].arrow("packets"), stream, frames)]
+        rows_of_legs = [_named(legs[0].arrow("packets"), stream, frames)]
         key = "stream" if frames is None else "frame"
         for before, leg in pairwise(legs):
-            came = arrays.filled(before.arrow("packets"), f"b_{key}", -1)[mine[-1]]
-            mine.append(np.flatnonzero(np.isin(arrays.filled(leg.arrow("packets"), f"a_{key}", -2), came)))
-        return _graph(legs, names, mine, None, [], words.say("point_title"), "")
-    ways = [f"{one}_{other}" for one, other in pairwise(letters)]
-    found, moved = [], 0.0
-    for leg, way, one in zip(legs, ways, rows, strict=True):
-        found.append([
+            numbers = arrays.filled(before.arrow("packets"), f"b_{key}", -1)[rows_of_legs[-1]]
+            rows_of_legs.append(np.flatnonzero(np.isin(arrays.filled(leg.arrow("packets"), f"a_{key}", -2), numbers)))
+        return _graph(legs, names, rows_of_legs, None, [], words.say("point_title"), "")
+    ways = [f"{letter}_{next_letter}" for letter, next_letter in pairwise(letters)]
+    spans_of_legs, moved = [], 0.0
+    for leg, way, leg_row in zip(legs, ways, rows, strict=True):
+        spans_of_legs.append([
             replace(span, begin_ms=span.begin_ms + moved, end_ms=span.end_ms + moved)
-            for span in _spans(leg, one["a_exchange"])
+            for span in _spans(leg, leg_row["a_exchange"])
         ])  # fmt: skip
         moved += row[f"{way}_out_ms"]
-    spans = _merged(found, [f"{way[0].upper()}-{way[2].upper()}" for way in ways])
-    both = ((way, row[f"{way}_out_ms"] + row[f"{way}_back_ms"]) for way in ways)
-    parts = [words.say("point_leg", way=f"{way[0].upper()}-{way[2].upper()}", way_ms=took) for way, took in both]
+    spans = _merged(spans_of_legs, [f"{way[0].upper()}-{way[2].upper()}" for way in ways])
+    way_times = ((way, row[f"{way}_out_ms"] + row[f"{way}_back_ms"]) for way in ways)
+    parts = [words.say("point_leg", way=f"{way[0].upper()}-{way[2].upper()}", way_ms=took) for way, took in way_times]
     subtitle = words.say("point_legs", latency_ms=row["latency_ms"], ways=words.say("comma").join(parts),
                          far_ms=row["far_ms"], name=names[-1])  # fmt: skip
-    mine = [_of_exchange(leg.arrow("packets"), one) for leg, one in zip(legs, rows, strict=True)]
-    return _graph(legs, names, mine, rows[0]["start"], spans, _title(row), subtitle)
+    rows_of_legs = [_of_exchange(leg.arrow("packets"), leg_row) for leg, leg_row in zip(legs, rows, strict=True)]
+    return _graph(legs, names, rows_of_legs, rows[0]["start"], spans, _title(row), subtitle)
 
 
-def _merged(found: Sequence[Sequence[Span]], ways: Sequence[str]) -> list[Span]:
+def _merged(legs: Sequence[Sequence[Span]], ways: Sequence[str]) -> list[Span]:
     """Merge the spans of all legs into one sequence: the client's part is taken from the first leg, the path of each
     leg from itself, the part beyond the last point from the last leg. The rest is unknown.
     """
-    edges = sorted({round(t, 6) for spans in found for span in spans for t in (span.begin_ms, span.end_ms)})
+    edges = sorted({round(t, 6) for spans in legs for span in spans for t in (span.begin_ms, span.end_ms)})
     merged: list[Span] = []
     for begin, end in pairwise(edges):
         middle = (begin + end) / 2
-        at = [next((span for span in spans if span.begin_ms <= middle <= span.end_ms), None) for spans in found]
-        wanted = [(at[0], "client", "client"), *((one, "between", way) for one, way in zip(at, ways, strict=True)),
-                  (at[-1], "server", "server")]  # fmt: skip
+        parts = [next((span for span in spans if span.begin_ms <= middle <= span.end_ms), None) for spans in legs]
+        wanted = [("client", "client", parts[0]), *(("between", *leg) for leg in zip(ways, parts, strict=True)),
+                  ("server", "server", parts[-1])]  # fmt: skip
         span = next(
-            (Span(begin, end, name, one.cause, one.grade) for one, place, name in wanted if one and one.place == place),
+            (
+                Span(begin, end, name, part.cause, part.grade)
+                for place, name, part in wanted
+                if part and part.place == place
+            ),
             Span(begin, end, "unknown", "unknown", "unknown"),
         )
         last = merged[-1] if merged else None
@@ -133,9 +137,9 @@ def _named(packets: pa.Table, stream: int | None, frames: tuple[int, int] | None
     import numpy as np
 
     numbers = arrays.filled(packets, "a_frame", -1)
-    mine = np.ones(packets.num_rows, bool) if frames is None else (numbers >= frames[0]) & (numbers <= frames[1])
-    mine &= True if stream is None else arrays.filled(packets, "a_stream", -1) == stream
-    return np.flatnonzero(mine)
+    is_wanted = np.ones(packets.num_rows, bool) if frames is None else (numbers >= frames[0]) & (numbers <= frames[1])
+    is_wanted &= True if stream is None else arrays.filled(packets, "a_stream", -1) == stream
+    return np.flatnonzero(is_wanted)
 
 
 def _of_exchange(packets: pa.Table, row: dict[str, Any]) -> Array:
@@ -144,20 +148,20 @@ def _of_exchange(packets: pa.Table, row: dict[str, Any]) -> Array:
 
     start, end = row["start"], row["start"] + round(row["latency_ms"] * NS_PER_MS)
     streams = {name: arrays.filled(packets, f"{name}_stream", -1) for name in ("a", "b")}
-    left = {name: arrays.filled(packets, f"{name}_time", -1).astype(np.int64) for name in ("a", "b")}
-    mine = (streams["a"] == row["a_stream"]) | (streams["b"] == row["b_stream"])
+    times = {name: arrays.filled(packets, f"{name}_time", -1).astype(np.int64) for name in ("a", "b")}
+    is_of_stream = (streams["a"] == row["a_stream"]) | (streams["b"] == row["b_stream"])
     slack = round(max(row["out_ms"], row["back_ms"], 0.0) * NS_PER_MS)
-    earliest = np.where(left["a"] >= 0, left["a"], left["b"])
-    latest = np.where(left["b"] >= 0, left["b"], left["a"])
+    earliest = np.where(times["a"] >= 0, times["a"], times["b"])
+    latest = np.where(times["b"] >= 0, times["b"], times["a"])
     return np.flatnonzero(
-        mine & (np.maximum(earliest, latest) >= start) & (np.minimum(earliest, latest) <= end + slack)
+        is_of_stream & (np.maximum(earliest, latest) >= start) & (np.minimum(earliest, latest) <= end + slack)
     )
 
 
 def _graph(
     legs: Sequence[Pair],
     names: Sequence[str],
-    mine: Sequence[Array],
+    rows_of_legs: Sequence[Array],
     start: int | None,
     spans: list[Span],
     title: str,
@@ -166,29 +170,29 @@ def _graph(
     """Return the graph of these rows of each leg's packets."""
     import numpy as np
 
-    every = sum(map(len, mine))
-    if not every:
+    count = sum(map(len, rows_of_legs))
+    if not count:
         raise ValueError("no packet of those is in either capture")
     shown = []
-    for number, (leg, some) in enumerate(zip(legs, mine, strict=True)):
-        found = _rows(leg.arrow("packets"), some[:MAX_ARROWS])
+    for number, (leg, leg_rows) in enumerate(zip(legs, rows_of_legs, strict=True)):
+        rows = _rows(leg.arrow("packets"), leg_rows[:MAX_ARROWS])
         for behind in legs[:number][::-1]:  # each leg's times are on its own first point's clock
-            for row in found:
+            for row in rows:
                 for name in ("a_time", "b_time"):
                     if row[name] is not None:
                         when = np.array([row[name]])
-                        place = np.searchsorted(behind.points[1].packets["time"], when)
-                        row[name] += int(behind.clock.shift(place, when)[0])
-        shown.append(found)
-    times = [t for found in shown for row in found for t in (row["a_time"], row["b_time"]) if t is not None]
+                        index = np.searchsorted(behind.points[1].packets["time"], when)
+                        row[name] += int(behind.clock.shift(index, when)[0])
+        shown.append(rows)
+    times = [t for rows in shown for row in rows for t in (row["a_time"], row["b_time"]) if t is not None]
     zero = start if start is not None else min(times)
     arrows = []
-    for number, (leg, found) in enumerate(zip(legs, shown, strict=True)):
+    for number, (leg, rows) in enumerate(zip(legs, shown, strict=True)):
         typical = {up: _typical(leg.arrow("packets"), up) for up in ("a_to_b", "b_to_a")}
-        arrows += [replace(_arrow(*leg.points, row, zero, typical), leg=number) for row in found]
-    arrows = sorted(arrows, key=lambda one: min(one.a_ms, one.b_ms))[:MAX_ARROWS]
-    note = words.say("point_first", n=len(arrows), of=every) if every > MAX_ARROWS else ""
-    last = max(max(one.a_ms, one.b_ms) for one in arrows)
+        arrows += [replace(_arrow(*leg.points, row, zero, typical), leg=number) for row in rows]
+    arrows = sorted(arrows, key=lambda arrow: min(arrow.a_ms, arrow.b_ms))[:MAX_ARROWS]
+    note = words.say("point_first", n=len(arrows), of=count) if count > MAX_ARROWS else ""
+    last = max(max(arrow.a_ms, arrow.b_ms) for arrow in arrows)
     spans = [span for span in spans if span.begin_ms <= last]
     return PointsGraph(names, arrows, spans, title=title, subtitle=subtitle, note=note)
 
@@ -200,8 +204,8 @@ def _rows(packets: pa.Table, rows: Any) -> list[dict[str, Any]]:
     table = packets.take(pa.array(rows))
     for name in ("a_time", "b_time"):
         table = table.set_column(table.column_names.index(name), name, table[name].cast(pa.int64()))
-    found: list[dict[str, Any]] = table.to_pylist()
-    return found
+    dicts: list[dict[str, Any]] = table.to_pylist()
+    return dicts
 
 
 def chosen(exchanges: pa.Table, which: str | int, stream: int | None) -> dict[str, Any]:
@@ -221,12 +225,12 @@ def chosen(exchanges: pa.Table, which: str | int, stream: int | None) -> dict[st
         if not rows:
             raise ValueError(f"exchange {which} of A is not whole in both captures")
         return rows[0]
-    places = {"typical": (table.num_rows - 1) // 2, "worst": table.num_rows - 1, "first": 0}
-    if which not in places:
-        raise ValueError(f"no exchange {which!r}; known are {', '.join(places)}, or a number")
+    positions = {"typical": (table.num_rows - 1) // 2, "worst": table.num_rows - 1, "first": 0}
+    if which not in positions:
+        raise ValueError(f"no exchange {which!r}; known are {', '.join(positions)}, or a number")
     if which == "first":
         table = table.sort_by("start")
-    row: dict[str, Any] = table.slice(places[which], 1).to_pylist()[0]
+    row: dict[str, Any] = table.slice(positions[which], 1).to_pylist()[0]
     return row
 
 
@@ -235,34 +239,34 @@ def _spans(joined: Pair, exchange: int) -> list[Span]:
     import pyarrow.compute as pc
 
     parts = joined.arrow("parts")
-    found: list[Span] = []
+    spans: list[Span] = []
     now = 0.0
     for row in parts.filter(pc.equal(parts["a_exchange"], exchange)).to_pylist():
         begin, now = now, now + row["duration_ms"]
-        last = found[-1] if found else None
+        last = spans[-1] if spans else None
         if last is not None and (last.place, last.cause) == (row["place"], row["cause"]):
-            begin = found.pop().begin_ms
-        found.append(Span(begin, now, row["place"], row["cause"], row["grade"]))
-    return found
+            begin = spans.pop().begin_ms
+        spans.append(Span(begin, now, row["place"], row["cause"], row["grade"]))
+    return spans
 
 
 def _typical(packets: pa.Table, direction: str) -> float:
     """Return the median delay of a direction in ms; 0 where none is known."""
     import pyarrow.compute as pc
 
-    mine = packets.filter(pc.equal(packets["direction"], direction))["delay_ms"]
-    median = pc.approximate_median(mine).as_py()
+    delays = packets.filter(pc.equal(packets["direction"], direction))["delay_ms"]
+    median = pc.approximate_median(delays).as_py()
     return float(median or 0.0)
 
 
 def _arrow(a: Point, b: Point, row: dict[str, Any], zero: int, typical: dict[str, float]) -> Arrow:
     up = row["direction"] == "a_to_b"
-    at = {
+    times_ms = {
         name: None if row[f"{name}_time"] is None else (row[f"{name}_time"] - zero) / NS_PER_MS for name in ("a", "b")
     }
     moved = typical[row["direction"]] * (1 if up else -1)
-    a_ms = at["a"] if at["a"] is not None else (at["b"] or 0.0) - moved
-    b_ms = at["b"] if at["b"] is not None else a_ms + moved
+    a_ms = times_ms["a"] if times_ms["a"] is not None else (times_ms["b"] or 0.0) - moved
+    b_ms = times_ms["b"] if times_ms["b"] is not None else a_ms + moved
     point, frame = (a, row["a_frame"]) if row["a_frame"] is not None else (b, row["b_frame"])
     return Arrow(up, a_ms, b_ms, row["a_frame"], row["b_frame"], row["fate"], _text(point, frame))
 

@@ -42,7 +42,7 @@ class Streams:
     """The rows of B's packets with the numbers of `same_a`."""
 
 
-def mixed(*columns: Array) -> Array:
+def hash_of(*columns: Array) -> Array:
     """Return a 64-bit hash of these columns for each row."""
     import numpy as np
 
@@ -62,19 +62,19 @@ def unique_pairs(a: Array, b: Array) -> tuple[Array, Array]:
     import numpy as np
 
     pieces = np.uint64(max(len(a), len(b)) // SORTED_AT_ONCE + 1)
-    found = [
+    pairs = [
         _unique_of(a, b, *(np.flatnonzero(keys % pieces == piece) for keys in (a, b)))
         for piece in np.arange(pieces, dtype=np.uint64)
     ]
-    at_a, at_b = (np.concatenate(some).astype(np.int32) for some in zip(*found, strict=True))
-    order = np.argsort(at_b, kind="stable")
-    return at_a[order], at_b[order]
+    rows_a, rows_b = (np.concatenate(rows).astype(np.int32) for rows in zip(*pairs, strict=True))
+    order = np.argsort(rows_b, kind="stable")
+    return rows_a[order], rows_b[order]
 
 
-def _unique_of(a: Array, b: Array, places_a: Array, places_b: Array) -> tuple[Array, Array]:
+def _unique_of(a: Array, b: Array, rows_a: Array, rows_b: Array) -> tuple[Array, Array]:
     """Return those of these indices whose keys each side has exactly once."""
-    at_a, at_b = _unique(a[places_a], b[places_b])
-    return places_a[at_a], places_b[at_b]
+    index_a, index_b = _unique(a[rows_a], b[rows_b])
+    return rows_a[index_a], rows_b[index_b]
 
 
 def _unique(a: Array, b: Array) -> tuple[Array, Array]:
@@ -85,64 +85,70 @@ def _unique(a: Array, b: Array) -> tuple[Array, Array]:
         ordered = keys[order]
         new = np.ones(len(keys) + 1, bool)
         new[1:-1] = ordered[1:] != ordered[:-1]
-        alone = new[:-1] & new[1:]
-        return ordered[alone], order[alone]
+        is_alone = new[:-1] & new[1:]
+        return ordered[is_alone], order[is_alone]
 
     (ka, pa), (kb, pb) = once(a), once(b)
     if not len(ka) or not len(kb):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    place = np.minimum(np.searchsorted(kb, ka), len(kb) - 1)
-    same = kb[place] == ka
-    return pa[same], pb[place[same]]
+    index = np.minimum(np.searchsorted(kb, ka), len(kb) - 1)
+    is_same = kb[index] == ka
+    return pa[is_same], pb[index[is_same]]
 
 
-def _acked(p: Columns | Rows) -> Array:
+def _acked(packets: Columns | Rows) -> Array:
     import numpy as np
 
-    return np.where(p["flags"] & ACK, p["ack"], 0)
+    return np.where(packets["flags"] & ACK, packets["ack"], 0)
 
 
-def _stamps(p: Columns | Rows) -> tuple[Array, Array]:
-    return p["tsval"], p["tsecr"]
+def _stamps(packets: Columns | Rows) -> tuple[Array, Array]:
+    return packets["tsval"], packets["tsecr"]
 
 
 def _keys(point: Point, rows: Array, level: int) -> tuple[Array, Array]:
     """Return the key of each of these packets at this level, and whether the packet has all fields of the key."""
     import numpy as np
 
-    good = np.zeros(len(rows), bool)
+    has_all_fields = np.zeros(len(rows), bool)
     keys = spill.Column("u8")
     for span in spill.parts(len(rows)):
-        some, good[span] = _keyed(point.packets.of(rows[span]), level)
-        keys.add(some)
-    return keys.array(), good
+        part_keys, has_all_fields[span] = _keyed(point.packets.of(rows[span]), level)
+        keys.add(part_keys)
+    return keys.array(), has_all_fields
 
 
-def _keyed(p: Rows, level: int) -> tuple[Array, Array]:
+def _keyed(packets: Rows, level: int) -> tuple[Array, Array]:
     import numpy as np
 
-    hashed = ((p["bits"] & HASHED) != 0) & ((p["len"] > 0) | ((p["flags"] & SYN) != 0))
+    hashed = ((packets["bits"] & HASHED) != 0) & ((packets["len"] > 0) | ((packets["flags"] & SYN) != 0))
     if level == 0:
-        return mixed(p["seq"], _acked(p), p["flags"], p["len"], *_stamps(p)), np.ones(len(p), bool)
-    marks = p["flags"] & (SYN | FIN)
+        return hash_of(packets["seq"], _acked(packets), packets["flags"], packets["len"], *_stamps(packets)), np.ones(
+            len(packets), bool
+        )
+    marks = packets["flags"] & (SYN | FIN)
     if level == 1:  # the path strips time stamps, or a snap length cuts them off
-        return mixed(p["seq"], _acked(p), p["flags"], p["len"]), np.ones(len(p), bool)
+        return hash_of(packets["seq"], _acked(packets), packets["flags"], packets["len"]), np.ones(len(packets), bool)
     if level == 2:
-        return mixed(p["seq"], marks, p["len"], p["hash"]), hashed
+        return hash_of(packets["seq"], marks, packets["len"], packets["hash"]), hashed
     if level == 3:
-        return mixed(*_stamps(p), marks, p["len"], p["hash"]), hashed & ((p["bits"] & TIMESTAMPS) != 0)
-    return mixed(p["ip_id"], marks, p["len"], p["hash"]), hashed & (p["ip_id"] > 0) & (p["ip_id"] < 1 << 16)
+        return hash_of(*_stamps(packets), marks, packets["len"], packets["hash"]), hashed & (
+            (packets["bits"] & TIMESTAMPS) != 0
+        )
+    return hash_of(packets["ip_id"], marks, packets["len"], packets["hash"]), hashed & (packets["ip_id"] > 0) & (
+        packets["ip_id"] < 1 << 16
+    )
 
 
 def streams(a: Point, b: Point) -> Streams:
     """Find the connections that both captures have."""
     import numpy as np
 
-    found: list[tuple[int, int, int]] = []
+    matches: list[tuple[int, int, int]] = []
     shifts: list[tuple[int, int]] = []
-    same = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    unique_rows = np.zeros(0, np.int64), np.zeros(0, np.int64)
     for level in range(len(LEVELS)):
-        rows_a, rows_b = (_rows_without(p, [pair[n] for pair in found]) for n, p in enumerate((a, b)))
+        rows_a, rows_b = (_rows_without(p, [pair[n] for pair in matches]) for n, p in enumerate((a, b)))
         if not len(rows_a) or not len(rows_b):
             break
         (ka, ga), (kb, gb) = _keys(a, rows_a, level), _keys(b, rows_b, level)
@@ -151,19 +157,19 @@ def streams(a: Point, b: Point) -> Streams:
         ia, ib = unique_pairs(ka, kb)
         ra, rb = rows_a[ia], rows_b[ib]
         if not level:
-            same = ra, rb
-        chosen = _pairs_by_votes(a, b, ra, rb, level)
-        found += [(sa, sb, level) for sa, sb in chosen]
+            unique_rows = ra, rb
+        new_pairs = _pairs_by_votes(a, b, ra, rb, level)
+        matches += [(sa, sb, level) for sa, sb in new_pairs]
         if level < REWRITTEN:
-            shifts += [(0, 0)] * len(chosen)
+            shifts += [(0, 0)] * len(new_pairs)
             continue
         ends = (a.packets["stream"][ra].astype(np.int64) << 32) | b.packets["stream"][rb]
         order = np.argsort(ends, kind="stable")
-        for sa, sb in chosen:
+        for sa, sb in new_pairs:
             first, last = np.searchsorted(ends, [sa << 32 | sb, (sa << 32 | sb) + 1], sorter=order)
             shifts.append(_commonest_shift(a, b, ra[order[first:last]], rb[order[first:last]]))
-    columns = np.array(found, np.int64).reshape(-1, 3).T
-    return Streams(columns[0], columns[1], columns[2], np.array(shifts, np.int64).reshape(-1, 2), *same)
+    columns = np.array(matches, np.int64).reshape(-1, 3).T
+    return Streams(columns[0], columns[1], columns[2], np.array(shifts, np.int64).reshape(-1, 2), *unique_rows)
 
 
 def _rows_without(point: Point, streams: list[int]) -> Array:
@@ -180,27 +186,27 @@ def _pairs_by_votes(a: Point, b: Point, ra: Array, rb: Array, level: int) -> lis
     import numpy as np
 
     sa, sb = (a.packets["stream"][ra].astype(np.int64), b.packets["stream"][rb].astype(np.int64))
-    alike = a.client[ra] == b.client[rb]
-    pairs, votes = np.unique((sa[alike] << 32) | sb[alike], return_counts=True)
+    is_same_side = a.client[ra] == b.client[rb]
+    pairs, votes = np.unique((sa[is_same_side] << 32) | sb[is_same_side], return_counts=True)
     order = np.argsort(-votes, kind="stable")
     seen_a: set[int] = set()
     seen_b: set[int] = set()
     chosen = []
     sizes_a = np.bincount(a.packets["stream"], a.packets["len"] > 0) if level == len(LEVELS) - 1 else None
     sizes_b = np.bincount(b.packets["stream"], b.packets["len"] > 0) if level == len(LEVELS) - 1 else None
-    for place in order.tolist():
-        one, other, count = (int(pairs[place] >> 32), int(pairs[place] & 0xFFFFFFFF), int(votes[place]))
-        if one in seen_a or other in seen_b:
+    for index in order.tolist():
+        stream_a, stream_b, count = (int(pairs[index] >> 32), int(pairs[index] & 0xFFFFFFFF), int(votes[index]))
+        if stream_a in seen_a or stream_b in seen_b:
             continue
         if level and count < limits.VOTES:
             continue
         if sizes_a is not None and sizes_b is not None:
-            smaller = min(sizes_a[one], sizes_b[other])
+            smaller = min(sizes_a[stream_a], sizes_b[stream_b])
             if count < limits.WEAK_VOTES or count < limits.VOTE_SHARE * smaller:
                 continue
-        seen_a.add(one)
-        seen_b.add(other)
-        chosen.append((one, other))
+        seen_a.add(stream_a)
+        seen_b.add(stream_b)
+        chosen.append((stream_a, stream_b))
     return chosen
 
 
@@ -208,13 +214,13 @@ def _commonest_shift(a: Point, b: Point, ra: Array, rb: Array) -> tuple[int, int
     """Return the commonest difference of A's sequence numbers from B's, of the client's packets and of the server's."""
     import numpy as np
 
-    found = []
+    shifts = []
     for client in (True, False):
         rows = a.client[ra] == client
         moved = (a.packets["seq"][ra[rows]].astype(np.int64) - b.packets["seq"][rb[rows]]) % (1 << 32)
         values, counts = np.unique(moved, return_counts=True)
-        found.append(int(values[counts.argmax()]) if len(values) else 0)
-    return found[0], found[1]
+        shifts.append(int(values[counts.argmax()]) if len(values) else 0)
+    return shifts[0], shifts[1]
 
 
 @dataclass
@@ -260,30 +266,30 @@ class Kept:
     ack: bool
 
 
-def keys(a: Point, b: Point, of: Sides, rows_a: Array, rows_b: Array, kept: Kept) -> tuple[Array, Array]:
+def keys(a: Point, b: Point, sides: Sides, rows_a: Array, rows_b: Array, kept: Kept) -> tuple[Array, Array]:
     """Return a key for each of these packets; one packet has equal keys in both captures."""
     pa, pb = a.packets.of(rows_a), b.packets.of(rows_b)
     marks = 0x1FF if kept.ack else SYN | FIN
-    ka = [of.pair_a[rows_a], a.client[rows_a], pa["seq"], pa["flags"] & marks, pa["len"]]
-    kb = [of.pair_b[rows_b], b.client[rows_b], of.seq_b[rows_b], pb["flags"] & marks, pb["len"]]
+    ka = [sides.pair_a[rows_a], a.client[rows_a], pa["seq"], pa["flags"] & marks, pa["len"]]
+    kb = [sides.pair_b[rows_b], b.client[rows_b], sides.seq_b[rows_b], pb["flags"] & marks, pb["len"]]
     if kept.ack:
-        ka, kb = [*ka, _acked(pa)], [*kb, of.ack_b[rows_b]]
+        ka, kb = [*ka, _acked(pa)], [*kb, sides.ack_b[rows_b]]
     if kept.stamps:
         ka, kb = [*ka, *_stamps(pa)], [*kb, *_stamps(pb)]
     if kept.ip_id:
         ka, kb = [*ka, pa["ip_id"]], [*kb, pb["ip_id"]]
-    return mixed(*ka), mixed(*kb)
+    return hash_of(*ka), hash_of(*kb)
 
 
-def kept(a: Point, b: Point, of: Sides) -> Kept:
+def kept(a: Point, b: Point, sides: Sides) -> Kept:
     """Find out which of identification, time stamps and acknowledgement numbers are equal at both points."""
     import numpy as np
 
-    sizes = np.cumsum(np.bincount(of.pair_a[of.pair_a >= 0]))
+    sizes = np.cumsum(np.bincount(sides.pair_a[sides.pair_a >= 0]))
     last_pair = max(int(np.searchsorted(sizes, limits.SAMPLE)), 1)
-    rows_a, rows_b = (np.flatnonzero((pair >= 0) & (pair <= last_pair)) for pair in (of.pair_a, of.pair_b))
+    rows_a, rows_b = (np.flatnonzero((pair >= 0) & (pair <= last_pair)) for pair in (sides.pair_a, sides.pair_b))
     for numbers in (True, False):
-        ka, kb = keys(a, b, of, rows_a, rows_b, Kept(False, False, numbers))
+        ka, kb = keys(a, b, sides, rows_a, rows_b, Kept(False, False, numbers))
         ia, ib = unique_pairs(ka, kb)
         if len(ia) * 2 >= min(len(rows_a), len(rows_b)) * limits.KEPT_SHARE:
             break

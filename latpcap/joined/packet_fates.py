@@ -77,49 +77,49 @@ class _End:
         return self.rows[first:last]
 
 
-def _distance(numbers: Array, of: int) -> Array:
-    """Return the signed distance of these 32-bit numbers from `of`, modulo 2^32: positive if they are greater."""
+def _distance(numbers: Array, origin: int) -> Array:
+    """Return the signed distance of these 32-bit numbers from `origin`, modulo 2^32: positive if they are greater."""
     import numpy as np
 
-    return ((numbers.astype(np.int64) - of + (1 << 31)) % (1 << 32)) - (1 << 31)
+    return ((numbers.astype(np.int64) - origin + (1 << 31)) % (1 << 32)) - (1 << 31)
 
 
-def classify(a: Point, b: Point, found: Pairing) -> tuple[Fates, Fates]:
+def classify(a: Point, b: Point, pairing: Pairing) -> tuple[Fates, Fates]:
     """Return the fates of A's and of B's packets."""
     import numpy as np
 
     # 1. the packets of pairs
     run_b = np.array([b.first_ns, b.last_ns])
-    run_b += found.clock.shift(np.array([0, max(len(b.packets) - 1, 0)]), run_b)
+    run_b += pairing.clock.shift(np.array([0, max(len(b.packets) - 1, 0)]), run_b)
     ends = (
-        _End(a, a.packets["time"], a.packets["seq"], a.packets["ack"], found.sides.pair_a, found.up_a),
-        _End(b, found.time_b, found.sides.seq_b, found.sides.ack_b, found.sides.pair_b, found.up_b),
+        _End(a, a.packets["time"], a.packets["seq"], a.packets["ack"], pairing.sides.pair_a, pairing.up_a),
+        _End(b, pairing.time_b, pairing.sides.seq_b, pairing.sides.ack_b, pairing.sides.pair_b, pairing.up_b),
     )
     runs = ((a.first_ns, a.last_ns), (int(run_b[0]), int(run_b[1])))
-    matched = (_once(found.a, len(a.packets)), _once(found.b, len(b.packets)))
-    copies = (found.copies_a, found.copies_b)
+    matched = (_once(pairing.a, len(a.packets)), _once(pairing.b, len(b.packets)))
+    copies = (pairing.copies_a, pairing.copies_b)
     fates = tuple(_initial(end.point, rows, more) for end, rows, more in zip(ends, matched, copies, strict=True))
-    open_ = np.zeros(len(found.streams.a) + 1, bool)
-    for end, one in zip(ends, fates, strict=True):
-        open_[end.pair[one.fate == UNKNOWN]] = True
+    is_open = np.zeros(len(pairing.streams.a) + 1, bool)
+    for end, end_fates in zip(ends, fates, strict=True):
+        is_open[end.pair[end_fates.fate == UNKNOWN]] = True
     for end in ends:
-        end.index(open_)
+        end.index(is_open)
     # 2. packets that arrived at a point; 3. packets that left it, by the proofs of the other end
     for here in (0, 1):
-        _judge_received(ends[here], ends[1 - here], runs[1 - here], here == 0, fates[here], found, matched[here])
+        _judge_received(ends[here], ends[1 - here], runs[1 - here], here == 0, fates[here], pairing, matched[here])
     doubts: list[list[int]] = [[], []]
     for here in (0, 1):
-        doubts[here] = _judge_sent(ends[here], ends[1 - here], runs[1 - here], here == 0, fates[here], found)
+        doubts[here] = _judge_sent(ends[here], ends[1 - here], runs[1 - here], here == 0, fates[here], pairing)
     # 4. packets without a proof, and connections of one capture, by whether the other capture is complete
     for here in (0, 1):
         other = ends[1 - here]
         lacking = int((fates[here].fate == UNSEEN).sum())  # packets that passed the other point and are not captured
-        seen = int((other.up[matched[1 - here]] == (here == 1)).sum())
-        complete = lacking == 0 and seen >= limits.CONTROLS
+        count = int((other.up[matched[1 - here]] == (here == 1)).sum())
+        complete = lacking == 0 and count >= limits.CONTROLS
         rows = np.array(doubts[here], np.int64)
         fates[here].fate[rows] = LOST if complete else UNKNOWN
         fates[here].because[rows] = COMPLETE if complete else INCOMPLETE
-        _judge_unpaired(ends[here], ends[1 - here], runs[1 - here], here == 0, fates[here], found, complete)
+        _judge_unpaired(ends[here], ends[1 - here], runs[1 - here], here == 0, fates[here], pairing, complete)
     spill.release_memory()
     return fates[0], fates[1]
 
@@ -146,14 +146,14 @@ def _initial(point: Point, matched: Array, copies: Array) -> Fates:
 
 def _ran(time: Array, run: tuple[int, int], delay: tuple[float, float, float], sign: int) -> Array:
     """Return whether the other capture was running at the earliest and at the latest instant of each packet there."""
-    least, usual, most = delay
-    slack = max(most - usual, limits.MIN_STEP_NS)
-    early, late = sorted((sign * (least - slack), sign * (most + slack)))
+    min_ns, median_ns, max_ns = delay
+    slack = max(max_ns - median_ns, limits.MIN_STEP_NS)
+    early, late = sorted((sign * (min_ns - slack), sign * (max_ns + slack)))
     return (time + early > run[0]) & (time + late < run[1])
 
 
 def _judge_received(
-    here: _End, there: _End, run: tuple[int, int], at_a: bool, fates: Fates, found: Pairing, matched: Array
+    here: _End, there: _End, run: tuple[int, int], at_a: bool, fates: Fates, pairing: Pairing, matched: Array
 ) -> None:
     """Judge packets that arrived at this point and are not in the sender's capture: unseen there, or made between.
 
@@ -165,17 +165,17 @@ def _judge_received(
     rows = np.flatnonzero((here.pair >= 0) & (fates.fate == UNKNOWN) & (here.up != at_a))
     if not len(rows):
         return
-    ran = _ran(here.time[rows], run, found.typical[not at_a], -1)
-    fates.fate[rows[~ran]], fates.because[rows[~ran]] = OUTSIDE, NOT_RUN
-    open_ = np.zeros(len(found.streams.a) + 1, bool)
-    open_[here.pair[rows]] = True
-    usual = _times_to_live(here, spill.selected(matched, open_[here.pair]))
-    for row in rows[ran].tolist():
+    was_running = _ran(here.time[rows], run, pairing.typical[not at_a], -1)
+    fates.fate[rows[~was_running]], fates.because[rows[~was_running]] = OUTSIDE, NOT_RUN
+    is_open = np.zeros(len(pairing.streams.a) + 1, bool)
+    is_open[here.pair[rows]] = True
+    ttls_of = _times_to_live(here, spill.selected(matched, is_open[here.pair]))
+    for row in rows[was_running].tolist():
         pair, ttl = int(here.pair[row]), int(here.point.packets["ttl"][row])
-        known = usual.get((pair, bool(here.up[row])))
-        if known is not None and ttl not in known:
+        usual_ttls = ttls_of.get((pair, bool(here.up[row])))
+        if usual_ttls is not None and ttl not in usual_ttls:
             fates.fate[row], fates.because[row] = MADE, TTL
-        elif here.point.packets["flags"][row] & RST and _went_on(here, there, row, found):
+        elif here.point.packets["flags"][row] & RST and _went_on(here, there, row, pairing):
             fates.fate[row], fates.because[row] = MADE, WENT_ON
         else:
             fates.fate[row], fates.because[row] = UNSEEN, RECEIVED
@@ -186,39 +186,39 @@ def _times_to_live(here: _End, matched: Array) -> dict[tuple[int, bool], set[int
     import numpy as np
 
     key = (here.pair[matched].astype(np.int64) * 2 + here.up[matched]) * 256 + here.point.packets["ttl"][matched]
-    found: dict[tuple[int, bool], set[int]] = {}
+    ttls: dict[tuple[int, bool], set[int]] = {}
     for value in np.unique(key).tolist():
         group, ttl = divmod(value, 256)
-        found.setdefault((group // 2, bool(group % 2)), set()).add(ttl)
-    return found
+        ttls.setdefault((group // 2, bool(group % 2)), set()).add(ttl)
+    return ttls
 
 
-def _went_on(here: _End, there: _End, row: int, found: Pairing) -> bool:
+def _went_on(here: _End, there: _End, row: int, pairing: Pairing) -> bool:
     """Return whether the supposed sender of this RST sent anything but RSTs afterwards."""
     sent = there.of(int(here.pair[row]), bool(here.up[row]))
     later = sent[there.time[sent] > here.time[row]]
     return bool(((there.point.packets["flags"][later] & RST) == 0).any())
 
 
-def _judge_sent(here: _End, there: _End, run: tuple[int, int], at_a: bool, fates: Fates, found: Pairing) -> list[int]:
+def _judge_sent(here: _End, there: _End, run: tuple[int, int], at_a: bool, fates: Fates, pairing: Pairing) -> list[int]:
     """Judge packets that left this point and are not in the receiver's capture. Returns the rows without a proof."""
     import numpy as np
 
     rows = np.flatnonzero((here.pair >= 0) & (fates.fate == UNKNOWN) & (here.up == at_a))
-    ran = _ran(here.time[rows], run, found.typical[at_a], 1)
-    fates.fate[rows[~ran]], fates.because[rows[~ran]] = OUTSIDE, NOT_RUN
-    doubts = []
+    was_running = _ran(here.time[rows], run, pairing.typical[at_a], 1)
+    fates.fate[rows[~was_running]], fates.because[rows[~was_running]] = OUTSIDE, NOT_RUN
+    unproven = []
     sizes = counted(here.point, rows)
-    for row, size in zip(rows[ran].tolist(), sizes[ran].tolist(), strict=True):
-        verdict = _of_data(here, there, row, size, at_a, found) if size else _of_ack(here, there, row, at_a, found)
+    for row, size in zip(rows[was_running].tolist(), sizes[was_running].tolist(), strict=True):
+        verdict = _of_data(here, there, row, size, at_a, pairing) if size else _of_ack(here, there, row, at_a, pairing)
         if verdict is None:
-            doubts.append(row)
+            unproven.append(row)
         else:
             fates.fate[row], fates.because[row] = verdict
-    return doubts
+    return unproven
 
 
-def _of_data(here: _End, there: _End, row: int, size: int, up: bool, found: Pairing) -> tuple[int, int] | None:
+def _of_data(here: _End, there: _End, row: int, size: int, up: bool, pairing: Pairing) -> tuple[int, int] | None:
     """Return the fate and reason of a packet with data, by the receiver's acknowledgements at its own point; None if
     unproven.
 
@@ -228,46 +228,46 @@ def _of_data(here: _End, there: _End, row: int, size: int, up: bool, found: Pair
     import numpy as np
 
     pair, begin = int(here.pair[row]), int(here.seq[row])
-    least, usual, most = found.typical[up]
+    min_ns, median_ns, max_ns = pairing.typical[up]
     arrived = there.of(pair, up)
     before = _distance(there.seq[arrived], begin)
     covers_first = (before <= 0) & (before + counted(there.point, arrived) > 0)
     covers_last = (before < size) & (before + counted(there.point, arrived) >= size)
     arrivals = [there.time[arrived[covers]] for covers in (covers_first, covers_last)]
-    other = max(int(times[0]) for times in arrivals) if all(len(times) for times in arrivals) else None
+    other_copy_ns = max(int(times[0]) for times in arrivals) if all(len(times) for times in arrivals) else None
     replies = there.of(pair, not up)
     replies = replies[(there.point.packets["flags"][replies] & ACK) != 0]
     acked_bytes = _distance(there.ack[replies], begin)
     acked = replies[acked_bytes >= size]
-    if len(acked) and (other is None or there.time[acked[0]] < other):
+    if len(acked) and (other_copy_ns is None or there.time[acked[0]] < other_copy_ns):
         return UNSEEN, ACKED
-    late = here.time[row] + most + max(most - usual, limits.MIN_STEP_NS)
-    hole = (acked_bytes >= 0) & (acked_bytes < size) & (there.time[replies] > late)
-    if other is not None:
-        hole &= there.time[replies] < other
-        if other < late and other < here.time[row] + least:  # another copy had arrived before
+    late = here.time[row] + max_ns + max(max_ns - median_ns, limits.MIN_STEP_NS)
+    shows_hole = (acked_bytes >= 0) & (acked_bytes < size) & (there.time[replies] > late)
+    if other_copy_ns is not None:
+        shows_hole &= there.time[replies] < other_copy_ns
+        if other_copy_ns < late and other_copy_ns < here.time[row] + min_ns:  # another copy had arrived before
             return None
-    return (LOST, HOLE) if bool(np.any(hole)) else None
+    return (LOST, HOLE) if bool(np.any(shows_hole)) else None
 
 
-def _of_ack(here: _End, there: _End, row: int, up: bool, found: Pairing) -> tuple[int, int] | None:
+def _of_ack(here: _End, there: _End, row: int, up: bool, pairing: Pairing) -> tuple[int, int] | None:
     """Return the fate and reason of a packet without data, by the echo of its time stamp; None if unproven.
 
     A receiver echoes the newest time stamp of the segments that arrived in order (RFC 7323, section 4.3).
     """
     packet = here.point.packets.row(row)
-    if not packet["bits"] & TIMESTAMPS or packet["flags"] & RST or not found.kept.stamps:
+    if not packet["bits"] & TIMESTAMPS or packet["flags"] & RST or not pairing.kept.stamps:
         return None
     pair, stamp = int(here.pair[row]), int(packet["tsval"])
-    least, usual, most = found.typical[up]
+    min_ns, median_ns, max_ns = pairing.typical[up]
     arrived, replies = there.of(pair, up), there.of(pair, not up)
     replies = replies[(there.point.packets["bits"][replies] & TIMESTAMPS) != 0]
-    late = here.time[row] + most + max(most - usual, limits.MIN_STEP_NS)
-    before = replies[there.time[replies] <= here.time[row] + least]
+    late = here.time[row] + max_ns + max(max_ns - median_ns, limits.MIN_STEP_NS)
+    before = replies[there.time[replies] <= here.time[row] + min_ns]
     newer = arrived[_distance(there.point.packets["tsval"][arrived], stamp) >= 0]
     until = there.time[newer[0]] if len(newer) else there.time[replies].max(initial=0) + 1
     # replies sent before any packet with this or a newer time stamp arrived: only the missing one can be echoed
-    telling = replies[(there.time[replies] > here.time[row] + least) & (there.time[replies] < until)]
+    telling = replies[(there.time[replies] > here.time[row] + min_ns) & (there.time[replies] < until)]
     if (_distance(there.point.packets["tsecr"][telling], stamp) >= 0).any():
         return UNSEEN, ECHOED
     if not (there.time[telling] > late).any():
@@ -277,7 +277,7 @@ def _of_ack(here: _End, there: _End, row: int, up: bool, found: Pairing) -> tupl
 
 
 def _judge_unpaired(
-    here: _End, there: _End, run: tuple[int, int], at_a: bool, fates: Fates, found: Pairing, complete: bool
+    here: _End, there: _End, run: tuple[int, int], at_a: bool, fates: Fates, pairing: Pairing, complete: bool
 ) -> None:
     """Judge connections that only this capture has.
 
@@ -289,33 +289,34 @@ def _judge_unpaired(
     rows = np.flatnonzero(here.pair < 0)
     if not len(rows):
         return
-    stream = here.point.packets["stream"]
-    mine, other = (found.streams.a, found.streams.b) if at_a else (found.streams.b, found.streams.a)
-    names = addresses(here.point)
-    others = addresses(there.point)
-    same_path = {names[int(s)][:3] for s, o in zip(mine, other, strict=True) if names[int(s)][1:] == others[int(o)][1:]}
+    stream_of = here.point.packets["stream"]
+    paired_a, paired_b = pairing.streams.a.tolist(), pairing.streams.b.tolist()
+    paired_here, paired_there = (paired_a, paired_b) if at_a else (paired_b, paired_a)
+    names, names_there = addresses(here.point), addresses(there.point)
+    pairs = zip(paired_here, paired_there, strict=True)
+    same_path = {names[stream][:3] for stream, other in pairs if names[stream][1:] == names_there[other][1:]}
     received = np.flatnonzero((fates.fate == PASSED) & (here.up != at_a))
-    known: dict[str, set[int]] = {}
+    ttls_of: dict[str, set[int]] = {}
     for pair in np.unique(here.pair[received]).tolist():
         ttls = here.point.packets["ttl"][received[here.pair[received] == pair]]
-        known.setdefault(names[int(mine[pair])][1], set()).update(np.unique(ttls).tolist())
-    for one in np.unique(stream[rows]).tolist():
-        of_it = rows[stream[rows] == one]
-        sent = here.up[of_it] == at_a
-        ran = _ran(here.time[of_it], run, found.typical[at_a], 1)
-        answers = here.point.packets["flags"][of_it[~sent]]
-        fates.fate[of_it[~ran]], fates.because[of_it[~ran]] = OUTSIDE, NOT_RUN
-        usual = known.get(names[one][1])
-        refused = of_it[~sent & ((here.point.packets["flags"][of_it] & RST) != 0)]
-        only_refused = bool(usual) and len(refused) == (~sent).sum() and len(refused) > 0
-        if only_refused and not np.isin(here.point.packets["ttl"][refused], list(usual or ())).any():
+        ttls_of.setdefault(names[paired_here[pair]][1], set()).update(np.unique(ttls).tolist())
+    for number in np.unique(stream_of[rows]).tolist():
+        stream_rows = rows[stream_of[rows] == number]
+        sent = here.up[stream_rows] == at_a
+        was_running = _ran(here.time[stream_rows], run, pairing.typical[at_a], 1)
+        answers = here.point.packets["flags"][stream_rows[~sent]]
+        fates.fate[stream_rows[~was_running]], fates.because[stream_rows[~was_running]] = OUTSIDE, NOT_RUN
+        usual_ttls = ttls_of.get(names[number][1])
+        refused = stream_rows[~sent & ((here.point.packets["flags"][stream_rows] & RST) != 0)]
+        only_refused = bool(usual_ttls) and len(refused) == (~sent).sum() and len(refused) > 0
+        if only_refused and not np.isin(here.point.packets["ttl"][refused], list(usual_ttls or ())).any():
             fates.fate[refused], fates.because[refused] = MADE, TTL
-            fates.fate[of_it[sent]], fates.because[of_it[sent]] = LOST, REFUSED
+            fates.fate[stream_rows[sent]], fates.because[stream_rows[sent]] = LOST, REFUSED
             continue
-        if names[one][:3] not in same_path or not complete or bool(((answers & RST) == 0).any()):
+        if names[number][:3] not in same_path or not complete or bool(((answers & RST) == 0).any()):
             continue
-        fates.fate[of_it[ran & sent]], fates.because[of_it[ran & sent]] = (LOST, NO_STREAM)
-        fates.fate[of_it[ran & ~sent]], fates.because[of_it[ran & ~sent]] = (MADE, NO_STREAM)
+        fates.because[stream_rows[was_running]] = NO_STREAM
+        fates.fate[stream_rows[was_running]] = np.where(sent[was_running], LOST, MADE)
 
 
 def addresses(point: Point) -> dict[int, tuple[str, str, int]]:

@@ -50,51 +50,55 @@ def pair(a: Point, b: Point, pairs: match.Streams) -> Pairing | None:
     import numpy as np
 
     # 1. packets whose key is unique in both captures
-    of = match.sides(a, b, pairs)
-    kept = match.kept(a, b, of)
+    sides = match.sides(a, b, pairs)
+    kept = match.kept(a, b, sides)
     sure_a, sure_b = pairs.same_a, pairs.same_b
-    sure = (of.pair_a[sure_a] >= 0) & (of.pair_a[sure_a] == of.pair_b[sure_b]) & (a.client[sure_a] == b.client[sure_b])
+    is_unique = (
+        (sides.pair_a[sure_a] >= 0)
+        & (sides.pair_a[sure_a] == sides.pair_b[sure_b])
+        & (a.client[sure_a] == b.client[sure_b])
+    )
     if kept.ip_id:
-        sure &= a.packets["ip_id"][sure_a] == b.packets["ip_id"][sure_b]
-    sure_a, sure_b = sure_a[sure], sure_b[sure]
+        is_unique &= a.packets["ip_id"][sure_a] == b.packets["ip_id"][sure_b]
+    sure_a, sure_b = sure_a[is_unique], sure_b[is_unique]
     pairs.same_a = pairs.same_b = sure_a[:0]
-    rows_a, rows_b = _rows_without(of.pair_a >= 0, sure_a), _rows_without(of.pair_b >= 0, sure_b)
-    keys_a, keys_b = match.keys(a, b, of, rows_a, rows_b, kept)
+    rows_a, rows_b = _rows_without(sides.pair_a >= 0, sure_a), _rows_without(sides.pair_b >= 0, sure_b)
+    keys_a, keys_b = match.keys(a, b, sides, rows_a, rows_b, kept)
     ia, ib = match.unique_pairs(keys_a, keys_b)
     ra, rb = np.concatenate([sure_a, rows_a[ia]]), np.concatenate([sure_b, rows_b[ib]])
-    rest_a, rest_b = _rows_without(of.pair_a >= 0, ra), _rows_without(of.pair_b >= 0, rb)
-    cut_a, cut_b = _pair_without_stamps(a, b, of, rest_a, rest_b, kept)
+    rest_a, rest_b = _rows_without(sides.pair_a >= 0, ra), _rows_without(sides.pair_b >= 0, rb)
+    cut_a, cut_b = _pair_without_stamps(a, b, sides, rest_a, rest_b, kept)
     ra, rb = np.concatenate([ra, cut_a]), np.concatenate([rb, cut_b])
     if not len(ra):
         return None
     order = np.argsort(rb)
     ra, rb = ra[order], rb[order]
-    del sure_a, sure_b, sure, order
+    del sure_a, sure_b, is_unique, order
     # 2. directions, clock and delays
-    turned = _is_turned(a, b, of, ra, rb, len(pairs.a))
+    is_turned = _is_turned(a, b, sides, ra, rb, len(pairs.a))
     spill.release_memory()
-    up_a, up_b = _is_up(a, of.pair_a, turned), _is_up(b, of.pair_b, turned)
+    up_a, up_b = _is_up(a, sides.pair_a, is_turned), _is_up(b, sides.pair_b, is_turned)
     tolerance = limits.STAMP_NS + a.resolution_ns + b.resolution_ns
     spill.release_memory()
-    line = clock.fit(rb, b.packets["time"][rb], a.packets["time"][ra], up_a[ra], tolerance)
-    time_b = line.of_a(b.packets["time"])
+    fitted_clock = clock.fit(rb, b.packets["time"][rb], a.packets["time"][ra], up_a[ra], tolerance)
+    time_b = fitted_clock.to_a(b.packets["time"])
     typical = _delays(a.packets["time"][ra], time_b[rb], up_a[ra])
     # 3. packets with equal keys
-    left_a, left_b = ~spill.row_mask(ra, len(a.packets))[rows_a], ~spill.row_mask(rb, len(b.packets))[rows_b]
+    is_left_a, is_left_b = ~spill.row_mask(ra, len(a.packets))[rows_a], ~spill.row_mask(rb, len(b.packets))[rows_b]
     ga, gb, copies_a, copies_b = _pair_equal_keys(
-        rows_a, rows_b, keys_a, keys_b, a.packets["time"], time_b, up_a, typical, (left_a, left_b)
+        rows_a, rows_b, keys_a, keys_b, a.packets["time"], time_b, up_a, typical, (is_left_a, is_left_b)
     )
     ra, rb = np.concatenate([ra, ga]), np.concatenate([rb, gb])
     # 4. segments that were merged or split
-    rest_a, rest_b = _rows_without(of.pair_a >= 0, ra, copies_a), _rows_without(of.pair_b >= 0, rb, copies_b)
-    pa, pb = _pair_parts(a, b, of, rest_a, rest_b, time_b, up_a, kept, typical)
+    rest_a, rest_b = _rows_without(sides.pair_a >= 0, ra, copies_a), _rows_without(sides.pair_b >= 0, rb, copies_b)
+    pa, pb = _pair_parts(a, b, sides, rest_a, rest_b, time_b, up_a, kept, typical)
     part = np.concatenate([np.zeros(len(ra), bool), np.ones(len(pa), bool)])
     ra, rb = np.concatenate([ra, pa]), np.concatenate([rb, pb])
-    return Pairing(ra, rb, part, copies_a, copies_b, up_a, up_b, line, time_b, of, kept, pairs, typical)
+    return Pairing(ra, rb, part, copies_a, copies_b, up_a, up_b, fitted_clock, time_b, sides, kept, pairs, typical)
 
 
 def _pair_without_stamps(
-    a: Point, b: Point, of: match.Sides, rows_a: Array, rows_b: Array, kept: match.Kept
+    a: Point, b: Point, sides: match.Sides, rows_a: Array, rows_b: Array, kept: match.Kept
 ) -> tuple[Array, Array]:
     """Pair packets whose time stamps a snap length cut off by their other fields. SYNs have the longest options."""
     import numpy as np
@@ -102,7 +106,7 @@ def _pair_without_stamps(
     cut_a, cut_b = ((p.packets["bits"][rows] & OPTIONS_CUT) != 0 for p, rows in ((a, rows_a), (b, rows_b)))
     if not kept.stamps or not (cut_a.any() or cut_b.any()):
         return rows_a[:0], rows_b[:0]
-    ia, ib = match.unique_pairs(*match.keys(a, b, of, rows_a, rows_b, replace(kept, stamps=False)))
+    ia, ib = match.unique_pairs(*match.keys(a, b, sides, rows_a, rows_b, replace(kept, stamps=False)))
     cut = np.flatnonzero(cut_a[ia] | cut_b[ib])
     return rows_a[ia[cut]], rows_b[ib[cut]]
 
@@ -117,7 +121,7 @@ def _rows_without(wanted: Array, *excluded: Array) -> Array:
     return np.flatnonzero(is_left).astype(np.int32)
 
 
-def _is_turned(a: Point, b: Point, of: match.Sides, ra: Array, rb: Array, count: int) -> Array:
+def _is_turned(a: Point, b: Point, sides: match.Sides, ra: Array, rb: Array, count: int) -> Array:
     """Of each pair of connections, whether B is on the client's side of A.
 
     A's time minus B's grows by the round trip from a packet that A saw first to the next one of the other direction.
@@ -125,28 +129,28 @@ def _is_turned(a: Point, b: Point, of: match.Sides, ra: Array, rb: Array, count:
     """
     import numpy as np
 
-    order = np.argsort(of.pair_a[ra], kind="stable")  # by rows of B already
-    votes, known = np.zeros(count), np.zeros(count, bool)
+    order = np.argsort(sides.pair_a[ra], kind="stable")  # by rows of B already
+    votes, has_votes = np.zeros(count), np.zeros(count, bool)
     for span in spill.parts(len(order)):
-        some = order[max(span.start - 1, 0) : span.stop]
-        pair, client = of.pair_a[ra[some]], a.client[ra[some]]
-        difference = a.packets["time"][ra[some]] - b.packets["time"][rb[some]]
+        rows = order[max(span.start - 1, 0) : span.stop]
+        pair, client = sides.pair_a[ra[rows]], a.client[ra[rows]]
+        difference = a.packets["time"][ra[rows]] - b.packets["time"][rb[rows]]
         changes = np.flatnonzero((pair[1:] == pair[:-1]) & (client[1:] != client[:-1]))
         signs = np.sign(np.diff(difference)[changes]) * np.where(client[changes], 1, -1)
         votes += np.bincount(pair[changes], signs, count)
-        known[pair[changes[signs != 0]]] = True
-    turned: Array = votes < 0
+        has_votes[pair[changes[signs != 0]]] = True
+    is_turned: Array = votes < 0
     if votes.sum() < 0:
-        turned[~known] = True
-    return turned
+        is_turned[~has_votes] = True
+    return is_turned
 
 
-def _is_up(point: Point, pair: Array, turned: Array) -> Array:
+def _is_up(point: Point, pair: Array, is_turned: Array) -> Array:
     """Return whether each packet travels from A to B. Connections that one capture lacks go with the majority."""
     import numpy as np
 
-    common = bool(turned.mean() > 1 / 2) if len(turned) else False
-    flip = np.where(pair >= 0, turned[np.maximum(pair, 0)], common)
+    is_mostly_turned = bool(is_turned.mean() > 1 / 2) if len(is_turned) else False
+    flip = np.where(pair >= 0, is_turned[np.maximum(pair, 0)], is_mostly_turned)
     up: Array = point.client != flip
     return up
 
@@ -155,14 +159,14 @@ def _delays(a_time: Array, b_time: Array, up: Array) -> dict[bool, tuple[float, 
     """Least, median and greatest delay of each direction."""
     import numpy as np
 
-    found = {}
+    delays = {}
     for direction in (True, False):
         rows = up == direction
         delay = (b_time[rows] - a_time[rows]) * (1 if direction else -1)
-        found[direction] = (
+        delays[direction] = (
             (float(delay.min()), float(np.median(delay)), float(delay.max())) if len(delay) else (0.0, 0.0, 0.0)
         )
-    return found
+    return delays
 
 
 def _pair_equal_keys(
@@ -174,7 +178,7 @@ def _pair_equal_keys(
     time_b: Array,
     up_a: Array,
     typical: dict[bool, tuple[float, float, float]],
-    left: tuple[Array, Array],
+    is_left: tuple[Array, Array],
 ) -> tuple[Array, Array, Array, Array]:
     """Pair packets whose key occurs more than once, in order. Returns the pairs, and the copies of A and of B.
 
@@ -182,16 +186,22 @@ def _pair_equal_keys(
     """
     import numpy as np
 
-    if not left[0].any() and not left[1].any():
+    if not is_left[0].any() and not is_left[1].any():
         nothing = np.zeros(0, np.int32)
         return nothing, nothing, nothing, nothing
-    both = np.intersect1d(keys_a[left[0]], keys_b[left[1]])
-    at_a, at_b = (np.flatnonzero(mine & np.isin(keys, both)) for mine, keys in ((left[0], keys_a), (left[1], keys_b)))
-    order_a, order_b = (at_a[np.argsort(keys_a[at_a], kind="stable")], at_b[np.argsort(keys_b[at_b], kind="stable")])
-    first_a = np.searchsorted(keys_a[order_a], both)
-    first_b = np.searchsorted(keys_b[order_b], both)
-    last_a = np.searchsorted(keys_a[order_a], both, "right")
-    last_b = np.searchsorted(keys_b[order_b], both, "right")
+    shared_keys = np.intersect1d(keys_a[is_left[0]], keys_b[is_left[1]])
+    index_a, index_b = (
+        np.flatnonzero(is_left_there & np.isin(keys, shared_keys))
+        for is_left_there, keys in ((is_left[0], keys_a), (is_left[1], keys_b))
+    )
+    order_a, order_b = (
+        index_a[np.argsort(keys_a[index_a], kind="stable")],
+        index_b[np.argsort(keys_b[index_b], kind="stable")],
+    )
+    first_a = np.searchsorted(keys_a[order_a], shared_keys)
+    first_b = np.searchsorted(keys_b[order_b], shared_keys)
+    last_a = np.searchsorted(keys_a[order_a], shared_keys, "right")
+    last_b = np.searchsorted(keys_b[order_b], shared_keys, "right")
     pa: list[int] = []
     pb: list[int] = []
     copies_a: list[int] = []
@@ -199,69 +209,72 @@ def _pair_equal_keys(
     for sa, ea, sb, eb in zip(first_a.tolist(), last_a.tolist(), first_b.tolist(), last_b.tolist(), strict=True):
         group_a, group_b = (rows_a[order_a[sa:ea]].tolist(), rows_b[order_b[sb:eb]].tolist())
         up = bool(up_a[group_a[0]])
-        least, usual, most = typical[up]
-        slack = max(usual - least, least / 2, limits.MIN_STEP_NS)
+        min_ns, median_ns, max_ns = typical[up]
+        slack = max(median_ns - min_ns, min_ns / 2, limits.MIN_STEP_NS)
         sign = 1 if up else -1
         delays = sign * (time_b[group_b][None, :] - time_a[group_a][:, None])
-        chosen = _in_order(delays, least - slack, most + slack)
-        used_a, used_b = {group_a[one] for one, _ in chosen}, {group_b[other] for _, other in chosen}
-        pa += [group_a[one] for one, _ in chosen]
-        pb += [group_b[other] for _, other in chosen]
-        rest_a, rest_b = ([r for r in group_a if r not in used_a], [r for r in group_b if r not in used_b])
+        chosen = _in_order(delays, min_ns - slack, max_ns + slack)
+        used_a, used_b = (
+            {group_a[position_a] for position_a, _ in chosen},
+            {group_b[position_b] for _, position_b in chosen},
+        )
+        pa += [group_a[position_a] for position_a, _ in chosen]
+        pb += [group_b[position_b] for _, position_b in chosen]
+        unused_a, unused_b = ([r for r in group_a if r not in used_a], [r for r in group_b if r not in used_b])
         if used_a and up and len(group_b) > len(group_a):
-            copies_b += rest_b
+            copies_b += unused_b
         if used_a and not up and len(group_a) > len(group_b):
-            copies_a += rest_a
-    return tuple(np.array(found, np.int32) for found in (pa, pb, copies_a, copies_b))  # type: ignore[return-value]
+            copies_a += unused_a
+    return tuple(np.array(rows, np.int32) for rows in (pa, pb, copies_a, copies_b))  # type: ignore[return-value]
 
 
 def _in_order(delays: Array, low: float, high: float) -> list[tuple[int, int]]:
     """Pair rows with columns so that no two pairs cross: as many as possible, with the least sum of delays.
 
     Only their order tells equal packets apart. Above `MAX_EQUAL_PAIRS` each row takes the first free column that fits.
-    Else `many` and `delay` hold the best number of pairs, and their sum of delays, from a row and column on.
+    Else `counts` and `delay` hold the best number of pairs, and their sum of delays, from a row and column on.
     """
     import numpy as np
 
     rows, columns = delays.shape
     fits = (delays >= low) & (delays <= high)
     if rows * columns > MAX_EQUAL_PAIRS:
-        found, free = [], 0
+        pairs, free = [], 0
         for row in range(rows):
-            places = np.flatnonzero(fits[row, free:])
-            if len(places):
-                found.append((row, free + int(places[0])))
-                free += int(places[0]) + 1
-        return found
-    many = np.zeros((rows + 1, columns + 1), np.int64)
+            fitting = np.flatnonzero(fits[row, free:])
+            if len(fitting):
+                pairs.append((row, free + int(fitting[0])))
+                free += int(fitting[0]) + 1
+        return pairs
+    counts = np.zeros((rows + 1, columns + 1), np.int64)
     delay = np.zeros((rows + 1, columns + 1))
     for row in range(rows - 1, -1, -1):
         for column in range(columns - 1, -1, -1):
-            without_row = many[row + 1, column], -delay[row + 1, column]
-            best = max(without_row, (many[row, column + 1], -delay[row, column + 1]))
+            without_row = counts[row + 1, column], -delay[row + 1, column]
+            best = max(without_row, (counts[row, column + 1], -delay[row, column + 1]))
             if fits[row, column]:
-                with_pair = many[row + 1, column + 1] + 1, -delay[row + 1, column + 1] - delays[row, column]
+                with_pair = counts[row + 1, column + 1] + 1, -delay[row + 1, column + 1] - delays[row, column]
                 best = max(best, with_pair)
-            many[row, column], delay[row, column] = best[0], -best[1]
-    found, row, column = [], 0, 0
+            counts[row, column], delay[row, column] = best[0], -best[1]
+    pairs, row, column = [], 0, 0
     while row < rows and column < columns:
-        best_from_here = many[row, column], delay[row, column]
-        if best_from_here == (many[row + 1, column], delay[row + 1, column]):
+        best_from_here = counts[row, column], delay[row, column]
+        if best_from_here == (counts[row + 1, column], delay[row + 1, column]):
             row += 1
-        elif best_from_here == (many[row, column + 1], delay[row, column + 1]):
+        elif best_from_here == (counts[row, column + 1], delay[row, column + 1]):
             column += 1
         else:
-            found.append((row, column))
+            pairs.append((row, column))
             row, column = row + 1, column + 1
-    return found
+    return pairs
 
 
 def _pair_parts(
     a: Point,
     b: Point,
-    of: match.Sides,
-    rest_a: Array,
-    rest_b: Array,
+    sides: match.Sides,
+    unpaired_a: Array,
+    unpaired_b: Array,
     time_b: Array,
     up_a: Array,
     kept: match.Kept,
@@ -275,32 +288,36 @@ def _pair_parts(
         begin = seq[rows].astype(np.int64)
         return rows, begin, begin + point.packets["len"][rows]
 
-    ra, begin_a, end_a = sized(a, rest_a, a.packets["seq"])
-    rb, begin_b, end_b = sized(b, rest_b, of.seq_b)
-    group_a = of.pair_a[ra].astype(np.int64) * 2 + a.client[ra]
-    group_b = of.pair_b[rb].astype(np.int64) * 2 + b.client[rb]
+    ra, begin_a, end_a = sized(a, unpaired_a, a.packets["seq"])
+    rb, begin_b, end_b = sized(b, unpaired_b, sides.seq_b)
+    group_a = sides.pair_a[ra].astype(np.int64) * 2 + a.client[ra]
+    group_b = sides.pair_b[rb].astype(np.int64) * 2 + b.client[rb]
     pa: list[int] = []
     pb: list[int] = []
     for group in np.intersect1d(group_a, group_b).tolist():
-        mine_a, mine_b = (np.flatnonzero(group_a == group), np.flatnonzero(group_b == group))
-        order = mine_b[np.argsort(begin_b[mine_b], kind="stable")]
+        index_of_a, index_of_b = (np.flatnonzero(group_a == group), np.flatnonzero(group_b == group))
+        order = index_of_b[np.argsort(begin_b[index_of_b], kind="stable")]
         starts = begin_b[order]
         longest = int((end_b[order] - begin_b[order]).max())
-        for place in mine_a.tolist():
-            one, up = int(ra[place]), bool(up_a[ra[place]])
-            least, usual, most = typical[up]
-            lowest = np.searchsorted(starts, begin_a[place] - longest, "right")
-            for other_place in order[lowest : np.searchsorted(starts, end_a[place])].tolist():
-                other = int(rb[other_place])
-                if end_b[other_place] <= begin_a[place]:
+        for index_a in index_of_a.tolist():
+            row_a, up = int(ra[index_a]), bool(up_a[ra[index_a]])
+            min_ns, median_ns, max_ns = typical[up]
+            lowest = np.searchsorted(starts, begin_a[index_a] - longest, "right")
+            for index_b in order[lowest : np.searchsorted(starts, end_a[index_a])].tolist():
+                row_b = int(rb[index_b])
+                if end_b[index_b] <= begin_a[index_a]:
                     continue
-                same = begin_a[place] == begin_b[other_place] and end_a[place] == end_b[other_place]
-                stamps = a.packets["tsval"][one] == b.packets["tsval"][other]
-                delay = (int(time_b[other]) - int(a.packets["time"][one])) * (1 if up else -1)
-                slack = max(usual - least, least / 2, limits.MIN_STEP_NS)
-                if not same and (stamps or not kept.stamps) and least - slack <= delay <= most + slack + usual:
-                    pa.append(one)
-                    pb.append(other)
+                same_bounds = begin_a[index_a] == begin_b[index_b] and end_a[index_a] == end_b[index_b]
+                same_stamp = a.packets["tsval"][row_a] == b.packets["tsval"][row_b]
+                delay = (int(time_b[row_b]) - int(a.packets["time"][row_a])) * (1 if up else -1)
+                slack = max(median_ns - min_ns, min_ns / 2, limits.MIN_STEP_NS)
+                if (
+                    not same_bounds
+                    and (same_stamp or not kept.stamps)
+                    and min_ns - slack <= delay <= max_ns + slack + median_ns
+                ):
+                    pa.append(row_a)
+                    pb.append(row_b)
     return np.array(pa, np.int32), np.array(pb, np.int32)
 
 

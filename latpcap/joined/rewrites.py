@@ -32,29 +32,28 @@ class Way:
 
     def sentence(self) -> str:
         """Return routers and rewrites in one sentence."""
-        counts = {tuple(found) for found in self.hops.values() if found}
-        numbers = sorted({number for found in counts for number in found})
+        numbers = sorted({number for common in self.hops.values() for number in common})
         if numbers in ([], [0]):  # there is no number if every pair is a part of a merged or split segment
             hops = words.say("way_no_router")
         else:
-            some = words.say("way_or").join(map(str, numbers))
-            hops = words.say("way_routers", some=some, n=1 if numbers == [1] else 2)
+            alternatives = words.say("way_or").join(map(str, numbers))
+            hops = words.say("way_routers", some=alternatives, n=1 if numbers == [1] else 2)
         return words.joined([hops, words.say("comma").join(self.changes) or words.say("way_nothing")])
 
 
-def find_rewrites(a: Point, b: Point, found: Pairing) -> Way:
+def find_rewrites(a: Point, b: Point, pairing: Pairing) -> Way:
     """Compare the packets of each pair, except parts of merged or split segments."""
     import numpy as np
 
-    whole = ~found.part
-    ra, rb = found.a[whole], found.b[whole]
+    whole = ~pairing.part
+    ra, rb = pairing.a[whole], pairing.b[whole]
     way = Way()
     lower = a.packets["ttl"][ra].astype(np.int16) - b.packets["ttl"][rb]
     for name, up, sign in (("a_to_b", True, 1), ("b_to_a", False, -1)):
-        in_direction = found.up_a[ra] == up
+        in_direction = pairing.up_a[ra] == up
         counts = np.bincount(np.maximum(sign * lower[in_direction], 0))
         way.hops[name] = np.flatnonzero((counts * COMMON >= in_direction.sum()) & (counts > 0)).tolist()
-    way.rewritten += _changed_addresses(a, b, found)
+    way.rewritten += _changed_addresses(a, b, pairing)
     syn = np.flatnonzero((a.packets["flags"][ra] & SYN) != 0)
     opened = ra[syn], rb[syn]
     complete = ((a.packets["bits"][opened[0]] | b.packets["bits"][opened[1]]) & OPTIONS_CUT) == 0
@@ -74,10 +73,10 @@ def find_rewrites(a: Point, b: Point, found: Pairing) -> Way:
                 way.rewritten.append((name, {}))
     stamped = (a.packets["bits"][ra] & b.packets["bits"][rb] & TIMESTAMPS) != 0
     for name, is_changed in (
-        ("way_numbers", found.streams.shift.any()),
-        ("way_identification", not found.kept.ip_id),
-        ("way_stamps", not found.kept.stamps and stamped.any()),
-        ("way_offload", found.part.any()),
+        ("way_numbers", pairing.streams.shift.any()),
+        ("way_identification", not pairing.kept.ip_id),
+        ("way_stamps", not pairing.kept.stamps and stamped.any()),
+        ("way_offload", pairing.part.any()),
     ):
         if is_changed:
             way.rewritten.append((name, {}))
@@ -88,7 +87,7 @@ def _none(value: int, missing: int) -> str:
     return words.say("way_none") if value == missing else str(value)
 
 
-def _changed_addresses(a: Point, b: Point, found: Pairing) -> list[tuple[str, dict[str, Any]]]:
+def _changed_addresses(a: Point, b: Point, pairing: Pairing) -> list[tuple[str, dict[str, Any]]]:
     """Return the addresses and ports of each end that differ between the points, as phrases."""
     names = ("client", "client_port", "server", "server_port")
     rows: list[dict[int, tuple[Any, ...]]] = []
@@ -96,8 +95,8 @@ def _changed_addresses(a: Point, b: Point, found: Pairing) -> list[tuple[str, di
         columns = point.table("streams").select(["stream", *names]).to_pydict()
         rows.append(dict(zip(columns["stream"], zip(*(columns[n] for n in names), strict=True), strict=True)))
     changes: dict[str, Counter[tuple[Any, Any]]] = {}
-    for one, other in zip(found.streams.a.tolist(), found.streams.b.tolist(), strict=True):
-        for name, x, y in zip(names, rows[0][one], rows[1][other], strict=True):
+    for stream_a, stream_b in zip(pairing.streams.a.tolist(), pairing.streams.b.tolist(), strict=True):
+        for name, x, y in zip(names, rows[0][stream_a], rows[1][stream_b], strict=True):
             if x != y:
                 changes.setdefault(name, Counter())[x, y] += 1
     phrases: list[tuple[str, dict[str, Any]]] = []

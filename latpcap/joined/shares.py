@@ -18,7 +18,7 @@ from latpcap import arrays, spill
 from latpcap.joined import limits
 from latpcap.joined.capture_point import CODES, GRADES, REPAIRS, WAITS, Columns, Point
 from latpcap.joined.exchanges import Matched
-from latpcap.joined.match import mixed
+from latpcap.joined.match import hash_of
 from latpcap.joined.packet_fates import LOST, Fates
 from latpcap.joined.pairing import Pairing
 from latpcap.tables import NS_PER_MS
@@ -93,10 +93,10 @@ def _parts(
     )
 
 
-def _joined(found: list[Parts]) -> Parts:
+def _joined(several: list[Parts]) -> Parts:
     import numpy as np
 
-    return Parts(*(np.concatenate([getattr(one, field.name) for one in found]) for field in fields(Parts)))
+    return Parts(*(np.concatenate([getattr(parts, field.name) for parts in several]) for field in fields(Parts)))
 
 
 def _chosen(parts: Parts, rows: Array) -> Parts:
@@ -104,20 +104,20 @@ def _chosen(parts: Parts, rows: Array) -> Parts:
 
 
 def cut_exchanges(
-    a: Point, b: Point, found: Pairing | None, fates: tuple[Fates, Fates] | None, matched: Matched
+    a: Point, b: Point, pairing: Pairing | None, fates: tuple[Fates, Fates] | None, matched: Matched
 ) -> Iterator[Parts]:
     """Yield the parts of the matched exchanges, of `AT_ONCE` exchanges at a time."""
     import numpy as np
 
-    losses = None if found is None or fates is None else _Losses(a, found, fates)
-    twins = None if found is None else (_twins(found, len(b.packets), True), _twins(found, len(a.packets), False))
+    losses = None if pairing is None or fates is None else _Losses(a, pairing, fates)
+    twins = None if pairing is None else (_twins(pairing, len(b.packets), True), _twins(pairing, len(a.packets), False))
     order, edges = _of_exchanges(b, matched)
-    for at in range(0, len(matched.a), AT_ONCE) or (0,):
-        some = matched.sliced(at, at + AT_ONCE)
-        ends = edges[at : at + len(some.a) + 1]
-        rows = _Rows(b, some, order[ends[0] : ends[-1]], ends - ends[0])
-        parts = _cut(a, b, found, fates, losses, twins, some, rows)
-        parts.exchange = parts.exchange + np.int64(at)
+    for begin in range(0, len(matched.a), AT_ONCE) or (0,):
+        matched_part = matched.sliced(begin, begin + AT_ONCE)
+        ends = edges[begin : begin + len(matched_part.a) + 1]
+        rows = _Rows(b, matched_part, order[ends[0] : ends[-1]], ends - ends[0])
+        parts = _cut(a, b, pairing, fates, losses, twins, matched_part, rows)
+        parts.exchange = parts.exchange + np.int64(begin)
         yield parts
         spill.release_memory()
         spill.trim_heap()
@@ -126,7 +126,7 @@ def cut_exchanges(
 def _cut(
     a: Point,
     b: Point,
-    found: Pairing | None,
+    pairing: Pairing | None,
     fates: tuple[Fates, Fates] | None,
     losses: _Losses | None,
     twins: tuple[Array, Array] | None,
@@ -138,37 +138,37 @@ def _cut(
     left, arrived, answered, back = matched.instants()
     front, behind = matched.front, matched.back
     far = answered - arrived
-    every = np.arange(len(left))
+    all_rows = np.arange(len(left))
     again, late = np.zeros(len(left), np.int64), np.zeros(len(left), np.int64)
-    if found is not None and twins is not None:
+    if pairing is not None and twins is not None:
         to_a, to_b = twins
         sent = to_a[behind.last_row[matched.b]]  # what arrived may be a later copy of what was sent first
         again = np.where(sent >= 0, np.maximum(a.packets["time"][sent] - left, 0), 0)
         came = to_b[front.end_row[matched.a]]
-        late = np.where(came >= 0, np.maximum(found.time_b[came] - answered, 0), 0)
-        waits = _waits(a, b, found, to_a, rows)
+        late = np.where(came >= 0, np.maximum(pairing.time_b[came] - answered, 0), 0)
+        waits = _waits(a, b, pairing, to_a, rows)
     else:
         waits = _no_waits(rows)
-    way = CODES["unknown" if found is None else "network"]  # a proxy's own time is in it
-    pair = None if found is None else found.sides.pair_a[front.first_row[matched.a]]
+    way = CODES["unknown" if pairing is None else "network"]  # a proxy's own time is in it
+    pair = None if pairing is None else pairing.sides.pair_a[front.first_row[matched.a]]
     parts = [
         _repeat(losses, pair, True, left, again, SENT_AGAIN, rows.repairs()),
-        _parts(every, ON_THE_WAY, AT_BETWEEN, way, arrived - left - again, PROVEN, OUT, True),
-        _far(b, found, fates, losses, rows, waits, far, matched),
+        _parts(all_rows, ON_THE_WAY, AT_BETWEEN, way, arrived - left - again, PROVEN, OUT, True),
+        _far(b, pairing, fates, losses, rows, waits, far, matched),
         _repeat(losses, pair, False, answered, late, LAST + 1, np.full(len(left), CODES["rto"])),
-        _parts(every, LAST + 2, AT_BETWEEN, way, back - answered - late, PROVEN, BACK, True),
+        _parts(all_rows, LAST + 2, AT_BETWEEN, way, back - answered - late, PROVEN, BACK, True),
     ]
-    whole = _joined(parts)
-    kept = np.flatnonzero(whole.length != 0)
-    return _chosen(whole, kept[np.lexsort((whole.position[kept], whole.exchange[kept]))])
+    joined = _joined(parts)
+    kept = np.flatnonzero(joined.length != 0)
+    return _chosen(joined, kept[np.lexsort((joined.position[kept], joined.exchange[kept]))])
 
 
-def _twins(found: Pairing, count: int, of_b: bool) -> Array:
+def _twins(pairing: Pairing, count: int, of_b: bool) -> Array:
     """Return the row in the other capture of each packet of this one; -1 for a packet without a pair, and for parts."""
     import numpy as np
 
-    whole = ~found.part
-    here, there = (found.b[whole], found.a[whole]) if of_b else (found.a[whole], found.b[whole])
+    is_whole = ~pairing.part
+    here, there = (pairing.b[is_whole], pairing.a[is_whole]) if of_b else (pairing.a[is_whole], pairing.b[is_whole])
     twins = np.full(count, -1, np.int32)
     twins[here] = there
     return twins
@@ -181,27 +181,28 @@ def _of_exchanges(b: Point, matched: Matched) -> tuple[Array, Array]:
     import numpy as np
 
     numbers = b.causes.rows["exchange"]
-    mine = arrays.numbers(b.table("exchanges"), "exchange")[matched.back.place[matched.b]].astype(np.int64)
-    row = np.full(max(int(numbers.max(initial=0)), int(mine.max(initial=0))) + 2, len(mine), np.int32)  # -1: the last
-    row[mine] = np.arange(len(mine), dtype=np.int32)
-    of = spill.from_pieces("i4", (row[numbers[span]] for span in spill.parts(len(numbers))))
-    order = spill.argsort(of)
-    edges = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(mine) + 1))])
-    return order, edges[: len(mine) + 1]
+    matched_numbers = arrays.numbers(b.table("exchanges"), "exchange")[matched.back.row[matched.b]].astype(np.int64)
+    count = max(int(numbers.max(initial=0)), int(matched_numbers.max(initial=0))) + 2
+    row = np.full(count, len(matched_numbers), np.int32)  # -1: the last
+    row[matched_numbers] = np.arange(len(matched_numbers), dtype=np.int32)
+    exchange_of = spill.from_pieces("i4", (row[numbers[span]] for span in spill.parts(len(numbers))))
+    order = spill.argsort(exchange_of)
+    edges = np.concatenate([[0], np.cumsum(np.bincount(exchange_of, minlength=len(matched_numbers) + 1))])
+    return order, edges[: len(matched_numbers) + 1]
 
 
 class _Rows:
     """B's causes of some matched exchanges, in order. `exchange` is the number of the exchange among them."""
 
-    def __init__(self, b: Point, matched: Matched, places: Array, edges: Array):
-        """`places` are rows of B's causes; those of exchange n are `places[edges[n] : edges[n + 1]]`."""
+    def __init__(self, b: Point, matched: Matched, cause_rows: Array, edges: Array):
+        """`cause_rows` are rows of B's causes; those of exchange n are `cause_rows[edges[n] : edges[n + 1]]`."""
         import numpy as np
 
-        rows = b.causes.rows.of(places)
+        rows = b.causes.rows.of(cause_rows)
         self.exchange = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
         start = rows["start"]
         order = np.lexsort((start, self.exchange))
-        rows = b.causes.rows.of(places[order])
+        rows = b.causes.rows.of(cause_rows[order])
         # The parts begin with the request's last byte: waits inside the request are left out.
         behind, first = matched.back, matched.b[self.exchange]
         self.start = np.clip(start[order], behind.start[first], behind.end[first])
@@ -209,32 +210,34 @@ class _Rows:
         self.cause, self.grade, self.by_client = rows["cause"], rows["grade"], rows["by_client"]
         is_wait = np.isin(self.cause, [CODES[name] for name in WAITS])
         self.is_repair = np.isin(self.cause, [CODES[name] for name in REPAIRS])
-        self._evidence(b, places[order], np.flatnonzero(is_wait | self.is_repair))
-        alike = is_wait[1:] & is_wait[:-1] & (self.exchange[1:] == self.exchange[:-1]) & (self.key[1:] == self.key[:-1])
-        self.first = np.concatenate([[True], ~alike])[: len(order)]
+        self._evidence(b, cause_rows[order], np.flatnonzero(is_wait | self.is_repair))
+        is_same_step = (
+            is_wait[1:] & is_wait[:-1] & (self.exchange[1:] == self.exchange[:-1]) & (self.key[1:] == self.key[:-1])
+        )
+        self.first = np.concatenate([[True], ~is_same_step])[: len(order)]
         self.step = np.cumsum(self.first) - 1
         self.is_wait = is_wait
 
-    def _evidence(self, b: Point, places: Array, wanted: Array) -> None:
+    def _evidence(self, b: Point, cause_rows: Array, wanted: Array) -> None:
         """Set the packets that prove each wait and repair: `shown` are rows of B's packets, `of` the causes' rows.
 
         `key` is equal for consecutive causes that divide one step: they have equal frames and evidence.
         """
         import numpy as np
 
-        rows = b.causes.rows.of(places[wanted])
+        rows = b.causes.rows.of(cause_rows[wanted])
         sizes = rows["size"].astype(np.int64)
-        of = np.repeat(np.arange(len(wanted)), sizes)
-        frames = b.causes.frames[np.arange(len(of)) + np.repeat(rows["begin"] - np.cumsum(sizes) + sizes, sizes)]
+        cause_of = np.repeat(np.arange(len(wanted)), sizes)
+        frames = b.causes.frames[np.arange(len(cause_of)) + np.repeat(rows["begin"] - np.cumsum(sizes) + sizes, sizes)]
         ends = [rows[name] for name in ("from_frame", "to_frame")]
         sums = np.zeros(len(wanted), np.uint64)
-        np.add.at(sums, of, mixed(frames))
-        self.key = np.zeros(len(places), np.uint64)
-        self.key[wanted] = mixed(*ends, sums)
-        every = np.concatenate([of, np.arange(len(wanted)), np.arange(len(wanted))])
+        np.add.at(sums, cause_of, hash_of(frames))
+        self.key = np.zeros(len(cause_rows), np.uint64)
+        self.key[wanted] = hash_of(*ends, sums)
+        causes = np.concatenate([cause_of, np.arange(len(wanted)), np.arange(len(wanted))])
         shown = b.rows_of(np.concatenate([frames, *ends]))
         seen = np.flatnonzero(shown >= 0)
-        pairs = np.sort((every[seen] << 32) | shown[seen])
+        pairs = np.sort((causes[seen] << 32) | shown[seen])
         pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])[: len(pairs)]]
         self.of, self.shown = wanted[pairs >> 32], pairs & 0xFFFFFFFF
 
@@ -242,10 +245,10 @@ class _Rows:
         """Return the first repair of each exchange among B's causes; a retransmission timeout if there is none."""
         import numpy as np
 
-        found = np.full(int(self.exchange.max(initial=-1)) + 1, CODES["rto"])
+        repairs = np.full(int(self.exchange.max(initial=-1)) + 1, CODES["rto"])
         rows = np.flatnonzero(self.is_repair)[::-1]
-        found[self.exchange[rows]] = self.cause[rows]
-        return found
+        repairs[self.exchange[rows]] = self.cause[rows]
+        return repairs
 
 
 @dataclass
@@ -263,7 +266,7 @@ def _no_waits(rows: _Rows) -> _Waits:
     return _Waits(np.zeros(len(rows.cause), bool), [])
 
 
-def _waits(a: Point, b: Point, found: Pairing, to_a: Array, rows: _Rows) -> _Waits:
+def _waits(a: Point, b: Point, pairing: Pairing, to_a: Array, rows: _Rows) -> _Waits:
     """Divide B's waits for an acknowledgement into the time A held it, its way there and back, and the rest.
 
     The first data packet among the evidence is the one that A acknowledged; the last packet from A is the ACK.
@@ -277,14 +280,14 @@ def _waits(a: Point, b: Point, found: Pairing, to_a: Array, rows: _Rows) -> _Wai
     steps = len(begin)
     waiting = rows.is_wait[rows.of] & rows.first[rows.of]  # all rows of a step have the same evidence
     step, shown = rows.step[rows.of[waiting]], rows.shown[waiting]
-    up = found.up_b[shown]
+    up = pairing.up_b[shown]
     data, ack = np.full(steps, len(b.packets)), np.full(steps, -1)
     np.minimum.at(data, step[~up], shown[~up])
     np.maximum.at(ack, step[up], shown[up])
     known = np.flatnonzero((np.bincount(step, minlength=steps) >= 3) & (data < len(b.packets)) & (ack >= 0))
     known = known[(to_a[data[known]] >= 0) & (to_a[ack[known]] >= 0)]
-    at_a, left_a = to_a[data[known]], to_a[ack[known]]
-    hold = a.packets["time"][left_a] - a.packets["time"][at_a]
+    data_at_a, ack_at_a = to_a[data[known]], to_a[ack[known]]
+    hold = a.packets["time"][ack_at_a] - a.packets["time"][data_at_a]
     start, length = rows.start[begin[known]], rows.end[last[known]] - rows.start[begin[known]]
     came = b.packets["time"][ack[known]] - start
     possible = (hold >= 0) & (hold <= came) & (came <= length)
@@ -298,7 +301,7 @@ def _waits(a: Point, b: Point, found: Pairing, to_a: Array, rows: _Rows) -> _Wai
     name = np.where(timer, CODES["delayed_ack"], CODES["network"])
     exchange, position = rows.exchange[begin[known]], 3 * begin[known]
     sure = np.where(grade >= SUSPECTED, PROVEN, NOT_SURE)
-    of_b = rows.cause[last[known]]
+    cause_of_b = rows.cause[last[known]]
     measured = np.zeros(steps, bool)
     measured[known] = True
     return _Waits(
@@ -306,14 +309,14 @@ def _waits(a: Point, b: Point, found: Pairing, to_a: Array, rows: _Rows) -> _Wai
         [
             _parts(exchange, position, AT_CLIENT, name, hold, sure, HELD),
             _parts(exchange, position + 1, AT_BETWEEN, CODES["network"], came - hold, PROVEN, PATH),
-            _parts(exchange, position + 2, AT_SERVER, of_b, length - came, grade, OF_B),
+            _parts(exchange, position + 2, AT_SERVER, cause_of_b, length - came, grade, OF_B),
         ],
     )
 
 
 def _far(
     b: Point,
-    found: Pairing | None,
+    pairing: Pairing | None,
     fates: tuple[Fates, Fates] | None,
     losses: _Losses | None,
     rows: _Rows,
@@ -324,29 +327,29 @@ def _far(
     """Return the parts between the request's arrival at B and the response's departure, by B's capture."""
     import numpy as np
 
-    parts = _joined([*waits.parts, _named(b, found, fates, losses, rows, ~waits.measured, matched)])
+    parts = _joined([*waits.parts, _named(b, pairing, fates, losses, rows, ~waits.measured, matched)])
     order = np.lexsort((parts.position, parts.exchange))
     parts = _chosen(parts, order)
     count = np.bincount(parts.exchange, minlength=len(far))
     sums = np.zeros(len(far), np.int64)
     np.add.at(sums, parts.exchange, parts.length)
     rest = far - sums
-    near = (count > 0) & (abs(rest) <= limits.MAX_SKEW * far + limits.STAMP_NS)  # only the clocks' rates differ
+    is_near = (count > 0) & (abs(rest) <= limits.MAX_SKEW * far + limits.STAMP_NS)  # only the clocks' rates differ
     largest = np.lexsort((parts.length, parts.because != HELD, parts.exchange))
     largest = largest[np.append(parts.exchange[largest][1:] != parts.exchange[largest][:-1], True)[: len(largest)]]
-    moved = largest[near[parts.exchange[largest]]]
+    moved = largest[is_near[parts.exchange[largest]]]
     parts.length[moved] += rest[parts.exchange[moved]]
     # B's clock was set, or the response continued after its last cause: the parts are not known
-    wrong = ~near & (rest < 0)
-    parts = _chosen(parts, np.flatnonzero(~wrong[parts.exchange]))
-    open_ = np.flatnonzero(~near)
-    length = np.where(wrong, far, rest)[open_]
-    return _joined([parts, _parts(open_, LAST, AT_UNKNOWN, CODES["unknown"], length, NOT_SURE, NO_CAUSE)])
+    is_wrong = ~is_near & (rest < 0)
+    parts = _chosen(parts, np.flatnonzero(~is_wrong[parts.exchange]))
+    unexplained = np.flatnonzero(~is_near)
+    length = np.where(is_wrong, far, rest)[unexplained]
+    return _joined([parts, _parts(unexplained, LAST, AT_UNKNOWN, CODES["unknown"], length, NOT_SURE, NO_CAUSE)])
 
 
 def _named(
     b: Point,
-    found: Pairing | None,
+    pairing: Pairing | None,
     fates: tuple[Fates, Fates] | None,
     losses: _Losses | None,
     rows: _Rows,
@@ -356,28 +359,29 @@ def _named(
     """Return the causes of B's capture at the place of their owner."""
     import numpy as np
 
-    mine = np.flatnonzero(wanted)
-    cause, grade = rows.cause[mine], rows.grade[mine].copy()
-    nothing = np.isin(cause, [CODES["unknown"], CODES["capture_gap"]])
-    line = np.isin(cause, [CODES["queueing"], CODES["bandwidth"]])
+    cause_rows = np.flatnonzero(wanted)
+    cause, grade = rows.cause[cause_rows], rows.grade[cause_rows].copy()
+    is_unknown = np.isin(cause, [CODES["unknown"], CODES["capture_gap"]])
+    is_line = np.isin(cause, [CODES["queueing"], CODES["bandwidth"]])
     # "network" in B's capture is the path beyond B
-    place = np.where(nothing, AT_UNKNOWN, np.where(line, AT_BETWEEN,
-                     np.where(rows.by_client[mine], AT_CLIENT, AT_SERVER)))  # fmt: skip
-    because = np.where(nothing, NO_CAUSE, OF_B)
-    grade[nothing] = NOT_SURE
-    repaired = rows.is_repair[mine]
-    place[repaired] = AT_BETWEEN
-    if found is not None and fates is not None and losses is not None:
-        lost = _repaired(b, found, fates, losses, rows, mine[repaired], matched)
-        place[repaired] = np.where(lost, AT_BETWEEN, AT_UNKNOWN)
-        grade[repaired] = np.where(lost, PROVEN, NOT_SURE)
-        because[repaired] = np.where(lost, LOST_BETWEEN, PASSED_BOTH)
-    return _parts(rows.exchange[mine], 3 * mine, place, cause, rows.end[mine] - rows.start[mine], grade, because)
+    location = np.where(is_unknown, AT_UNKNOWN, np.where(is_line, AT_BETWEEN,
+                     np.where(rows.by_client[cause_rows], AT_CLIENT, AT_SERVER)))  # fmt: skip
+    because = np.where(is_unknown, NO_CAUSE, OF_B)
+    grade[is_unknown] = NOT_SURE
+    is_repair = rows.is_repair[cause_rows]
+    location[is_repair] = AT_BETWEEN
+    if pairing is not None and fates is not None and losses is not None:
+        is_lost = _repaired(b, pairing, fates, losses, rows, cause_rows[is_repair], matched)
+        location[is_repair] = np.where(is_lost, AT_BETWEEN, AT_UNKNOWN)
+        grade[is_repair] = np.where(is_lost, PROVEN, NOT_SURE)
+        because[is_repair] = np.where(is_lost, LOST_BETWEEN, PASSED_BOTH)
+    length = rows.end[cause_rows] - rows.start[cause_rows]
+    return _parts(rows.exchange[cause_rows], 3 * cause_rows, location, cause, length, grade, because)
 
 
 def _repaired(
     b: Point,
-    found: Pairing,
+    pairing: Pairing,
     fates: tuple[Fates, Fates],
     losses: _Losses,
     rows: _Rows,
@@ -388,17 +392,17 @@ def _repaired(
     import numpy as np
 
     behind = matched.back
-    pair = found.sides.pair_b[behind.first_row[matched.b[rows.exchange[repairs]]]]
+    pair = pairing.sides.pair_b[behind.first_row[matched.b[rows.exchange[repairs]]]]
     first, last = np.searchsorted(rows.of, repairs), np.searchsorted(rows.of, repairs, "right")
-    lost = np.zeros(len(repairs), bool)
-    for place, (begin, end) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+    is_lost = np.zeros(len(repairs), bool)
+    for index, (begin, end) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
         shown = rows.shown[begin:end]
         if len(shown):
-            when = found.time_b[shown]
-            lost[place] = (fates[1].fate[shown] == LOST).any() or any(
-                losses.between(int(pair[place]), up, int(when.min()), int(when.max())) for up in (True, False)
+            when = pairing.time_b[shown]
+            is_lost[index] = (fates[1].fate[shown] == LOST).any() or any(
+                losses.between(int(pair[index]), up, int(when.min()), int(when.max())) for up in (True, False)
             )
-    return lost
+    return is_lost
 
 
 def _repeat(
@@ -410,27 +414,27 @@ def _repeat(
     """
     import numpy as np
 
-    mine = np.flatnonzero(length > 0)
-    lost = np.zeros(len(mine), bool)
+    repeated = np.flatnonzero(length > 0)
+    is_lost = np.zeros(len(repeated), bool)
     if losses is not None and pair is not None:
-        for place, one in enumerate(mine.tolist()):
-            lost[place] = losses.between(int(pair[one]), up, int(start[one]), int(start[one] + length[one]))
-    causes = np.array([cause[one] if one < len(cause) else CODES["rto"] for one in mine.tolist()], np.int64)
-    grade, because = np.where(lost, PROVEN, SUSPECTED), np.where(lost, LOST_BETWEEN, NO_CAUSE)
-    return _parts(mine, position, AT_BETWEEN, causes, length[mine], grade, because)
+        for index, row in enumerate(repeated.tolist()):
+            is_lost[index] = losses.between(int(pair[row]), up, int(start[row]), int(start[row] + length[row]))
+    causes = np.array([cause[row] if row < len(cause) else CODES["rto"] for row in repeated.tolist()], np.int64)
+    grade, because = np.where(is_lost, PROVEN, SUSPECTED), np.where(is_lost, LOST_BETWEEN, NO_CAUSE)
+    return _parts(repeated, position, AT_BETWEEN, causes, length[repeated], grade, because)
 
 
 class _Losses:
     """The packets lost between the points: connection, direction, and instant of sending on A's clock."""
 
-    def __init__(self, a: Point, found: Pairing, fates: tuple[Fates, Fates]):
+    def __init__(self, a: Point, pairing: Pairing, fates: tuple[Fates, Fates]):
         import numpy as np
 
-        rows_a = np.flatnonzero((fates[0].fate == LOST) & (found.sides.pair_a >= 0))
-        rows_b = np.flatnonzero((fates[1].fate == LOST) & (found.sides.pair_b >= 0))
-        pairs = np.concatenate([found.sides.pair_a[rows_a], found.sides.pair_b[rows_b]])
-        group = pairs.astype(np.int64) * 2 + np.concatenate([found.up_a[rows_a], found.up_b[rows_b]])
-        times = np.concatenate([a.packets["time"][rows_a], found.time_b[rows_b]])
+        rows_a = np.flatnonzero((fates[0].fate == LOST) & (pairing.sides.pair_a >= 0))
+        rows_b = np.flatnonzero((fates[1].fate == LOST) & (pairing.sides.pair_b >= 0))
+        pairs = np.concatenate([pairing.sides.pair_a[rows_a], pairing.sides.pair_b[rows_b]])
+        group = pairs.astype(np.int64) * 2 + np.concatenate([pairing.up_a[rows_a], pairing.up_b[rows_b]])
+        times = np.concatenate([a.packets["time"][rows_a], pairing.time_b[rows_b]])
         order = np.lexsort((times, group))
         self._group, self._times = group[order], times[order]
 
@@ -439,8 +443,8 @@ class _Losses:
         import numpy as np
 
         first, last = np.searchsorted(self._group, [2 * pair + up, 2 * pair + up + 1])
-        mine = self._times[first:last]
-        return bool(np.searchsorted(mine, begin) < np.searchsorted(mine, end, "right"))
+        times = self._times[first:last]
+        return bool(np.searchsorted(times, begin) < np.searchsorted(times, end, "right"))
 
 
 def table(parts: Iterator[Parts], exchanges: pa.Table) -> pa.Table:
@@ -454,12 +458,12 @@ def table(parts: Iterator[Parts], exchanges: pa.Table) -> pa.Table:
     kinds = {**dict.fromkeys(numbers, "i8"), "place": "i1", "cause": "i2", "duration_ms": "f8", "clock_error_ms": "f8",
              "grade": "i1", "because": "i1"}  # fmt: skip
     rows = Columns(kinds)
-    for some in parts:
+    for part in parts:
         rows.add({
-            **{name: values[some.exchange] for name, values in numbers.items()},
-            **{name: getattr(some, name) for name in words},
-            "duration_ms": some.length / NS_PER_MS,
-            "clock_error_ms": np.where(some.by_clocks, error[some.exchange], 0.0),
+            **{name: values[part.exchange] for name, values in numbers.items()},
+            **{name: getattr(part, name) for name in words},
+            "duration_ms": part.length / NS_PER_MS,
+            "clock_error_ms": np.where(part.by_clocks, error[part.exchange], 0.0),
         })  # fmt: skip
     rows.end()
     columns: dict[str, pa.Array] = {}

@@ -20,35 +20,37 @@ if TYPE_CHECKING:
 DIRECTIONS = ("a_to_b", "b_to_a")
 
 
-def tally(a: Point, b: Point, found: Pairing | None, fates: tuple[Fates, Fates] | None, clock: Clock) -> dict[str, Any]:
+def tally(
+    a: Point, b: Point, pairing: Pairing | None, fates: tuple[Fates, Fates] | None, clock: Clock
+) -> dict[str, Any]:
     """Count the rows of `packets` by direction and fate without building the table, and find the clock's largest error
     bound.
     """
     import numpy as np
 
     largest_ns = -1.0
-    for at in spill.parts(len(b.packets)):
-        error = clock.error_ns(np.arange(at.start, at.stop), b.packets["time"][at])
+    for span in spill.parts(len(b.packets)):
+        error = clock.error_ns(np.arange(span.start, span.stop), b.packets["time"][span])
         largest_ns = max(largest_ns, float(error[np.isfinite(error)].max(initial=-1)))
-    counts: dict[str, Any] = {name: _frames(of) for name, of in (("a", a), ("b", b))}
-    counts["both"] = 0 if found is None else len(found.a)
+    counts: dict[str, Any] = {name: _frames(point) for name, point in (("a", a), ("b", b))}
+    counts["both"] = 0 if pairing is None else len(pairing.a)
     counts["clock_error_ms"] = largest_ns / NS_PER_MS if largest_ns >= 0 else None
     rows: dict[str, list[tuple[Array, Array]]] = {"both": [], "a": [], "b": []}  # by captures: directions and fates
-    if found is None or fates is None:
-        for name, of in (("a", a), ("b", b)):
-            rows[name].append((of.client, np.full(len(of.packets), UNKNOWN)))
+    if pairing is None or fates is None:
+        for name, point in (("a", a), ("b", b)):
+            rows[name].append((point.client, np.full(len(point.packets), UNKNOWN)))
     else:
-        rows["both"].append((found.up_a[found.a], fates[0].fate[found.a]))
-        for name, of, paired, up, one in (
-            ("a", a, found.a, found.up_a, fates[0]),
-            ("b", b, found.b, found.up_b, fates[1]),
+        rows["both"].append((pairing.up_a[pairing.a], fates[0].fate[pairing.a]))
+        for name, point, paired, up, side_fates in (
+            ("a", a, pairing.a, pairing.up_a, fates[0]),
+            ("b", b, pairing.b, pairing.up_b, fates[1]),
         ):
-            is_single = np.ones(len(of.packets), bool)
+            is_single = np.ones(len(point.packets), bool)
             is_single[paired] = False
-            rows[name].append((up[is_single], one.fate[is_single]))
-    every = [row for some in rows.values() for row in some]
+            rows[name].append((up[is_single], side_fates.fate[is_single]))
+    rows_of_all = [row for pairs in rows.values() for row in pairs]
     for direction, upward in zip(DIRECTIONS, (True, False), strict=True):
-        fates_of = np.concatenate([fate[up == upward] for up, fate in every])
+        fates_of = np.concatenate([fate[up == upward] for up, fate in rows_of_all])
         sums = np.bincount(fates_of, minlength=len(FATES))
         tallies = {name: int(count) for name, count in zip(FATES, sums, strict=True) if count}
         counts[direction] = {"sent": int(sums[PASSED] + sums[LOST]), **tallies}
@@ -67,24 +69,24 @@ def _frames(point: Point) -> int:
     return len(frames) and 1 + int(np.count_nonzero(frames[1:] != frames[:-1]))
 
 
-def packets(a: Point, b: Point, found: Pairing | None, fates: tuple[Fates, Fates] | None, clock: Clock) -> pa.Table:
+def packets(a: Point, b: Point, pairing: Pairing | None, fates: tuple[Fates, Fates] | None, clock: Clock) -> pa.Table:
     """Return a row for each pair of packets, and for each packet that only one capture has, in order of time."""
     import numpy as np
     import pyarrow as pa
 
-    places = np.arange(len(b.packets))
-    time_b = clock.of_a(b.packets["time"])
-    error = clock.error_ns(places, b.packets["time"])
-    if found is None or fates is None:
+    rows_b = np.arange(len(b.packets))
+    time_b = clock.to_a(b.packets["time"])
+    error = clock.error_ns(rows_b, b.packets["time"])
+    if pairing is None or fates is None:
         both_a = both_b = np.zeros(0, np.int64)
         part = np.zeros(0, bool)
         up_a, up_b = a.client, b.client
         fate_a, fate_b = (np.full(len(a.packets), UNKNOWN), np.full(len(b.packets), UNKNOWN))
         because_a, because_b = (np.full(len(a.packets), NO_WAY), np.full(len(b.packets), NO_WAY))
     else:
-        both_a, both_b, part = found.a, found.b, found.part
-        up_a, up_b = found.up_a, found.up_b
-        (fate_a, because_a), (fate_b, because_b) = ((one.fate, one.because) for one in fates)
+        both_a, both_b, part = pairing.a, pairing.b, pairing.part
+        up_a, up_b = pairing.up_a, pairing.up_b
+        (fate_a, because_a), (fate_b, because_b) = ((fates_of.fate, fates_of.because) for fates_of in fates)
     seen_a, seen_b = np.zeros(len(a.packets), bool), np.zeros(len(b.packets), bool)
     seen_a[both_a], seen_b[both_b] = True, True
     alone_a, alone_b = np.flatnonzero(~seen_a), np.flatnonzero(~seen_b)
@@ -99,8 +101,8 @@ def packets(a: Point, b: Point, found: Pairing | None, fates: tuple[Fates, Fates
     delay = (time_b[row_b] - a.packets["time"][row_a]) / NS_PER_MS * np.where(up, 1, -1)
     bound = error[row_b] / NS_PER_MS
 
-    def column(values: Array, known: Array, kind: pa.DataType) -> pa.Array:
-        return pa.array(values, kind, mask=~known)
+    def column(values: Array, is_known: Array, kind: pa.DataType) -> pa.Array:
+        return pa.array(values, kind, mask=~is_known)
 
     def words(codes: Array, names: tuple[str, ...]) -> pa.Array:
         return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(names))
@@ -132,7 +134,7 @@ def exchanges(a: Point, b: Point, matched: Matched) -> pa.Table:
     left, arrived, answered, back = matched.instants()
     error = matched.error_ns() / NS_PER_MS
     table_a, table_b = a.table("exchanges"), b.table("exchanges")
-    rows_a, rows_b = matched.front.place[matched.a], matched.back.place[matched.b]
+    rows_a, rows_b = matched.front.row[matched.a], matched.back.row[matched.b]
     numbers = {
         f"{name}_{column}": _kept(arrays.numbers(table, column)[rows].astype(np.int64))
         for column in ("exchange", "stream")
