@@ -50,12 +50,12 @@ MIN_LABELLED_MS, MIN_SITUATIONS = 200, 3
 
 def rows(capture, table):
     """Return the rows of a table, with times in nanoseconds."""
-    found = capture.arrow(table)
+    read = capture.arrow(table)
     for name in ("time", "start", "end"):
-        if name in found.schema.names:
-            place = found.schema.get_field_index(name)
-            found = found.set_column(place, name, found[name].cast("int64"))
-    return found.to_pylist()
+        if name in read.schema.names:
+            index = read.schema.get_field_index(name)
+            read = read.set_column(index, name, read[name].cast("int64"))
+    return read.to_pylist()
 
 
 def held_ms(row, holds, tolerance):
@@ -112,11 +112,11 @@ def by_log(path, labels):
     for label in labels:
         labels_by_port[label["lport"]].append(label)
     for port, labels in labels_by_port.items():
-        found = sorted(exchanges[port], key=lambda e: e["start"])
-        if len(found) != len(labels):
+        exchanges_of_port = sorted(exchanges[port], key=lambda e: e["start"])
+        if len(exchanges_of_port) != len(labels):
             continue
         for n, (label, exchange) in enumerate(
-            zip(sorted(labels, key=lambda label: label["t_start"]), found, strict=True)
+            zip(sorted(labels, key=lambda label: label["t_start"]), exchanges_of_port, strict=True)
         ):
             if label.get("excluded") or abs(label.get("unexplained_ms") or 0) > 5 or label.get("latency_ms") is None:
                 continue
@@ -167,8 +167,8 @@ def share(figures):
 def line_of(rule, grade, whole, checks):
     """Return a line of the page's table."""
     seconds = (whole["right"] + whole["wrong"]) / 1000
-    known = share(checks)
-    half = "" if known is None else f"{known:.3f}"
+    checked_share = share(checks)
+    half = "" if checked_share is None else f"{checked_share:.3f}"
     return f"| {rule} | {grade} | {seconds:.1f} s | {share(whole) or 0:.3f} | {half} |\n"
 
 
@@ -195,9 +195,9 @@ def main():
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     halves, cost = defaultdict(lambda: [Counter(), Counter()]), Counter()
-    for name, found in situations(args.captures):
+    for name, judged_rows in situations(args.captures):
         half = zlib.crc32(name.encode()) & 1
-        for rule, grade, right, wrong in found:
+        for rule, grade, right, wrong in judged_rows:
             figures = halves[rule, grade][half]
             figures["right"] += right
             figures["wrong"] += wrong
@@ -210,13 +210,18 @@ def main():
     for (rule, grade), both in sorted(halves.items(), key=lambda item: (GRADES.index(item[0][1]), item[0][0])):
         cells = ""
         for half, figures in enumerate(both):
-            known = share(figures)
-            cells += f" {figures['right']:20.0f} {figures['wrong']:9.0f} {'-' if known is None else f'{known:.3f}':>6}"
+            half_share = share(figures)
+            shown = "-" if half_share is None else f"{half_share:.3f}"
+            cells += f" {figures['right']:20.0f} {figures['wrong']:9.0f} {shown:>6}"
             sums[grade][half].update({key: figures[key] for key in ("right", "wrong")})
         print(f"{rule:24} {grade:10}{cells}")
         fills, checks = both
-        measured, places = share(fills), len(fills) - 2
-        if measured is not None and places >= MIN_SITUATIONS and fills["right"] + fills["wrong"] >= MIN_LABELLED_MS:
+        measured, n_situations = share(fills), len(fills) - 2
+        if (
+            measured is not None
+            and n_situations >= MIN_SITUATIONS
+            and fills["right"] + fills["wrong"] >= MIN_LABELLED_MS
+        ):
             low, high = BOUNDS[grade]
             worth[rule][grade] = min(max(measured, low), high)
         whole = fills + checks
@@ -245,13 +250,13 @@ def main():
         args.page.write_text(before + HEAD + "".join(lines) + "\n" + after.split("\n\n", 1)[1], encoding="utf-8")
     if args.write:
         text = args.write.read_text()
-        text, found = re.subn(
+        text, replaced = re.subn(
             r"(match rule \{\n).*?(?=        _ =>)",
             lambda m: m[1] + arms(worth),
             text,
             flags=re.S,
         )
-        if found != 1:
+        if replaced != 1:
             return f"{args.write}: no match over rules to write to"
         args.write.write_text(text)  # `cargo fmt` breaks its lines
     if short:

@@ -202,9 +202,9 @@ def differences(path: Path, script: Path) -> list[tuple[str, list[int], list[int
         cap = lp.read(path)
     except lp.CaptureError:
         return []
-    known = set(cap.arrow("events")["frame"].to_pylist())
+    tcp_frames = set(cap.arrow("events")["frame"].to_pylist())
     lookups = {f for n in ("request_frame", "response_frame") for f in cap.arrow("lookups")[n].to_pylist()} - {None}
-    if not known and not lookups:
+    if not tcp_frames and not lookups:
         return []
     source = Source(cap)  # shared by all expressions, so that its columns are read once
     source.wanted = set().union(*map(fields_of, EXPRESSIONS))
@@ -219,8 +219,8 @@ def differences(path: Path, script: Path) -> list[tuple[str, list[int], list[int
         theirs = {number: set(frames) for number, frames in of_tshark(path, script, 1 + ALL).items()}
         if not theirs.pop(ALL, None):
             return []  # a container that tshark does not open
-        of = [known | lookups if with_lookups else known for with_lookups in both]
-        pairs = [(expression, ours[n], theirs[n] & of[n]) for n, expression in enumerate(EXPRESSIONS)]
+        expected = [tcp_frames | lookups if with_lookups else tcp_frames for with_lookups in both]
+        pairs = [(expression, ours[n], theirs[n] & expected[n]) for n, expression in enumerate(EXPRESSIONS)]
         out = [(expression, sorted(a - b), sorted(b - a)) for expression, a, b in pairs if a != b]
         if not out:
             break
@@ -235,22 +235,22 @@ def main() -> int:
         script = script_of([*EXPRESSIONS, "frame"], Path(scratch) / "filters.lua")
         other = script_of(EVERYDAY, Path(scratch) / "everyday.lua")
         try:
-            found = dict(zip(paths, pool.map(differences, paths, repeat(script)), strict=True))
-            some = paths[::SOME]  # all take eight minutes
-            whole = dict(zip(some, pool.map(everyday, some, repeat(other)), strict=True))
+            rows_by_path = dict(zip(paths, pool.map(differences, paths, repeat(script)), strict=True))
+            every_nth = paths[::SOME]  # all take eight minutes
+            whole = dict(zip(every_nth, pool.map(everyday, every_nth, repeat(other)), strict=True))
         except TsharkError as failed:
             print(failed)
             return 1
     unexplained = 0
-    for path, rows in found.items():
+    for path, rows in rows_by_path.items():
         for expression, ours, theirs in rows:
-            known = KNOWN.get(path.name, {})
-            reason = next((why for part, why in known.items() if part in expression), None)
+            explained = KNOWN.get(path.name, {})
+            reason = next((why for part, why in explained.items() if part in expression), None)
             unexplained += reason is None
             where = f"{path.parent.name}/{path.name}: {expression}"
             print(f"{where}: only latpcap {ours[:8]}, only tshark {theirs[:8]} ({reason or 'UNEXPLAINED'})")
     pairs = len(paths) * len(EXPRESSIONS)
-    differing = sum(map(len, found.values()))
+    differing = sum(map(len, rows_by_path.values()))
     print(
         f"{len(EXPRESSIONS)} filters, {len(paths)} captures: {pairs - differing:,} of {pairs:,} pairs agree,", end=" "
     )

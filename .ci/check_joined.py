@@ -34,10 +34,10 @@ def exchanges(pair):
     port = dict(zip(streams["stream"], streams["client_port"], strict=True))
     table = pair.arrow("exchanges")
     starts = table["start"].cast(pa.int64()).to_pylist()
-    found = defaultdict(list)
+    by_port = defaultdict(list)
     for row, start in zip(table.to_pylist(), starts, strict=True):
-        found[port[row["a_stream"]]].append((start, held[row["a_exchange"]] >= HELD_MS, row["a_exchange"]))
-    return found
+        by_port[port[row["a_stream"]]].append((start, held[row["a_exchange"]] >= HELD_MS, row["a_exchange"]))
+    return by_port
 
 
 def check(folder):

@@ -44,7 +44,7 @@ def has_varying_delay(truth):
 
 def varying(tools, folders, scratch):
     """Count the exchanges (hit, missed, false) on links of varying delay."""
-    found = Counter()
+    totals = Counter()
     for folder in folders:
         truth = json.loads((folder / "truth.json").read_text())
         labels = labels_of(folder)
@@ -55,8 +55,8 @@ def varying(tools, folders, scratch):
         for path in [folder / point for point in POINTS] + [between] * bool(made):
             visible = [label for label in labels if path.name in (label.get("captures") or [path.name])]
             port = "lport_server" if path.name == "server.pcap" else "lport"
-            found += tools.score(path, visible, port)[0]
-    return found
+            totals += tools.score(path, visible, port)[0]
+    return totals
 
 
 def labels_of(folder):
@@ -68,11 +68,11 @@ def exchanges(capture):
     """Return the exchanges of each connection in order, without set-ups, by the client's port."""
     table = capture.arrow("exchanges")
     starts = table["start"].cast("int64").to_pylist()
-    found = defaultdict(list)
+    by_port = defaultdict(list)
     for start, row in sorted(zip(starts, table.to_pylist(), strict=True), key=lambda item: item[0]):
         if row["protocol"] != "tcp" or row["method"] == "one_way":
-            found[row["client_port"]].append(row | {"start": start})
-    return found
+            by_port[row["client_port"]].append(row | {"start": start})
+    return by_port
 
 
 def too_much(folders):
@@ -87,11 +87,11 @@ def too_much(folders):
             for row in capture.arrow("causes").to_pylist():
                 if row["cause"] == "server_think" and row["grade"] == "proven":
                     proven[row["exchange"]] += row["duration_ms"]
-            for port, found in exchanges(capture).items():
+            for port, judged in exchanges(capture).items():
                 wanted = sorted(labels[port], key=lambda label: label["t_start"])
-                if len(found) != len(wanted):
+                if len(judged) != len(wanted):
                     continue
-                for exchange, label in zip(found, wanted, strict=True):
+                for exchange, label in zip(judged, wanted, strict=True):
                     is_scored = not label.get("excluded") and abs(label.get("unexplained_ms") or 0) <= 5
                     if is_scored and proven[exchange["exchange"]] > (label.get("server_ms") or 0) + 5:
                         yield f"{folder.name}/{path.name}", exchange["exchange"]
@@ -99,12 +99,12 @@ def too_much(folders):
 
 def passed(tools, path):
     """Return for each TCP packet by frame number: its identity with a count of repeats, and its time in ns."""
-    found, seen = {}, Counter()
+    packets, seen = {}, Counter()
     for number, (time, frame, _) in enumerate(tools.frames(path), 1):
         if key := tools.identity(frame):
             seen[key] += 1
-            found[number] = (key, seen[key]), time
-    return found
+            packets[number] = (key, seen[key]), time
+    return packets
 
 
 def afar(tools, folder):
@@ -127,10 +127,10 @@ def afar(tools, folder):
         return None
     min_delay = [min(way.values()) for way in late]
     sums, stamped, at_far_end = Counter(), 0, exchanges(far)
-    for port, found in exchanges(near).items():
-        if len(found) != len(at_far_end[port]):
+    for port, at_near_end in exchanges(near).items():
+        if len(at_near_end) != len(at_far_end[port]):
             continue
-        for client, server in zip(found, at_far_end[port], strict=True):
+        for client, server in zip(at_near_end, at_far_end[port], strict=True):
             request, answer = client["request_last_frame"], client["response_first_frame"]
             is_complete = client["complete"] and server["complete"]
             if not is_complete or request not in late[0] or answer not in late[1] or answer not in stamps:
@@ -161,7 +161,7 @@ def main():
     tools = scorer(args.tools)
     folders = sorted(path.parent for path in (args.captures / "lab4").glob("*/truth.json"))
     with tempfile.TemporaryDirectory() as scratch:
-        found = varying(tools, folders, Path(scratch))
+        totals = varying(tools, folders, Path(scratch))
     wrong = list(too_much(folders))
     checked, right = Counter(), Counter()
     for name in args.sets.split(","):
@@ -181,8 +181,8 @@ def main():
     if args.show:
         print(*(f"too much: {name}, exchange {exchange}" for name, exchange in wrong), sep="\n")
     figures = {
-        "varying_precision": found["hit"] / max(1, found["hit"] + found["false"]),
-        "varying_recall": found["hit"] / max(1, found["hit"] + found["missed"]),
+        "varying_precision": totals["hit"] / max(1, totals["hit"] + totals["false"]),
+        "varying_recall": totals["hit"] / max(1, totals["hit"] + totals["missed"]),
         "too_much": len(wrong),
         "afar_asked": checked["all"],
         "afar_right": right["all"],

@@ -156,7 +156,7 @@ def count(path: Path) -> list[tuple[str, int, Counts, Ours]]:
         ):
             decode.add(f"{layer}.port=={ends[stream]['server_port']},{ORACLES[protocol].dissector}")
     theirs, followed = of_tshark(path, Wanted(sorted(decode), follow, keylog))
-    found = []
+    counted_streams = []
     for stream, rows in sorted(theirs.items()):
         if (end := ends.get(stream)) is None:
             continue
@@ -174,8 +174,8 @@ def count(path: Path) -> list[tuple[str, int, Counts, Ours]]:
                 client_bytes, server_bytes = followed[[at for _, at, _ in follow].index(stream)]
                 counted = resp(client_bytes, server_bytes)
             if counted != (0, 0) or got != (0, 0, 0):
-                found.append((protocol, stream, counted, got))
-    return found
+                counted_streams.append((protocol, stream, counted, got))
+    return counted_streams
 
 
 def main() -> int:
@@ -194,20 +194,20 @@ def main() -> int:
     table: defaultdict[str, Counter[str]] = defaultdict(Counter)
     differ: list[str] = []
     with ThreadPoolExecutor(2) as pool:
-        for path, found in zip(paths, pool.map(count, paths), strict=True):
+        for path, counted_streams in zip(paths, pool.map(count, paths), strict=True):
             name = path.parent.name if path.stem == "capture" else path.name
-            for protocol, stream, theirs, ours in found:
+            for protocol, stream, theirs, ours in counted_streams:
                 agree = theirs[0] == ours[0] and ours[1] <= theirs[1] <= ours[2]
                 why = next((w for n, p, w in KNOWN if re.search(n, name) and re.search(p, protocol)), None)
-                line = table[protocol]
-                line.update(streams=1, agree=agree, known=not agree and why is not None)
-                line.update(theirs=theirs[0], ours=ours[0], their_answers=theirs[1], answers=ours[2])
+                totals = table[protocol]
+                totals.update(streams=1, agree=agree, known=not agree and why is not None)
+                totals.update(theirs=theirs[0], ours=ours[0], their_answers=theirs[1], answers=ours[2])
                 if not agree and why is None:
                     differ.append(f"{name} stream {stream}, {protocol}: tshark {theirs}, latpcap {ours}")
     print(f"{'':12} streams  agree  known | requests: tshark  latpcap | answers: tshark  latpcap")
     shown = ("streams", "agree", "known", "theirs", "ours", "their_answers", "answers")
-    for protocol, line in [*sorted(table.items()), ("all", sum(table.values(), Counter[str]()))]:
-        print("{:12} {:7} {:6} {:6} | {:16} {:8} | {:15} {:8}".format(protocol, *(line[word] for word in shown)))
+    for protocol, totals in [*sorted(table.items()), ("all", sum(table.values(), Counter[str]()))]:
+        print("{:12} {:7} {:6} {:6} | {:16} {:8} | {:15} {:8}".format(protocol, *(totals[word] for word in shown)))
     print("\n".join([f"differs: {line}" for line in differ] or ["each as tshark counts it, or explained"]))
     return 1 if differ else 0
 

@@ -47,28 +47,28 @@ class Loads(HTMLParser):
 
 def problems(site: Path) -> list[str]:
     """Return a line for each violation."""
-    found = []
+    violations = []
     for page in sorted(site.rglob("*.html")):
         loads = Loads()
         loads.feed(page.read_text(encoding="utf-8"))
         name = page.relative_to(site)
-        found += [f"{name}: {word} is fetched when the page is read" for word in loads.fetched]
+        violations += [f"{name}: {word} is fetched when the page is read" for word in loads.fetched]
         for url in loads.found:
             parts = urlsplit(url)
             if parts.scheme == "data":
                 continue
             if parts.scheme or parts.netloc:
-                found.append(f"{name}: loads {url}")
+                violations.append(f"{name}: loads {url}")
                 continue
             path = unquote(parts.path)
             target = site / path.lstrip("/") if path.startswith("/") else page.parent / path
             if page.name != "404.html" and not target.exists():
-                found.append(f"{name}: {url} is not there")
+                violations.append(f"{name}: {url} is not there")
     for sheet in sorted(site.rglob("*.css")):
         text = sheet.read_text(encoding="utf-8")
         far = re.findall(r"""(?:@import\s+|url\(\s*)["']?((?:https?:)?//[^"')\s]+)""", text)
-        found += [f"{sheet.relative_to(site)}: loads {url}" for url in far]
-    return found
+        violations += [f"{sheet.relative_to(site)}: loads {url}" for url in far]
+    return violations
 
 
 def main() -> None:

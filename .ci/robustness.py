@@ -46,21 +46,21 @@ ARTEFACT_MS = 15.0
 
 def simulated(name: str, burst: float, missing: float, verbose: bool) -> Counter[str]:
     """Count stalls and decoys together: a rule that accuses no decoy must still find the stalls."""
-    found: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     kinds = [*stalls(), *decoys()]
     for label, counts in runs(kinds[::2] if missing else kinds, RTTS[1::2] if missing else RTTS, burst, 1, missing):
-        found += counts
+        totals += counts
         if verbose and (counts["false"] or (counts["missed"] and not missing)):
             print(f"   {name}: {label}: {dict(counts)}")
-    return found
+    return totals
 
 
 def mixed(burst: float) -> Counter[str]:
     """Count situations with TCP_NODELAY on only some sockets of a server."""
-    found: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     for _, counts in runs(mixtures(), RTTS[::2], burst, 1):
-        found += counts
-    return found
+        totals += counts
+    return totals
 
 
 def thinned(path: Path, share: float, to: Path) -> None:
@@ -79,7 +79,7 @@ def thinned(path: Path, share: float, to: Path) -> None:
 
 def lab(folder: Path, share: float, verbose: bool) -> Counter[str]:
     """Count labelled captures without some of their frames. An exchange has the last label before its first byte."""
-    found: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as scratch:
         for labels in sorted(folder.glob("*/labels.jsonl")):
             if labels.parent.name in LEFT_OUT:
@@ -97,10 +97,10 @@ def lab(folder: Path, share: float, verbose: bool) -> Counter[str]:
                 thin = Path(scratch) / "thin.pcap"
                 thinned(labels.parent / point, share, thin)
                 outcome = judged_file(thin, truth, unsure)
-                found += outcome
+                totals += outcome
                 if verbose and outcome["false"]:
                     print(f"   {labels.parent.name}/{point}: {dict(outcome)}")
-    return found
+    return totals
 
 
 def main() -> int:
@@ -119,10 +119,10 @@ def main() -> int:
             tasks[f"lab, {percent} % missing"] = (lab, args.labdir, percent / 100, args.verbose)
     with ProcessPoolExecutor() as pool:
         running = {name: pool.submit(*task) for name, task in tasks.items()}
-        found = {name: future.result() for name, future in running.items()}
+        totals = {name: future.result() for name, future in running.items()}
     low = 0
     print(f"{'situation':18} {'precision':>18} {'recall':>18}   counts")
-    for name, counts in found.items():
+    for name, counts in totals.items():
         floors, got = FLOORS[name], (precision(counts), recall(counts))
         bad = any(g < f for f, g in zip(floors, got, strict=True))
         low += bad

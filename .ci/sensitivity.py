@@ -73,7 +73,7 @@ def digest(path):
     return state.hexdigest(), set(_core.limits_read())
 
 
-def recordings(captures, tools, lab, scratch, sets):
+def find_recordings(captures, tools, lab, scratch, sets):
     """Yield set, path and truth of each capture."""
     for name in filter(sets.__contains__, LABS):
         for listed in sorted((captures / name).glob("*/labels.jsonl")):
@@ -134,25 +134,25 @@ def scores(sums):
     return shares
 
 
-def with_factor(all_recordings, place, factor, most):
+def with_factor(all_recordings, limit_index, factor, most):
     """Return the sums of each set with one limit scaled, and the number of captures that change."""
     sums = {}
-    for one in all_recordings:
-        sums.setdefault(one.kind, Counter()).update(one.counts)
-    _core.scale_limit(place, factor)
+    for recording in all_recordings:
+        sums.setdefault(recording.kind, Counter()).update(recording.counts)
+    _core.scale_limit(limit_index, factor)
     changed = 0
-    for one in all_recordings:
-        if place in one.read and one.changed():
+    for recording in all_recordings:
+        if limit_index in recording.read and recording.changed():
             changed += 1
             if most and changed > most:
                 break
-            sums[one.kind].subtract(one.counts)
-            sums[one.kind].update(one.scored())
-    _core.scale_limit(place, 1.0)
+            sums[recording.kind].subtract(recording.counts)
+            sums[recording.kind].update(recording.scored())
+    _core.scale_limit(limit_index, 1.0)
     return sums, changed
 
 
-def moved(base, now):
+def changes_of(base, now):
     """Return the changes in thousandths as text; "0" for none."""
     parts = []
     for name, value in now.items():
@@ -162,25 +162,25 @@ def moved(base, now):
     return ", ".join(parts) or "0"
 
 
-def table(limits, known):
+def table(limits, results):
     lines = []
     for name, value, unit, source, says in limits:
         number = f"{value:,.10g}" if unit != "ns" else f"{value / 1e6:,.10g} ms"
-        half, double = (known.get(f"{name}={factor}", "") for factor in ("0.5", "2"))
+        half, double = (results.get(f"{name}={factor}", "") for factor in ("0.5", "2"))
         lines.append(
             f"| `{name}` | {number}{'' if unit == 'ns' else ' ' + unit} | {source} | {says} | {half} | {double} |\n"
         )
     return HEAD + "".join(lines)
 
 
-def known_of(page):
+def results_on_page(page):
     """Return the results on the page by limit and factor."""
-    known = {}
+    results = {}
     for line in page.read_text(encoding="utf-8").splitlines():
         if line.startswith("| `"):
             name, *_, half, double = (cell.strip(" |`") for cell in line.split(" | "))
-            known |= {f"{name}={factor}": told for factor, told in (("0.5", half), ("2", double)) if told}
-    return known
+            results |= {f"{name}={factor}": result for factor, result in (("0.5", half), ("2", double)) if result}
+    return results
 
 
 def main():
@@ -199,25 +199,25 @@ def main():
         raise SystemExit("this core was built without scaled-limits")
     args.scratch.mkdir(exist_ok=True)
     lab, real = scorer(args.tools / "score_lab.py"), scorer(args.tools / "score_real.py")
-    found = recordings(args.captures, args.tools, lab, args.scratch, args.sets.split(","))
-    all_recordings = [Recording(*one, lab, real) for one in found]
+    described = find_recordings(args.captures, args.tools, lab, args.scratch, args.sets.split(","))
+    all_recordings = [Recording(*fields, lab, real) for fields in described]
     limits = _core.thresholds()
     only = set(filter(None, args.only.split(",")))
-    known = json.loads(args.known.read_text()) if args.known.exists() else {}
+    results = json.loads(args.known.read_text()) if args.known.exists() else {}
     base = scores(with_factor(all_recordings, 0, 1.0, 1)[0])
     print("as it is:", ", ".join(f"{name} {value:.4f}" for name, value in base.items()), flush=True)
-    for place, (name, *_) in enumerate(limits):
+    for limit_index, (name, *_) in enumerate(limits):
         for factor in args.factors.split(","):
             key = f"{name}={factor}"
-            if key in known or (only and name not in only):
+            if key in results or (only and name not in only):
                 continue
-            sums, changed = with_factor(all_recordings, place, float(factor), args.most)
+            sums, changed = with_factor(all_recordings, limit_index, float(factor), args.most)
             over = args.most and changed > args.most
-            known[key] = "rows of many captures" if over else moved(base, scores(sums))
-            print(f"{key:28} {changed:4} {known[key]}", flush=True)
-            args.known.write_text(json.dumps(known, indent=1))
+            results[key] = "rows of many captures" if over else changes_of(base, scores(sums))
+            print(f"{key:28} {changed:4} {results[key]}", flush=True)
+            args.known.write_text(json.dumps(results, indent=1))
     if args.write:
-        args.write.write_text(table(limits, known))
+        args.write.write_text(table(limits, results))
 
 
 if __name__ == "__main__":

@@ -26,13 +26,13 @@ def records(data: bytes) -> list[tuple[int, int, bytes]]:
     """Return microseconds since the epoch, original length and bytes of each packet."""
     if not data.startswith(MICROSECONDS):
         sys.exit("expected a little-endian pcap with microseconds")
-    found, at = [], HEADER_BYTES
+    packets, at = [], HEADER_BYTES
     while at + RECORD.size <= len(data):
-        seconds, us, held, original = RECORD.unpack_from(data, at)
+        seconds, us, captured, original = RECORD.unpack_from(data, at)
         at += RECORD.size
-        found.append((seconds * 1_000_000 + us, original, data[at : at + held]))
-        at += held
-    return found
+        packets.append((seconds * 1_000_000 + us, original, data[at : at + captured]))
+        at += captured
+    return packets
 
 
 def readdressed(frame: bytes, copy: int) -> bytes:
@@ -50,15 +50,15 @@ def resets(packets: list[tuple[int, int, bytes]]) -> list[tuple[int, int, bytes]
     for _, original, frame in packets:
         if frame[12:14] == b"\x08\x00" and frame[23] == TCP:
             last[frame[26:38]] = (frame[:54], original)
-    found = []
+    rst_packets = []
     for head, original in last.values():
         payload = original - 14 - 20 - (head[46] >> 4) * 4
         seq = int.from_bytes(head[38:42]) + payload
         ip, tcp = head[14:34], head[34:54]
         short = ip[:2] + (40).to_bytes(2) + ip[4:]
         ended = tcp[:4] + (seq % 2**32).to_bytes(4) + tcp[8:12] + bytes([5 << 4, RST]) + tcp[14:]
-        found.append((packets[-1][0] + 1, 54, head[:14] + short + ended))
-    return found
+        rst_packets.append((packets[-1][0] + 1, 54, head[:14] + short + ended))
+    return rst_packets
 
 
 def enlarge(short: Path, long: Path, packets: int, *, reset: bool = False) -> None:

@@ -30,12 +30,12 @@ Labels = list[dict[str, Any]]
 
 def score(labels: Labels, answers: dict[str, dict[str, Any]]) -> dict[str, int]:
     """Count the answers that are right, wrong, wrong and sure, and unknown."""
-    found = {"right": 0, "wrong": 0, "wrong and sure": 0, "unknown": 0}
+    counts = {"right": 0, "wrong": 0, "wrong and sure": 0, "unknown": 0}
     for label in labels:
         kind = judged(label, answers.get(label["capture"]))
-        found["wrong" if kind == "wrong and sure" else kind] += 1
-        found["wrong and sure"] += kind == "wrong and sure"
-    return found
+        counts["wrong" if kind == "wrong and sure" else kind] += 1
+        counts["wrong and sure"] += kind == "wrong and sure"
+    return counts
 
 
 def judged(label: dict[str, Any], answer: dict[str, Any] | None) -> str:
@@ -54,21 +54,21 @@ def table(labels: Labels, tools: dict[str, dict[str, Any]]) -> str:
     """Return the results as a Markdown table."""
     rows = ["| tool | right | wrong | of these sure | unknown |", "| --- | ---: | ---: | ---: | ---: |"]
     for name, answers in tools.items():
-        found = score(labels, answers)
-        rows.append(f"| {name} | " + " | ".join(str(number) for number in found.values()) + " |")
+        counts = score(labels, answers)
+        rows.append(f"| {name} | " + " | ".join(str(number) for number in counts.values()) + " |")
     return "\n".join(rows)
 
 
 def labels_of(lab: Path) -> Labels:
     """Return the labels of a folder of lab recordings, each with captures and a `truth.json`."""
-    found: Labels = []
+    labels: Labels = []
     for file in sorted(lab.glob("*/truth.json")):
         causes = json.loads(file.read_text(encoding="utf-8")).get("expected_causes") or {}
         words = sorted({FAMILIES[cause] for cause in causes if cause in FAMILIES}) or ["nobody", "path"]
         captures = [path for path in sorted(file.parent.iterdir()) if ".pcap" in path.name]
         label = {"origin": "recorded", "causes": words, "about": file.parent.name}
-        found += [{"capture": str(path), **label} for path in captures]
-    return found
+        labels += [{"capture": str(path), **label} for path in captures]
+    return labels
 
 
 def main() -> None:

@@ -24,12 +24,12 @@ def lines(spans: list[Span], version: str) -> Iterator[str]:
     by_server: dict[str, list[Span]] = {}
     for span in spans:
         by_server.setdefault(span.server, []).append(span)
-    for server, some in by_server.items():
+    for server, spans_of_server in by_server.items():
         resource = {"attributes": _attributes({"service.name": server or "unknown"})}
-        for begin in range(0, len(some), _SPANS_PER_LINE):
+        for begin in range(0, len(spans_of_server), _SPANS_PER_LINE):
             scope = {
                 "scope": {"name": "latpcap", "version": version},
-                "spans": [_span(span) for span in some[begin : begin + _SPANS_PER_LINE]],
+                "spans": [_span(span) for span in spans_of_server[begin : begin + _SPANS_PER_LINE]],
             }
             yield json.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]})
 
@@ -56,5 +56,5 @@ def _value(value: Any) -> dict[str, Any]:
     if isinstance(value, float):
         return {"doubleValue": value}
     if isinstance(value, list):
-        return {"arrayValue": {"values": [_value(one) for one in value]}}
+        return {"arrayValue": {"values": [_value(item) for item in value]}}
     return {"stringValue": str(value)}

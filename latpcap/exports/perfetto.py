@@ -28,15 +28,15 @@ def text(spans: list[Span], zero: int, title: str) -> str:
             pid = servers[span.server] = len(servers) + 1
             events.append(_named("process_name", pid, 0, span.server or "no server"))
         group = f"stream {span.stream}" if span.stream is not None else span.client
-        of_group = lanes.setdefault((pid, group), [])
-        lane = next((lane for lane in of_group if lane.takes(span)), None)
+        lanes_of_group = lanes.setdefault((pid, group), [])
+        lane = next((lane for lane in lanes_of_group if lane.takes(span)), None)
         if lane is None:
             threads += 1
             lane = _Lane(threads)
             lane.takes(span)
-            of_group.append(lane)
-            title_of = group if len(of_group) == 1 else f"{group} ({len(of_group)})"
-            events.append(_named("thread_name", pid, threads, title_of))
+            lanes_of_group.append(lane)
+            thread_name = group if len(lanes_of_group) == 1 else f"{group} ({len(lanes_of_group)})"
+            events.append(_named("thread_name", pid, threads, thread_name))
         events.append(
             {
                 "name": span.name, "cat": span.kind, "ph": "X", "ts": (span.start - zero) / _US,
@@ -56,7 +56,7 @@ class _Lane:
         self._open: list[int] = []
 
     def takes(self, span: Span) -> bool:
-        """Puts the span here, if all that is open here ends before it begins, or not before it ends."""
+        """Put the span on this thread if it begins behind the open spans or nests in them; return whether it does."""
         while self._open and self._open[-1] <= span.start:
             self._open.pop()
         if self._open and self._open[-1] < span.end:

@@ -49,26 +49,26 @@ def build_spans(scope: HasTables) -> list[Span]:
     waits: dict[int | None, list[dict[str, Any]]] = defaultdict(list)
     for row in _rows(scope, "waits"):
         waits[row["action"]].append(row)
-    found: list[Span] = []
+    spans: list[Span] = []
     for action in _rows(scope, "actions"):
-        inside = waits.pop(action["action"], [])
-        if len(inside) == 1:
-            found += _wait_spans(inside[0], None, requests, causes)
+        waits_inside = waits.pop(action["action"], [])
+        if len(waits_inside) == 1:
+            spans += _wait_spans(waits_inside[0], None, requests, causes)
             continue
         key = f"action {action['action']} {action['client']} {action['start']}"
-        stream = next((row["stream"] for row in inside if row["stream"] is not None), None)
+        stream = next((row["stream"] for row in waits_inside if row["stream"] is not None), None)
         root = Span(
             action["name"] or "action", "action", action["start"], action["end"], action["client"],
             _endpoint(action["server"], action["server_port"]), stream, _id(key, 8),
-            _trace_id(inside, requests) or _id(key, 16), error=action["ended"] not in ("answered", None),
+            _trace_id(waits_inside, requests) or _id(key, 16), error=action["ended"] not in ("answered", None),
             attributes={"latpcap.action": action["action"], "latpcap.ended": action["ended"]},
         )  # fmt: skip
-        found.append(root)
-        for row in inside:
-            found += _wait_spans(row, root, requests, causes)
+        spans.append(root)
+        for row in waits_inside:
+            spans += _wait_spans(row, root, requests, causes)
     for row in (row for rows in waits.values() for row in rows):
-        found += _wait_spans(row, None, requests, causes)
-    return found
+        spans += _wait_spans(row, None, requests, causes)
+    return spans
 
 
 def _rows(scope: HasTables, name: Any) -> list[dict[str, Any]]:
@@ -76,21 +76,21 @@ def _rows(scope: HasTables, name: Any) -> list[dict[str, Any]]:
     import pyarrow as pa
 
     table = scope.arrow(name)
-    for place, column in enumerate(table.schema):
+    for index, column in enumerate(table.schema):
         if pa.types.is_timestamp(column.type):
-            table = table.set_column(place, column.name, table[column.name].cast("int64"))
+            table = table.set_column(index, column.name, table[column.name].cast("int64"))
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
 
 
 def _causes_of_waits(scope: HasTables) -> dict[tuple[str, int], list[dict[str, Any]]]:
     """Return the causes by column and row number of their wait."""
-    found: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
+    causes: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
     for row in _rows(scope, "causes"):
         for column in _CAUSE_COLUMNS.values():
             if row[column] is not None:
-                found[column, row[column]].append(row)
-    return found
+                causes[column, row[column]].append(row)
+    return causes
 
 
 def _id(key: str, size: int) -> str:

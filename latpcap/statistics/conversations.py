@@ -28,13 +28,13 @@ def _packets(capture: Recorded, wanted: tuple[Layer, ...], frames: set[int] | No
     """Yield every packet of the wanted layers; `frames` limits the frames, None means all."""
     if set(wanted) - {"tcp"}:
         streams: dict[frozenset[End], int] = {}
-        for found in layers.decode(capture.unfiltered.records()):
-            for layer, source, target in found.ends:
+        for frame_layers in layers.decode(capture.unfiltered.records()):
+            for layer, source, target in frame_layers.ends:
                 number = None
                 if layer == "udp":
                     number = streams.setdefault(frozenset((source, target)), len(streams))
-                if layer in wanted and (frames is None or found.frame in frames):
-                    yield layer, number, source, target, found.frame
+                if layer in wanted and (frames is None or frame_layers.frame in frames):
+                    yield layer, number, source, target, frame_layers.frame
     if "tcp" in wanted:
         names = ("stream", "src", "sport", "dst", "dport", "frame")
         columns = (capture.arrow("events")[name].to_pylist() for name in names)
@@ -132,10 +132,10 @@ def endpoints(capture: Recorded, layer: Layer | None = None) -> pa.Table:
     times, sizes = _heads(capture)
     rows: dict[tuple[str, End], list[int]] = {}
     for kind, _, source, target, frame in _packets(capture, _layers_of(layer), left_by_filter(capture)):
-        for place, end in ((0, source), (2, target)):
+        for first_count, end in ((0, source), (2, target)):
             row = rows.setdefault((kind, end), [0, 0, 0, 0, times[frame], times[frame]])
-            row[place] += 1
-            row[place + 1] += sizes[frame]
+            row[first_count] += 1
+            row[first_count + 1] += sizes[frame]
             row[4], row[5] = min(row[4], times[frame]), max(row[5], times[frame])
     table = []
     for (kind, end), row in sorted(rows.items(), key=lambda r: (*_sort_key(r[0][0], r[1][1] + r[1][3]), r[1][4])):

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 Severity: TypeAlias = Literal["error", "warning", "note", "chat"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note", "chat")
-_FRAMES = 100
-"""Frames that a row lists."""
+_MAX_FRAMES = 100
+"""Upper bound on the frames that a row lists."""
 
 
 class Item(NamedTuple):
@@ -85,15 +85,15 @@ def expert(capture: Recorded) -> pa.Table:
     """Each remark with its count and frames; see `Capture.expert`."""
     import pyarrow as pa
 
-    found = [*_of_segments(capture), *_of_messages(capture), *_of_issues(capture)]
-    found.sort(key=lambda row: (SEVERITIES.index(row.severity), -row.count, row.protocol, row.summary))
+    remarks = [*_of_segments(capture), *_of_messages(capture), *_of_issues(capture)]
+    remarks.sort(key=lambda row: (SEVERITIES.index(row.severity), -row.count, row.protocol, row.summary))
     rows = [
         {
             "severity": row.severity, "group": row.group, "protocol": row.protocol, "summary": row.summary,
             "count": row.count, "first_frame": row.frames[0] if row.frames else None, "filter": row.filter,
-            "frames": row.frames[:_FRAMES],
+            "frames": row.frames[:_MAX_FRAMES],
         }
-        for row in found
+        for row in remarks
     ]  # fmt: skip
     word, number = pa.string(), pa.uint64()
     schema = pa.schema(
@@ -108,15 +108,15 @@ def expert(capture: Recorded) -> pa.Table:
 def _of_segments(capture: Recorded) -> Iterator[_Row]:
     events = capture.arrow("events")
 
-    def row(where: Any, item: Item) -> Iterator[_Row]:
-        frames = events["frame"].filter(where).to_pylist()
+    def row(mask: Any, item: Item) -> Iterator[_Row]:
+        frames = events["frame"].filter(mask).to_pylist()
         if frames:
             yield _Row(item.severity, item.group, "TCP", item.summary, item.filter, frames, len(frames))
 
     for item in _TCP:
         yield from row(events[item.column], item)
     flags = _Flags(events)
-    for item, where in zip(
+    for item, mask in zip(
         _FLAGS,
         (
             flags.all("RST"),
@@ -129,7 +129,7 @@ def _of_segments(capture: Recorded) -> Iterator[_Row]:
         ),
         strict=True,
     ):
-        yield from row(where, item)
+        yield from row(mask, item)
 
 
 class _Flags:
@@ -138,10 +138,10 @@ class _Flags:
     def __init__(self, events: pa.Table) -> None:
         self.events = events
 
-    def _where(self, of: Callable[[list[str]], bool]) -> Any:
+    def _where(self, matches: Callable[[list[str]], bool]) -> Any:
         from latpcap.reading.filters.source import mapped
 
-        return mapped(self.events["flags"], lambda label: of(label.split(", ")), "bool")
+        return mapped(self.events["flags"], lambda label: matches(label.split(", ")), "bool")
 
     def all(self, *wanted: str, without: str = "") -> Any:
         return self._where(lambda flags: set(wanted) <= set(flags) and without not in flags)
@@ -170,11 +170,13 @@ def _of_messages(capture: Recorded) -> Iterator[_Row]:
     exchanges = completed(capture.arrow("exchanges"), capture.arrow("events"), "http")
     names = ("method", "status", "request_in", "response_in")
     messages: dict[str, list[int]] = {}
-    for method, status, asked, answered in zip(*(exchanges[name].to_pylist() for name in names), strict=True):
-        if asked is not None and method is not None:
-            messages.setdefault(f"request {method}", []).append(asked)
-        if answered is not None and status is not None:
-            messages.setdefault(f"answer {status}", []).append(answered)
+    for method, status, request_frame, response_frame in zip(
+        *(exchanges[name].to_pylist() for name in names), strict=True
+    ):
+        if request_frame is not None and method is not None:
+            messages.setdefault(f"request {method}", []).append(request_frame)
+        if response_frame is not None and status is not None:
+            messages.setdefault(f"answer {status}", []).append(response_frame)
     for summary, frames in messages.items():
         yield _Row("chat", "Sequence", "HTTP", summary, "http.chat", sorted(frames), len(frames))
     lookups = capture.arrow("lookups").select(["request_frame", "repeats", "method"]).to_pylist()

@@ -31,15 +31,15 @@ def hierarchy(capture: Recorded) -> pa.Table:
 
     whole = capture.unfiltered
     sizes = np.frombuffer(b"".join(whole.heads()), "<i8").reshape(-1, 3)[:, 1].tolist()
-    above, left = _above_tcp(whole), left_by_filter(capture)
+    above, left_frames = _above_tcp(whole), left_by_filter(capture)
     counts: dict[tuple[str, ...], list[int]] = {}
-    for found in layers.decode(whole.records()):
-        if left is not None and found.frame not in left:
+    for frame_layers in layers.decode(whole.records()):
+        if left_frames is not None and frame_layers.frame not in left_frames:
             continue
-        path = found.path[:_MAX_DEPTH]
-        if path[-1:] == ["tcp"] and found.frame in above:
-            path.append(above[found.frame])
-        size = sizes[found.frame - 1]
+        path = frame_layers.path[:_MAX_DEPTH]
+        if path[-1:] == ["tcp"] and frame_layers.frame in above:
+            path.append(above[frame_layers.frame])
+        size = sizes[frame_layers.frame - 1]
         for depth in range(1, len(path) + 1):
             row = counts.setdefault(tuple(path[:depth]), [0, 0, 0])
             row[0] += 1

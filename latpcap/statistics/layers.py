@@ -55,20 +55,20 @@ class Layers(NamedTuple):
 def decode(records: Iterable[Record]) -> Iterator[Layers]:
     """Yield each frame's layers."""
     waiting = _Datagrams()
-    known: dict[bytes, _Walk] = {}
+    by_head: dict[bytes, _Walk] = {}
     for record in records:
         head = _head(record)
-        if head is not None and head in known:
-            yield Layers(record.frame, known[head].ends, known[head].path)
+        if head is not None and head in by_head:
+            yield Layers(record.frame, by_head[head].ends, by_head[head].path)
             continue
-        found = _Walk(waiting)
+        walk = _Walk(waiting)
         with contextlib.suppress(IndexError, struct.error):  # truncated or damaged: the layers before it count
             if record.link in _OUTER:
-                found.path.append(_OUTER[record.link])
-            found.link(record.data, record.link)
-        if head is not None and len(known) < _MAX_HEADS:
-            known[head] = found
-        yield Layers(record.frame, found.ends, found.path)
+                walk.path.append(_OUTER[record.link])
+            walk.link(record.data, record.link)
+        if head is not None and len(by_head) < _MAX_HEADS:
+            by_head[head] = walk
+        yield Layers(record.frame, walk.ends, walk.path)
 
 
 def _head(record: Record) -> bytes | None:
@@ -91,20 +91,20 @@ class _Datagrams:
         self._parts: dict[Datagram, dict[int, bytes]] = {}
         self._sizes: dict[Datagram, int] = {}
 
-    def whole(self, of: Datagram, offset: int, last: bool, data: bytes) -> bytes | None:
+    def whole(self, datagram: Datagram, offset: int, last: bool, data: bytes) -> bytes | None:
         """The datagram, if this fragment completes it."""
-        if of not in self._parts and len(self._parts) >= _MAX_DATAGRAMS:
+        if datagram not in self._parts and len(self._parts) >= _MAX_DATAGRAMS:
             oldest = next(iter(self._parts))
             del self._parts[oldest]
             self._sizes.pop(oldest, None)
-        parts = self._parts.setdefault(of, {})
+        parts = self._parts.setdefault(datagram, {})
         parts.setdefault(offset, data)
         if last:
-            self._sizes[of] = offset + len(data)
-        if sum(map(len, parts.values())) < self._sizes.get(of, 1 << 17):
+            self._sizes[datagram] = offset + len(data)
+        if sum(map(len, parts.values())) < self._sizes.get(datagram, 1 << 17):
             return None
-        del self._parts[of], self._sizes[of]
-        return b"".join(parts[place] for place in sorted(parts))
+        del self._parts[datagram], self._sizes[datagram]
+        return b"".join(parts[offset] for offset in sorted(parts))
 
 
 class _Walk(Frame):
