@@ -125,8 +125,8 @@ impl Assembler {
     /// Memory that the held stretches take.
     #[inline(always)]
     pub fn held_memory(&self) -> usize {
-        let of = |held: &Held| held.bytes + held.stretches.len() * STRETCH_BYTES;
-        self.held.as_deref().map_or(0, of)
+        let memory = |held: &Held| held.bytes + held.stretches.len() * STRETCH_BYTES;
+        self.held.as_deref().map_or(0, memory)
     }
 
     /// Fast path for a segment that was captured whole. If it is the next and nothing is held, it counts as returned,

@@ -94,8 +94,8 @@ macro_rules! words {
             pub const WORDS: [&'static str; Self::COUNT] = [$($word),+];
 
             /// The word at this index of the list.
-            pub fn word(place: usize) -> &'static str {
-                Self::WORDS.get(place).copied().unwrap_or_default()
+            pub fn word(index: usize) -> &'static str {
+                Self::WORDS.get(index).copied().unwrap_or_default()
             }
 
             pub fn name(self) -> &'static str {

@@ -299,13 +299,13 @@ impl Pipeline {
             }
             Packet::Other => {}
             Packet::Fragment(fragment) => {
-                let place = SeenFrame {
+                let seen_frame = SeenFrame {
                     time_ns: at.time_ns,
                     file: self.file(),
                     frame: record.frame,
                     offset: record.offset,
                 };
-                let whole = self.fragments.add(fragment, place);
+                let whole = self.fragments.add(fragment, seen_frame);
                 self.fragment_issues();
                 if let Some(datagram) = whole {
                     self.uncommon(&datagram.decode(), at, record);
@@ -317,7 +317,7 @@ impl Pipeline {
                 });
                 match &unwrapped {
                     Unwrapped::Several(all) => {
-                        (all.iter()).for_each(|one| self.unwrapped(foreign, one, at, record));
+                        (all.iter()).for_each(|inner| self.unwrapped(foreign, inner, at, record));
                     }
                     one => self.unwrapped(foreign, one, at, record),
                 }
@@ -340,8 +340,8 @@ impl Pipeline {
     }
 
     /// Continues with the result of a plugin's reader for one layer.
-    fn unwrapped(&mut self, foreign: &Foreign<'_>, found: &Unwrapped, at: At, record: &Record<'_>) {
-        match found {
+    fn unwrapped(&mut self, foreign: &Foreign<'_>, unwrapped: &Unwrapped, at: At, record: &Record<'_>) {
+        match unwrapped {
             Unwrapped::Packet(inner) => self.uncommon(&foreign.decode(inner), at, record),
             Unwrapped::Layer(layer, number, inner) => {
                 self.uncommon(&foreign.layer(layer, *number, inner), at, record);

@@ -183,9 +183,9 @@ impl Lookups {
         let (Some(name), Some(kind)) = (&message.name, &message.kind) else {
             return None; // cut before the end of its name
         };
-        if let Some(known) = self.waiting.get_mut(&question) {
-            if known.name == name.as_str() && known.kind == kind.as_str() {
-                known.repeat(at.time_ns);
+        if let Some(lookup) = self.waiting.get_mut(&question) {
+            if lookup.name == name.as_str() && lookup.kind == kind.as_str() {
+                lookup.repeat(at.time_ns);
                 return None;
             }
             self.give_up(&question);
@@ -203,8 +203,8 @@ impl Lookups {
         if self.order.len() > 2 * MAX_WAITING {
             let waiting = &self.waiting;
             self.order.retain(|(question, number)| {
-                let known = waiting.get(question);
-                known.is_some_and(|lookup| lookup.number == *number)
+                let waiting_lookup = waiting.get(question);
+                waiting_lookup.is_some_and(|lookup| lookup.number == *number)
             });
         }
         if self.waiting.len() <= MAX_WAITING {
@@ -225,14 +225,14 @@ impl Lookups {
     }
 
     fn answer(&mut self, question: &Question, message: &Message, bytes: &[u8], at: At) {
-        let Some(known) = self.waiting.get(question) else {
+        let Some(waiting_lookup) = self.waiting.get(question) else {
             return;
         };
         // an answer may omit its question, but not contain another one
         if message
             .name
             .as_ref()
-            .is_some_and(|name| known.name != name.as_str())
+            .is_some_and(|name| waiting_lookup.name != name.as_str())
         {
             return;
         }

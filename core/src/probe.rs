@@ -143,8 +143,8 @@ impl Probes {
     }
 
     fn add_request(&mut self, echo: Echo, ttl: u8, at: At) -> Option<Issue> {
-        let known = self.waiting.get(&echo).copied();
-        if let Some(probe) = known.and_then(|row| self.rows.get_mut(row as usize))
+        let waiting_row = self.waiting.get(&echo).copied();
+        if let Some(probe) = waiting_row.and_then(|row| self.rows.get_mut(row as usize))
             && at.time_ns.saturating_sub(probe.sent.time_ns) < ECHO_COPY_NS.get()
         {
             probe.repeats = probe.repeats.saturating_add(1);

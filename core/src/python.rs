@@ -71,16 +71,16 @@ struct Links {
 }
 
 /// Converts a value of `latpcap.reading.links.Found` that is not a list.
-fn unwrapped(found: &Bound<'_, PyAny>) -> PyResult<Unwrapped> {
-    if let Ok(word) = found.cast::<PyString>() {
+fn unwrapped(answer: &Bound<'_, PyAny>) -> PyResult<Unwrapped> {
+    if let Ok(word) = answer.cast::<PyString>() {
         return Ok(match word.to_str()? {
             "encrypted" => Unwrapped::Encrypted,
             "fragment" => Unwrapped::Fragment,
             _ => Unwrapped::Cut,
         });
     }
-    if found.is_instance_of::<PyTuple>() {
-        let (layer, number, data) = found.extract::<(String, u32, Vec<u8>)>()?;
+    if answer.is_instance_of::<PyTuple>() {
+        let (layer, number, data) = answer.extract::<(String, u32, Vec<u8>)>()?;
         let layer = match layer.as_str() {
             "link" => "link",
             "ethertype" => "ethertype",
@@ -88,7 +88,7 @@ fn unwrapped(found: &Bound<'_, PyAny>) -> PyResult<Unwrapped> {
         };
         return Ok(Unwrapped::Layer(layer, number, data));
     }
-    Ok(match found.extract::<Option<Vec<u8>>>()? {
+    Ok(match answer.extract::<Option<Vec<u8>>>()? {
         Some(packet) if packet.is_empty() => Unwrapped::Empty,
         Some(packet) => Unwrapped::Packet(packet),
         None => Unwrapped::Unknown,
@@ -98,13 +98,13 @@ fn unwrapped(found: &Bound<'_, PyAny>) -> PyResult<Unwrapped> {
 impl frame::LinkReader for Links {
     fn unwrap(&mut self, layer: &'static str, number: u32, data: &[u8]) -> Unwrapped {
         let called = Python::attach(|py| -> PyResult<Unwrapped> {
-            let found = self.read.call1(py, (layer, number, PyBytes::new(py, data)))?;
-            let found = found.bind(py);
-            match found.cast::<PyList>() {
+            let answer = self.read.call1(py, (layer, number, PyBytes::new(py, data)))?;
+            let answer = answer.bind(py);
+            match answer.cast::<PyList>() {
                 Ok(all) => Ok(Unwrapped::Several(
                     all.iter().map(|item| unwrapped(&item)).collect::<PyResult<_>>()?,
                 )),
-                Err(_) => unwrapped(found),
+                Err(_) => unwrapped(answer),
             }
         });
         match called {

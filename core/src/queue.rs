@@ -97,12 +97,12 @@ impl<T> Queue<T> {
         if self.first.as_ref().is_some_and(&wanted) {
             return self.pop_front();
         }
-        let place = self.others.iter().position(wanted)?;
-        self.others.remove(place)
+        let index = self.others.iter().position(wanted)?;
+        self.others.remove(index)
     }
 
     /// Index in `others` of the element that compares equal; the queue must be sorted.
-    fn sorted_place(&self, order: impl Fn(&T) -> Ordering) -> Option<usize> {
+    fn sorted_index(&self, order: impl Fn(&T) -> Ordering) -> Option<usize> {
         self.others.binary_search_by(order).ok()
     }
 
@@ -111,22 +111,22 @@ impl<T> Queue<T> {
         if self.first.as_ref().is_some_and(|first| order(first).is_eq()) {
             return self.pop_front();
         }
-        let place = self.sorted_place(order)?;
-        self.others.remove(place)
+        let index = self.sorted_index(order)?;
+        self.others.remove(index)
     }
 
     /// Finds an element after the first by binary search; the queue must be sorted.
     pub fn find_sorted(&mut self, order: impl Fn(&T) -> Ordering) -> Option<&mut T> {
-        let place = self.sorted_place(order)?;
-        self.others.get_mut(place)
+        let index = self.sorted_index(order)?;
+        self.others.get_mut(index)
     }
 
     /// Skips the elements for which `before` is true and iterates over the rest. No element for which it is true may
     /// follow one for which it is false.
     pub fn iter_skipping(&mut self, before: impl Fn(&T) -> bool) -> impl Iterator<Item = &mut T> {
-        let place = self.others.partition_point(&before);
+        let index = self.others.partition_point(&before);
         let first = self.first.as_mut().filter(|first| !before(first));
-        first.into_iter().chain(self.others.range_mut(place..))
+        first.into_iter().chain(self.others.range_mut(index..))
     }
 
     /// Removes all elements; keeps the allocation.
@@ -203,8 +203,8 @@ mod tests {
                 prop_assert!(queue.iter_mut().rev().eq(known.iter_mut().rev()));
             }
             let wanted = |number: &usize| number % 5 == 4;
-            let place = known.iter().position(wanted);
-            prop_assert_eq!(queue.take(wanted), place.and_then(|place| known.remove(place)));
+            let index = known.iter().position(wanted);
+            prop_assert_eq!(queue.take(wanted), index.and_then(|index| known.remove(index)));
             prop_assert!(queue.iter().eq(&known));
             let kept = |number: &usize| !number.is_multiple_of(3);
             queue.retain(kept);

@@ -29,9 +29,9 @@ const MAGICS: &[(&[u8], &str)] = &[
 pub(super) fn unknown(bytes: &[u8]) -> Issue {
     let bytes = cursor::upto(bytes, SNIFF_BYTES);
     let text = |byte: &u8| matches!(byte, 0x20..=0x7e | b'\t' | b'\r' | b'\n');
-    let known = MAGICS.iter().find(|(magic, _)| bytes.starts_with(magic));
-    let detail = match known {
-        Some((_, what)) => String::from(*what),
+    let magic = MAGICS.iter().find(|(magic, _)| bytes.starts_with(magic));
+    let detail = match magic {
+        Some((_, format)) => String::from(*format),
         None if bytes.iter().all(text) => {
             format!(
                 "it looks like text: \"{}\"",

@@ -333,11 +333,11 @@ impl Connection {
         let mut offset = 0;
         while !self.session.half(side).is_hopeless() {
             let left = cursor::from(&held, offset);
-            let Some(found) = left.iter().position(|byte| (20..=24).contains(byte)) else {
+            let Some(record_start) = left.iter().position(|byte| (20..=24).contains(byte)) else {
                 offset = held.len();
                 break;
             };
-            offset += found;
+            offset += record_start;
             let left = cursor::from(&held, offset);
             match next_record(left) {
                 Next::NotTls => offset += 1,

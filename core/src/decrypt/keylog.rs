@@ -108,8 +108,8 @@ impl KeyLog {
             match self.read_line(line) {
                 Ok(()) => has_usable_line = true,
                 Err(reason) => {
-                    let place = format!("the first is line {}", self.lines);
-                    issue(Issue::new(Kind::Skipped, LAYER, reason).detail(place));
+                    let detail = format!("the first is line {}", self.lines);
+                    issue(Issue::new(Kind::Skipped, LAYER, reason).detail(detail));
                 }
             }
         }

@@ -75,8 +75,8 @@ pub(super) const TLS13: [(u16, Suite); 3] = [
 
 /// Returns a suite of TLS 1.3.
 pub(super) fn tls13(number: u16) -> Option<Suite> {
-    let found = TLS13.iter().find(|(known, _)| *known == number);
-    found.map(|(_, suite)| *suite)
+    let entry = TLS13.iter().find(|(entry_number, _)| *entry_number == number);
+    entry.map(|(_, suite)| *suite)
 }
 
 /// Returns a suite of TLS 1.2.

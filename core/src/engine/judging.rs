@@ -87,7 +87,7 @@ impl Pipeline {
         // A first copy that passed near the client's host has arrived. Farther away it may have been late.
         let near = || {
             self.paths(exchange)
-                .known(Side::Client)
+                .best_rtt(Side::Client)
                 .is_some_and(|rtt| rtt < SOON_NS.get())
         };
         if !needless.is_empty() && near() {

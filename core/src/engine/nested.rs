@@ -23,7 +23,7 @@ pub(super) struct Nested {
 struct Entry {
     span: Span,
     /// Index into the rows.
-    place: usize,
+    index: usize,
     /// Inner exchanges: index among the entries, and the reason for doubt, if any.
     inside: Vec<(usize, Option<Because>)>,
 }
@@ -44,73 +44,73 @@ impl Pipeline {
         let before = std::mem::take(&mut self.nested.waiting);
         let mut rows: Vec<Vec<Row>> = vec![Vec::new(); pending.len()];
         let mut entries: Vec<Entry> = Vec::new();
-        for (place, exchange) in pending.iter().enumerate() {
+        for (index, exchange) in pending.iter().enumerate() {
             match self.span(exchange) {
                 Some(span) => entries.push(Entry {
                     span,
-                    place,
+                    index,
                     inside: Vec::new(),
                 }),
-                None => self.judge_into(exchange, false, rows.get_mut(place)),
+                None => self.judge_into(exchange, false, rows.get_mut(index)),
             }
         }
-        for (span, known) in before {
+        for (span, earlier_rows) in before {
             entries.push(Entry {
                 span,
-                place: rows.len(),
+                index: rows.len(),
                 inside: Vec::new(),
             });
-            rows.push(known);
+            rows.push(earlier_rows);
         }
         entries.sort_by_key(|entry| entry.span.start);
-        let found = self.find_outer(&mut entries, pending.len(), last);
+        let outers = self.find_outer(&mut entries, pending.len(), last);
         for entry in entries.iter().rev() {
-            let Some(exchange) = pending.get(entry.place) else {
+            let Some(exchange) = pending.get(entry.index) else {
                 continue; // judged earlier
             };
             let mut own_rows = Vec::new();
             self.judge_into(exchange, !entry.inside.is_empty(), Some(&mut own_rows));
             for (inner, doubt) in &entry.inside {
-                let inner = entries.get(*inner).and_then(|inner| rows.get(inner.place));
+                let inner = entries.get(*inner).and_then(|inner| rows.get(inner.index));
                 judge::explain(&mut own_rows, inner.map_or(&[], Vec::as_slice), *doubt);
             }
-            if let Some(slot) = rows.get_mut(entry.place) {
+            if let Some(slot) = rows.get_mut(entry.index) {
                 *slot = own_rows;
             }
         }
-        for (place, exchange) in pending.into_iter().enumerate() {
+        for (index, exchange) in pending.into_iter().enumerate() {
             let paths = self.paths(&exchange);
-            let rows = rows.get(place).map_or(&[] as &[Row], Vec::as_slice);
+            let rows = rows.get(index).map_or(&[] as &[Row], Vec::as_slice);
             self.tables.judged(&exchange, rows, &paths, &self.streams.pairs);
             self.streams.context.recycle(exchange);
         }
-        let newest_first = entries.iter().zip(&found).rev();
+        let newest_first = entries.iter().zip(&outers).rev();
         self.nested.waiting = newest_first
             .filter(|(entry, inside)| entry.span.back && inside.is_none())
             .take(MAX_WAITING)
-            .filter_map(|(entry, _)| Some((entry.span, std::mem::take(rows.get_mut(entry.place)?))))
+            .filter_map(|(entry, _)| Some((entry.span, std::mem::take(rows.get_mut(entry.index)?))))
             .collect();
     }
 
-    /// Finds the outer exchange of each entry and fills `inside`. Entries whose `place` is `fresh` or more were
+    /// Finds the outer exchange of each entry and fills `inside`. Entries whose `index` is `fresh` or more were
     /// searched before.
     fn find_outer(&mut self, entries: &mut [Entry], fresh: usize, last: bool) -> Vec<Option<Inside>> {
         let spans: Vec<Span> = entries.iter().map(|entry| entry.span).collect();
-        let known: Vec<bool> = entries.iter().map(|entry| entry.place >= fresh).collect();
-        let found = self.nested.nesting.look(&spans, &known, last);
-        for (place, inside) in found.iter().enumerate() {
+        let is_searched: Vec<bool> = entries.iter().map(|entry| entry.index >= fresh).collect();
+        let outers = self.nested.nesting.look(&spans, &is_searched, last);
+        for (inner, inside) in outers.iter().enumerate() {
             if let Some(inside) = inside
                 && let Some(front) = entries.get_mut(inside.front)
             {
-                front.inside.push((place, inside.doubt));
+                front.inside.push((inner, inside.doubt));
             }
         }
         for entry in entries {
             // parallel inner requests: the outer response waited for the one that ended last
             (entry.inside)
-                .sort_by_key(|(place, _)| spans.get(*place).map(|span| std::cmp::Reverse(span.end)));
+                .sort_by_key(|(inner, _)| spans.get(*inner).map(|span| std::cmp::Reverse(span.end)));
         }
-        found
+        outers
     }
 
     /// Appends the cause rows of an exchange to `rows`.

@@ -13,7 +13,7 @@ type Reason = (u32, Kind, &'static str, &'static str, u32);
 #[derive(Debug, Default)]
 pub(super) struct Reasons {
     /// Indexes into `counted`.
-    places: BTreeMap<Reason, usize>,
+    indices: BTreeMap<Reason, usize>,
     counted: Vec<Counted>,
     /// Index of the reason counted last: it is likely to occur next as well, as in captures with a short snap length.
     newest: usize,
@@ -22,11 +22,11 @@ pub(super) struct Reasons {
 impl Reasons {
     #[inline(always)]
     pub(super) fn count(&mut self, issue: &Issue) {
-        let place = match self.counted.get(self.newest) {
+        let index = match self.counted.get(self.newest) {
             Some(newest) if is_same(&newest.issue, issue) => self.newest,
             _ => self.index_of(issue),
         };
-        if let Some(counted) = self.counted.get_mut(place) {
+        if let Some(counted) = self.counted.get_mut(index) {
             counted.count += 1;
             counted.last_frame = issue.frame.or(counted.last_frame);
         }
@@ -34,20 +34,20 @@ impl Reasons {
 
     /// Returns the counts in the order of their keys.
     pub(super) fn counted(&self) -> impl Iterator<Item = &Counted> {
-        let places = self.places.values();
-        places.filter_map(|place| self.counted.get(*place))
+        let indices = self.indices.values();
+        indices.filter_map(|index| self.counted.get(*index))
     }
 
     /// Finds or adds the index of the issue's reason.
     #[cold]
     fn index_of(&mut self, issue: &Issue) -> usize {
         let mut key = (issue.file, issue.kind, issue.layer, issue.reason, issue.group);
-        let known = self.places.get(&key).copied();
-        self.newest = known.unwrap_or_else(|| {
-            if self.places.len() >= MAX_REASONS {
+        let index = self.indices.get(&key).copied();
+        self.newest = index.unwrap_or_else(|| {
+            if self.indices.len() >= MAX_REASONS {
                 key = (0, issue.kind, "capture", "further reasons", 0);
             }
-            *self.places.entry(key).or_insert_with(|| {
+            *self.indices.entry(key).or_insert_with(|| {
                 self.counted.push(Counted {
                     issue: issue.clone(),
                     count: 0,
@@ -62,10 +62,10 @@ impl Reasons {
 
 /// Whether two issues are counted together.
 #[inline(always)]
-fn is_same(one: &Issue, other: &Issue) -> bool {
-    (one.file, one.kind, one.group) == (other.file, other.kind, other.group)
-        && one.reason == other.reason
-        && one.layer == other.layer
+fn is_same(issue: &Issue, other: &Issue) -> bool {
+    (issue.file, issue.kind, issue.group) == (other.file, other.kind, other.group)
+        && issue.reason == other.reason
+        && issue.layer == other.layer
 }
 
 #[cfg(test)]

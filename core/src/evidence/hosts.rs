@@ -55,16 +55,16 @@ impl Hosts {
 
     /// Whether the client of this sender's key is the host of another server.
     pub fn serves(&self, back: &Key) -> bool {
-        let known = self.serving.get(&back.client);
-        known.is_some_and(|ends| ends.has_other_than((back.server, back.server_port)))
+        let servers = self.serving.get(&back.client);
+        servers.is_some_and(|ends| ends.has_other_than((back.server, back.server_port)))
             || back.client.is_loopback() && self.outside
             || !back.server.is_loopback() && self.inside
     }
 
     /// Whether the server of this sender's key sends requests to another server.
     pub fn asks(&self, front: &Key) -> bool {
-        let known = self.asking.get(&front.server);
-        known.is_some_and(|ends| ends.has_other_than((front.server, front.server_port)))
+        let servers = self.asking.get(&front.server);
+        servers.is_some_and(|ends| ends.has_other_than((front.server, front.server_port)))
             || !front.server.is_loopback() && self.inside
             || front.server.is_loopback() && self.outside
     }

@@ -150,13 +150,13 @@ impl Rtt {
         for by_program in [false, true] {
             let of_kind = self.recent.iter().filter(|s| s.by_program() == by_program);
             let mut took: Vec<i64> = of_kind.map(|s| s.ns()).collect();
-            let best = place(took.len(), OUTLIER_SHARE.get());
-            let best = picked(&mut took, best).unwrap_or(0);
+            let best = quantile_index(took.len(), OUTLIER_SHARE.get());
+            let best = nth_smallest(&mut took, best).unwrap_or(0);
             let late = took.iter().map(|took| (took - best).max(0));
             above.extend(late.filter(|late| *late < DELACK_LEAST_NS.get()));
         }
         let third = (above.len() * 3).div_ceil(4).saturating_sub(1);
-        picked(&mut above, third).unwrap_or(0)
+        nth_smallest(&mut above, third).unwrap_or(0)
     }
 
     /// Returns the variation of the path: the third quartile of samples above the best.
@@ -178,29 +178,29 @@ impl Rtt {
             .filter(|d| *d < UNHELD_NS.get())
             .collect();
         let third = above.len() * 3 / 4;
-        picked(&mut above, third).unwrap_or(0)
+        nth_smallest(&mut above, third).unwrap_or(0)
     }
 }
 
 /// Returns the 95th percentile of delays in any order.
 pub(crate) fn p95(mut late: Vec<i64>) -> i64 {
     let most = late.len().saturating_sub(1);
-    let place = (late.len() * (RARE_ONE_IN.get() - 1) / RARE_ONE_IN.get()).min(most);
-    picked(&mut late, place).unwrap_or(0)
+    let index = (late.len() * (RARE_ONE_IN.get() - 1) / RARE_ONE_IN.get()).min(most);
+    nth_smallest(&mut late, index).unwrap_or(0)
 }
 
 /// Returns the quantile of a rising list.
 pub(crate) fn at_share(rising: &[i64], share: f64) -> Option<i64> {
-    rising.get(place(rising.len(), share)).copied()
+    rising.get(quantile_index(rising.len(), share)).copied()
 }
 
-/// Returns the value that would be at this place if the list were sorted. Reorders the list.
-fn picked(values: &mut [i64], place: usize) -> Option<i64> {
-    (place < values.len()).then(|| *values.select_nth_unstable(place).1)
+/// Returns the value that would be at this index if the list were sorted. Reorders the list.
+fn nth_smallest(values: &mut [i64], index: usize) -> Option<i64> {
+    (index < values.len()).then(|| *values.select_nth_unstable(index).1)
 }
 
-/// Returns the place of a quantile in a sorted list.
-fn place(count: usize, share: f64) -> usize {
+/// Returns the index of a quantile in a sorted list.
+fn quantile_index(count: usize, share: f64) -> usize {
     ((count as f64 * share).ceil() as usize).max(1) - 1
 }
 
@@ -371,9 +371,9 @@ impl Pairs {
 
     fn id_of(&mut self, ends: (IpAddr, IpAddr)) -> u32 {
         let hasher = &self.hasher;
-        let known = |id: &u32| self.ends.get(*id as usize) == Some(&ends);
+        let has_ends = |id: &u32| self.ends.get(*id as usize) == Some(&ends);
         let hash = |id: &u32| hasher.hash_one(self.ends.get(*id as usize));
-        match self.index.entry(hasher.hash_one(Some(&ends)), known, hash) {
+        match self.index.entry(hasher.hash_one(Some(&ends)), has_ends, hash) {
             Entry::Occupied(entry) => *entry.get(),
             Entry::Vacant(entry) => {
                 let id = self.pairs.len() as u32;
@@ -389,8 +389,8 @@ impl Pairs {
     pub fn find(&self, client: IpAddr, server: IpAddr) -> Option<u32> {
         let ends = (client, server);
         let hash = self.hasher.hash_one(Some(&ends));
-        let known = |id: &u32| self.ends.get(*id as usize) == Some(&ends);
-        self.index.find(hash, known).copied()
+        let has_ends = |id: &u32| self.ends.get(*id as usize) == Some(&ends);
+        self.index.find(hash, has_ends).copied()
     }
 
     /// Returns the client and the server address of a known pair.

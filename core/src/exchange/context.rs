@@ -135,7 +135,7 @@ impl Context {
     pub(crate) fn ack_after_end(&mut self, stream: u32, side: Side, ack: At) {
         let mut last_repeats = self.last_repeats.iter();
         let repeat = last_repeats
-            .find(|(of, by, repeat)| (*of, *by) == (stream, side.other()) && late_copy(*repeat, ack));
+            .find(|(ended, by, repeat)| (*ended, *by) == (stream, side.other()) && late_copy(*repeat, ack));
         if let Some((_, _, repeat)) = repeat {
             self.mark_needless(*repeat);
         }
@@ -157,39 +157,39 @@ impl Context {
 
     /// Interns the name of a server.
     pub fn name(&mut self, name: &str, at: At) -> Option<Symbol> {
-        let known = self.names.keep(&name.into());
-        if known.is_none() {
+        let symbol = self.names.keep(&name.into());
+        if symbol.is_none() {
             self.distrust("tcp", "too many names of servers; further ones are left out", at);
         }
-        known
+        symbol
     }
 
     /// Returns what a new stream between these hosts and to this port carries for its control connection.
     pub(crate) fn carries(&mut self, pairs: [Option<u32>; 2], port: u16, at: At) -> Option<Symbol> {
         let carried = self.data_connections.carried(pairs, port, at)?;
-        let known = self.carried.keep(&carried);
-        if known.is_none() {
+        let symbol = self.carried.keep(&carried);
+        if symbol.is_none() {
             self.distrust(
                 "ftp",
                 "too many different transfers; what further ones carry is left out",
                 at,
             );
         }
-        known
+        symbol
     }
 
     /// Interns the properties of a TLS handshake.
     #[cold]
     pub(super) fn secured(&mut self, how: &TlsSetup, at: At) -> Option<Symbol> {
-        let known = self.secured.keep(how);
-        if known.is_none() {
+        let symbol = self.secured.keep(how);
+        if symbol.is_none() {
             self.distrust(
                 "tls",
                 "too many different handshakes; what further ones tell is left out",
                 at,
             );
         }
-        known
+        symbol
     }
 
     /// Reports TLS that could not be decrypted although there are keys.

@@ -52,21 +52,21 @@ pub struct Carried {
 /// The newest data connections, and the ports announced for further ones.
 #[derive(Debug, Default)]
 pub struct DataConnections {
-    known: VecDeque<DataConnection>,
+    connections: VecDeque<DataConnection>,
     announced: VecDeque<Announced>,
 }
 
 impl DataConnections {
     /// Records the end of one side of a stream on which one side alone has sent since `start`.
     pub fn ended(&mut self, pair: u32, stream: u32, control: Option<u32>, start: i64, end: i64) {
-        if let Some(known) = self.known.iter_mut().find(|known| known.stream == stream) {
-            known.end = end;
+        if let Some(connection) = self.connections.iter_mut().find(|c| c.stream == stream) {
+            connection.end = end;
             return;
         }
-        if self.known.len() >= MAX_DATA_CONNECTIONS {
-            self.known.pop_front();
+        if self.connections.len() >= MAX_DATA_CONNECTIONS {
+            self.connections.pop_front();
         }
-        self.known.push_back(DataConnection {
+        self.connections.push_back(DataConnection {
             pair,
             stream,
             control,
@@ -76,7 +76,7 @@ impl DataConnections {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.known.is_empty()
+        self.connections.is_empty()
     }
 
     /// Records that a data connection to this port will follow, between the hosts of the control connection.
@@ -84,7 +84,7 @@ impl DataConnections {
     pub fn announced(&mut self, control: u32, pair: u32, port: u16, at: At) {
         // only the newest port without a command counts for a control connection
         self.announced
-            .retain(|known| known.control != control || known.command.is_some() && known.port != port);
+            .retain(|a| a.control != control || a.command.is_some() && a.port != port);
         if self.announced.len() >= MAX_DATA_CONNECTIONS {
             self.announced.pop_front();
         }
@@ -101,9 +101,9 @@ impl DataConnections {
     #[cold]
     pub fn requested(&mut self, control: u32, method: &str, target: &str) {
         let mut newest = self.announced.iter_mut().rev();
-        if let Some(known) = newest.find(|known| known.control == control && known.command.is_none()) {
+        if let Some(announced) = newest.find(|a| a.control == control && a.command.is_none()) {
             let gap = if target.is_empty() { "" } else { " " };
-            known.command = Some(format_smolstr!("{method}{gap}{target}"));
+            announced.command = Some(format_smolstr!("{method}{gap}{target}"));
         }
     }
 
@@ -117,14 +117,15 @@ impl DataConnections {
     #[cold]
     pub fn carried(&mut self, pairs: [Option<u32>; 2], port: u16, at: At) -> Option<Carried> {
         self.announced
-            .retain(|known| at.time_ns.saturating_sub(known.time_ns) <= ANNOUNCED_NS.get());
-        let place = self.announced.iter().position(|known| {
-            known.port == port && pairs.contains(&Some(known.pair)) && known.command.is_some()
-        })?;
-        let found = self.announced.remove(place)?;
+            .retain(|a| at.time_ns.saturating_sub(a.time_ns) <= ANNOUNCED_NS.get());
+        let index = self
+            .announced
+            .iter()
+            .position(|a| a.port == port && pairs.contains(&Some(a.pair)) && a.command.is_some())?;
+        let announced = self.announced.remove(index)?;
         Some(Carried {
-            control: found.control,
-            command: found.command?,
+            control: announced.control,
+            command: announced.command?,
         })
     }
 
@@ -149,7 +150,7 @@ impl DataConnections {
         };
         let (from, to) = (since.time_ns, step.to.time_ns);
         let passed = self
-            .known
+            .connections
             .iter()
             .filter(|t| t.pair == pair && t.stream != stream || t.control == Some(stream))
             .filter(|t| (from..=to).contains(&t.end));
@@ -242,7 +243,7 @@ mod tests {
         for stream in 0..2 * MAX_DATA_CONNECTIONS as u32 {
             all.ended(6, stream + 9, None, 0, 1);
         }
-        assert_eq!(all.known.len(), MAX_DATA_CONNECTIONS);
+        assert_eq!(all.connections.len(), MAX_DATA_CONNECTIONS);
     }
 
     #[test]

@@ -92,10 +92,10 @@ impl FlowControl {
         if event == FlowEvent::Begins {
             *control = Some(Box::default());
         }
-        let Some(known) = control else {
+        let Some(windows) = control else {
             return;
         };
-        let (own, other) = side.split_mut(&mut known.0);
+        let (own, other) = side.split_mut(&mut windows.0);
         let follows = match event {
             FlowEvent::Begins => true,
             FlowEvent::Sends { stream, bytes } => own.begin_frame(stream, i64::from(bytes), acked),
@@ -127,11 +127,11 @@ impl FlowControl {
             Grant::Update(stream, _) => *stream == shut,
             Grant::Initial(_) => of_stream,
         };
-        let mut known = direction
+        let mut arrived = direction
             .pending
             .iter()
             .take_while(|(position, _)| *position <= acked);
-        known
+        arrived
             .any(|(_, grant)| opens(grant))
             .then_some(Shut { of_stream, window })
     }

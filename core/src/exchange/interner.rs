@@ -15,14 +15,14 @@ pub struct Symbol(NonZeroU32);
 /// Stores each different value once.
 #[derive(Debug)]
 pub struct Interner<T> {
-    places: AHashMap<T, Symbol>,
+    symbols: AHashMap<T, Symbol>,
     all: Vec<T>,
 }
 
 impl<T> Default for Interner<T> {
     fn default() -> Self {
         Interner {
-            places: AHashMap::default(),
+            symbols: AHashMap::default(),
             all: Vec::new(),
         }
     }
@@ -30,21 +30,21 @@ impl<T> Default for Interner<T> {
 
 impl<T: Clone + Eq + Hash> Interner<T> {
     /// Returns the id of an equal value, storing it if needed; None if there are too many.
-    pub fn keep(&mut self, one: &T) -> Option<Symbol> {
-        if let Some(known) = self.places.get(one) {
-            return Some(*known);
+    pub fn keep(&mut self, value: &T) -> Option<Symbol> {
+        if let Some(symbol) = self.symbols.get(value) {
+            return Some(*symbol);
         }
         if self.all.len() >= MAX_NAMES {
             return None;
         }
-        self.all.push(one.clone());
-        let place = Symbol(NonZeroU32::new(self.all.len() as u32)?);
-        self.places.insert(one.clone(), place);
-        Some(place)
+        self.all.push(value.clone());
+        let symbol = Symbol(NonZeroU32::new(self.all.len() as u32)?);
+        self.symbols.insert(value.clone(), symbol);
+        Some(symbol)
     }
 
-    pub fn get(&self, place: Symbol) -> Option<&T> {
-        self.all.get(place.0.get() as usize - 1)
+    pub fn get(&self, symbol: Symbol) -> Option<&T> {
+        self.all.get(symbol.0.get() as usize - 1)
     }
 }
 
@@ -59,7 +59,7 @@ mod tests {
         let mut names = Interner::<SmolStr>::default();
         let first = names.keep(&"nginx".into());
         assert_eq!(names.keep(&"nginx".into()), first);
-        let name = first.and_then(|place| names.get(place));
+        let name = first.and_then(|symbol| names.get(symbol));
         assert_eq!(name.map(SmolStr::as_str), Some("nginx"));
         let kept = (0..MAX_NAMES)
             .filter(|i| names.keep(&i.to_string().into()).is_some())

@@ -9,7 +9,7 @@ use crate::observe::{Candidate, Step, Suspect, Wait};
 
 /// Stream and hosts of such a row, and the index of the request that follows it.
 #[derive(Debug, Clone, Copy)]
-pub struct RowPlace {
+pub struct RowOrigin {
     pub stream: u32,
     pub index: u32,
     pub pair: u32,
@@ -49,13 +49,13 @@ pub fn deserve_rows(paused: i64, busy: i64) -> bool {
 }
 
 /// Adds the row of a pause: from the response's last byte to the next request.
-pub fn push_pause(step: Step, place: RowPlace, context: &mut Context) {
+pub fn push_pause(step: Step, origin: RowOrigin, context: &mut Context) {
     if let Some(from) = turn(&step) {
         push(
             RowKind::Pause,
             Step { from, ..step },
             Side::Client,
-            place,
+            origin,
             context,
         );
     }
@@ -64,7 +64,7 @@ pub fn push_pause(step: Step, place: RowPlace, context: &mut Context) {
 /// Adds the row of data that the client may have written long before its segment left, released by an ACK that the
 /// server's data carried.
 #[cold]
-pub fn push_held(candidate: Box<Candidate>, place: RowPlace, context: &mut Context) {
+pub fn push_held(candidate: Box<Candidate>, origin: RowOrigin, context: &mut Context) {
     let (since, to) = (candidate.small, candidate.freed);
     if to.time_ns.saturating_sub(since.time_ns) >= TWO_TICKS_NS.get() {
         let wait = Wait::FreedTurn { since, candidate };
@@ -73,7 +73,7 @@ pub fn push_held(candidate: Box<Candidate>, place: RowPlace, context: &mut Conte
             RowKind::Pause,
             Step { from, to, wait },
             Side::Client,
-            place,
+            origin,
             context,
         );
     }
@@ -81,29 +81,29 @@ pub fn push_held(candidate: Box<Candidate>, place: RowPlace, context: &mut Conte
 
 /// Adds the row of data that is no request and left when the ACK of a small segment before it arrived.
 #[cold]
-pub fn push_unsolicited(mut step: Step, place: RowPlace, context: &mut Context) {
+pub fn push_unsolicited(mut step: Step, origin: RowOrigin, context: &mut Context) {
     if let Wait::FreedTurn { since, .. } = &step.wait {
         step.from = *since;
     }
     if step.to.time_ns.saturating_sub(step.from.time_ns) >= TWO_TICKS_NS.get() {
-        push(RowKind::Held, step, Side::Client, place, context);
+        push(RowKind::Held, step, Side::Client, origin, context);
     }
 }
 
 /// Adds the row of a possible stall in a stream of which only the packets from `seen` were captured.
-pub fn push_suspected(found: &Suspect, seen: Side, place: RowPlace, context: &mut Context) {
+pub fn push_suspected(gap: &Suspect, seen: Side, origin: RowOrigin, context: &mut Context) {
     let step = Step {
-        from: found.from,
-        to: found.to,
-        wait: Wait::Suspected { held: found.held },
+        from: gap.from,
+        to: gap.to,
+        wait: Wait::Suspected { held: gap.held },
     };
-    let sender = if found.held.is_some() { seen.other() } else { seen };
-    push(RowKind::OneWay, step, sender, place, context);
+    let sender = if gap.held.is_some() { seen.other() } else { seen };
+    push(RowKind::OneWay, step, sender, origin, context);
 }
 
-fn push(row: RowKind, step: Step, sender: Side, place: RowPlace, context: &mut Context) {
-    let mut exchange = context.open(place.stream, place.index, place.pair);
-    (exchange.rounds, exchange.doubled) = (place.rounds, place.doubled);
+fn push(row: RowKind, step: Step, sender: Side, origin: RowOrigin, context: &mut Context) {
+    let mut exchange = context.open(origin.stream, origin.index, origin.pair);
+    (exchange.rounds, exchange.doubled) = (origin.rounds, origin.doubled);
     exchange.row = row;
     (exchange.request.first, exchange.request.last) = (step.from, step.to);
     exchange.dialogue = true;

@@ -202,7 +202,7 @@ impl Setup {
             tls_ns: begun.tls_ns.map(NonZeroI64::get),
             secured: begun
                 .secured
-                .and_then(|place| context.secured.get(place))
+                .and_then(|symbol| context.secured.get(symbol))
                 .cloned(),
             greeting_ns: made
                 .zip(begun.greeted)

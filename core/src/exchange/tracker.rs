@@ -138,16 +138,16 @@ impl Tracker {
         let pairing = &mut self.pairing;
         (pairing.exchanges, pairing.busy, pairing.begun) = (exchanges, busy, begun);
         (pairing.doubled, pairing.protocol) = (doubled, protocol);
-        if let Some(what) = begun.carries {
-            self.carry(what);
+        if let Some(carried) = begun.carries {
+            self.carry(carried);
         }
     }
 
     /// Marks the stream as a data connection of another stream's request.
-    pub fn carry(&mut self, what: Symbol) {
+    pub fn carry(&mut self, carried: Symbol) {
         self.messages.read_as_data_connection();
         self.pairing.protocol = Some(Protocol::FtpData);
-        self.pairing.begun.carries = Some(what);
+        self.pairing.begun.carries = Some(carried);
     }
 
     /// Marks that the capture lacks the beginning of the stream.
@@ -314,7 +314,7 @@ impl Tracker {
                 .pairing
                 .begun
                 .carries
-                .and_then(|what| context.carried.get(what));
+                .and_then(|symbol| context.carried.get(symbol));
             let control = carried.map(|carried| carried.control);
             context
                 .data_connections
@@ -408,8 +408,8 @@ impl Tracker {
     pub fn end(&mut self, at: At, how: Close, context: &mut Context) {
         self.pairing.frame = at.frame;
         if let Some(one_way) = self.one_way.take() {
-            for found in one_way.1.suspects() {
-                pauses::push_suspected(found, one_way.0, self.pairing.place(), context);
+            for suspect in one_way.1.suspects() {
+                pauses::push_suspected(suspect, one_way.0, self.pairing.row_origin(), context);
             }
         }
         for side in [Side::Client, Side::Server] {

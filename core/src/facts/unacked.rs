@@ -162,8 +162,8 @@ impl Unacked {
             .iter()
             .zip(self.list.iter().skip(1))
             .take(before.saturating_sub(1));
-        pairs.into_iter().all(|(one, next)| {
-            one.next.wrapping_sub(base) <= next.seq.wrapping_sub(base) && !lt(next.seq, one.next)
+        pairs.into_iter().all(|(earlier, next)| {
+            earlier.next.wrapping_sub(base) <= next.seq.wrapping_sub(base) && !lt(next.seq, earlier.next)
         })
     }
 
@@ -256,29 +256,29 @@ impl Unacked {
     #[cold]
     fn acknowledge_any(&mut self, base: u32, ack: u32) -> Acknowledged {
         if let Some(sorted) = &mut self.sorted {
-            if let Some(found) = sorted.acknowledge(base, ack) {
+            if let Some(covered) = sorted.acknowledge(base, ack) {
                 if sorted.by_start.is_empty() {
                     self.sorted = None;
                 }
-                return found;
+                return covered;
             }
             self.unsort();
             self.list.truncate(MAX_UNSORTED);
         }
-        let mut found = AckedSegments::default();
+        let mut acked = AckedSegments::default();
         // from newest to oldest, so that the oldest match wins
         for sent in self.list.iter_mut().rev() {
             let partial = lt(ack, sent.next);
             if partial && !lt(sent.seq, ack) {
                 continue;
             }
-            found.add(*sent, ack);
+            acked.add(*sent, ack);
             if partial {
                 sent.seq = ack;
             }
         }
         self.list.retain(|sent| lt(ack, sent.next));
-        found.covered(ack)
+        acked.covered(ack)
     }
 }
 

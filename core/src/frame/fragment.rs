@@ -109,7 +109,7 @@ struct Incomplete {
     first: SeenFrame,
 }
 
-/// Time and place of a frame, for issues.
+/// Time and position of a frame, for issues.
 #[derive(Debug, Clone, Copy)]
 pub struct SeenFrame {
     pub time_ns: i64,
@@ -144,20 +144,21 @@ pub struct Fragments {
 impl Fragments {
     /// Adds a fragment. Returns the packet if it is now complete.
     #[cold]
-    pub fn add(&mut self, fragment: &Fragment<'_>, place: SeenFrame) -> Option<Datagram> {
+    pub fn add(&mut self, fragment: &Fragment<'_>, seen_frame: SeenFrame) -> Option<Datagram> {
         let end = fragment.start.saturating_add(fragment.len);
         if (fragment.bytes.len() as u64) < u64::from(fragment.len) {
-            let issue = place.issue(Kind::Skipped, "fragment is cut by the snap length");
+            let issue = seen_frame.issue(Kind::Skipped, "fragment is cut by the snap length");
             let issue = issue.lengths(fragment.len.into(), fragment.bytes.len() as u64);
             self.issues.push(issue);
             return None;
         }
         if end > MAX_PACKET_BYTES || fragment.len == 0 || (fragment.more && !fragment.len.is_multiple_of(8)) {
             self.issues
-                .push(place.issue(Kind::Distrusted, "fragment does not fit any packet"));
+                .push(seen_frame.issue(Kind::Distrusted, "fragment does not fit any packet"));
             return None;
         }
-        let stale = |packet: &Incomplete| place.time_ns.saturating_sub(packet.first.time_ns) > TIMEOUT_NS;
+        let stale =
+            |packet: &Incomplete| seen_frame.time_ns.saturating_sub(packet.first.time_ns) > TIMEOUT_NS;
         if self.incomplete.get(&fragment.key).is_some_and(stale) {
             self.give_up(fragment.key, "fragments of a packet are missing");
         }
@@ -172,7 +173,7 @@ impl Fragments {
                 end: None,
                 protocol: fragment.protocol,
                 serial,
-                first: place,
+                first: seen_frame,
             }
         });
         let cost = fragment.bytes.len() + FRAGMENT_OVERHEAD;
@@ -279,8 +280,8 @@ impl Incomplete {
         }
         let mut whole = Vec::with_capacity(end as usize);
         for (start, bytes) in &self.fragments {
-            let known = whole.len().saturating_sub(*start as usize);
-            whole.extend_from_slice(bytes.get(known..).unwrap_or_default());
+            let covered = whole.len().saturating_sub(*start as usize);
+            whole.extend_from_slice(bytes.get(covered..).unwrap_or_default());
         }
         whole.truncate(end as usize);
         Some(whole)

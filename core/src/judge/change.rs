@@ -67,20 +67,20 @@ pub(super) fn find(evidence: &SenderEvidence, judged: &SenderVerdict) -> Option<
 
 /// Returns the split that leaves the fewest segments on the wrong side, if those are outliers.
 fn split(shown: &[Shown]) -> Option<Change> {
-    let count = |part: &[Shown], kind: bool| part.iter().filter(|one| one.nagle == kind).count();
+    let count = |part: &[Shown], kind: bool| part.iter().filter(|segment| segment.nagle == kind).count();
     let (mut nagle, mut best) = (0, (usize::MAX, 0, false));
     let waited = count(shown, true);
-    for (at, one) in shown.iter().enumerate() {
+    for (at, segment) in shown.iter().enumerate() {
         // segments on the wrong side if the algorithm acts from here on, and if it acts until here
         for (strays, acts) in [
             (nagle + (shown.len() - at) - (waited - nagle), true),
             ((at - nagle) + (waited - nagle), false),
         ] {
-            if strays < best.0 && one.nagle == acts {
+            if strays < best.0 && segment.nagle == acts {
                 best = (strays, at, acts);
             }
         }
-        nagle += usize::from(one.nagle);
+        nagle += usize::from(segment.nagle);
     }
     let (strays, at, acts) = best;
     let (before, after) = shown.split_at_checked(at)?;
@@ -103,8 +103,8 @@ fn split(shown: &[Shown]) -> Option<Change> {
 fn turned(before: &[Shown], after: &[Shown]) -> bool {
     let mostly = |part: &[Shown]| {
         let mut streams: AHashMap<u32, i64> = AHashMap::new();
-        for one in part {
-            *streams.entry(one.stream).or_default() += if one.nagle { 1 } else { -1 };
+        for segment in part {
+            *streams.entry(segment.stream).or_default() += if segment.nagle { 1 } else { -1 };
         }
         streams
     };

@@ -121,8 +121,8 @@ impl Seen {
     /// Whether outer waits vary with their inner requests, where one host may send both: times around them vary far
     /// less.
     fn follows(&self) -> bool {
-        let spread = |of: fn(&(i64, i64)) -> i64| {
-            let mut all: Vec<i64> = self.lengths.iter().map(of).collect();
+        let spread = |duration: fn(&(i64, i64)) -> i64| {
+            let mut all: Vec<i64> = self.lengths.iter().map(duration).collect();
             all.sort_unstable();
             let at = |tenth: usize| all.get(all.len() * tenth / 10).copied().unwrap_or(0);
             at(9) - at(1)
@@ -159,29 +159,29 @@ impl Nesting {
     /// Returns for each exchange the one that it lies inside, if any; `spans` rise by `start`. An exchange without a
     /// front counts as outside only if it was looked at before (`known`) or this is the `last` call: its front may not
     /// have ended.
-    pub fn look(&mut self, spans: &[Span], known: &[bool], last: bool) -> Vec<Option<Inside>> {
+    pub fn look(&mut self, spans: &[Span], is_known: &[bool], last: bool) -> Vec<Option<Inside>> {
         let mut open: Vec<usize> = Vec::new();
         let mut busy: AHashMap<(usize, (IpAddr, u16)), i64> = AHashMap::new();
-        let mut found: Vec<Vec<Near>> = vec![Vec::new(); spans.len()];
-        for (place, span) in spans.iter().enumerate() {
+        let mut nearby: Vec<Vec<Near>> = vec![Vec::new(); spans.len()];
+        for (index, span) in spans.iter().enumerate() {
             if span.back {
                 open.retain(|at| spans.get(*at).is_some_and(|front| front.end >= span.start));
                 let near = nearest(span, spans, &open, &busy);
                 for near in &near {
                     busy.insert((near.front, span.server()), span.end);
                 }
-                self.count(span, spans, &near, last || known.get(place) == Some(&true));
-                if let Some(slot) = found.get_mut(place) {
+                self.count(span, spans, &near, last || is_known.get(index) == Some(&true));
+                if let Some(slot) = nearby.get_mut(index) {
                     *slot = near;
                 }
             }
             if span.front && open.len() < MAX_OPEN {
-                open.push(place);
+                open.push(index);
             }
         }
-        let chosen = |(place, near): (usize, &Vec<Near>)| {
-            let span = spans.get(place)?;
-            let known = near.iter().filter_map(|near| {
+        let chosen = |(index, near): (usize, &Vec<Near>)| {
+            let span = spans.get(index)?;
+            let candidates = near.iter().filter_map(|near| {
                 let seen = self.pairs.get(&span.pair(spans.get(near.front)?))?;
                 let few = (seen.inside < MIN_SAMPLES.get()).then_some(Because::FewInside);
                 let doubt = if near.clear {
@@ -192,13 +192,13 @@ impl Nesting {
                 seen.is_no_luck().then_some((near, doubt))
             });
             // in a chain of proxies, the nearest one
-            let (near, doubt) = known.min_by_key(|(near, _)| near.around)?;
+            let (near, doubt) = candidates.min_by_key(|(near, _)| near.around)?;
             Some(Inside {
                 front: near.front,
                 doubt,
             })
         };
-        found.iter().enumerate().map(chosen).collect()
+        nearby.iter().enumerate().map(chosen).collect()
     }
 
     fn count(&mut self, span: &Span, spans: &[Span], near: &[Near], finally: bool) {
@@ -248,21 +248,21 @@ fn nearest(
         };
         let same =
             |(other, _): &&mut (Near, bool)| spans.get(other.front).map(Span::server) == Some(front.server());
-        let Some((known, known_busy)) = best.iter_mut().find(same) else {
+        let Some((nearest, nearest_busy)) = best.iter_mut().find(same) else {
             best.push((near, is_busy));
             continue;
         };
         let is_clear = |near: i64, far: i64| far >= CLEAR_RATIO.get() * near;
-        let clear = is_clear(around.min(known.around), around.max(known.around));
-        let is_better = match (clear, *known_busy, is_busy) {
+        let clear = is_clear(around.min(nearest.around), around.max(nearest.around));
+        let is_better = match (clear, *nearest_busy, is_busy) {
             (false, true, false) => true,
             (false, false, true) => false,
-            _ => around < known.around,
+            _ => around < nearest.around,
         };
-        (known.clear, known.fronts) = (clear && (is_better || known.clear), known.fronts + 1);
+        (nearest.clear, nearest.fronts) = (clear && (is_better || nearest.clear), nearest.fronts + 1);
         if is_better {
-            let (clear, fronts) = (known.clear, known.fronts);
-            (*known, *known_busy) = (
+            let (clear, fronts) = (nearest.clear, nearest.fronts);
+            (*nearest, *nearest_busy) = (
                 Near {
                     clear,
                     fronts,

@@ -18,19 +18,19 @@ pub(super) fn suspected(cutter: &mut Cutter<'_>, held: Option<At>, slice: &TimeS
     let middle = held.map_or(0, |ack| ack.frame);
     let evidence = [slice.from_frame, middle, slice.to_frame];
     let grounds = Grounds::suspected(Because::OneDirection, think(sender));
-    let of = |cause, owner| row(cause, owner, Rule::OneWay, grounds, evidence);
+    let row_of = |cause, owner| row(cause, owner, Rule::OneWay, grounds, evidence);
     let delayed = Attribution {
         parent: Some(Cause::Nagle),
-        ..of(Cause::DelayedAck, Owner::of(sender.other()))
+        ..row_of(Cause::DelayedAck, Owner::of(sender.other()))
     };
     if let Some(ack) = held {
         let round = cutter.end.saturating_sub(ack.time_ns);
         cutter.cut(
             cutter.at.saturating_add(round),
-            of(Cause::Network, Owner::Network),
+            row_of(Cause::Network, Owner::Network),
         );
         cutter.cut(ack.time_ns, delayed);
-        cutter.cut(cutter.end, of(Cause::Nagle, Owner::of(sender)));
+        cutter.cut(cutter.end, row_of(Cause::Nagle, Owner::of(sender)));
     } else {
         cutter.cut(cutter.end, delayed);
     }

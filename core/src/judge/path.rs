@@ -32,10 +32,10 @@ pub struct Paths {
 impl Paths {
     /// Returns the best round trip to a side, 0 if unknown.
     pub fn to(&self, side: Side) -> i64 {
-        self.known(side).unwrap_or(0)
+        self.best_rtt(side).unwrap_or(0)
     }
 
-    pub fn known(&self, side: Side) -> Option<i64> {
+    pub fn best_rtt(&self, side: Side) -> Option<i64> {
         self.min.get(side.index()).copied().flatten()
     }
 
@@ -48,12 +48,12 @@ impl Paths {
     /// Whether the capture may have been taken away from this side's host.
     #[inline(always)]
     pub fn away(&self, side: Side) -> bool {
-        self.known(side).is_none_or(|best| best >= AT_HOST_NS.get())
+        self.best_rtt(side).is_none_or(|best| best >= AT_HOST_NS.get())
     }
 
     /// Whether the capture was taken at this side's host, and clearly not at the other's.
     pub fn beside(&self, side: Side) -> bool {
-        let [near, far] = [side, side.other()].map(|side| self.known(side));
+        let [near, far] = [side, side.other()].map(|side| self.best_rtt(side));
         near.is_some_and(|rtt| rtt < AT_HOST_NS.get()) && far.is_some_and(|rtt| rtt >= SOON_NS.get())
     }
 }
@@ -71,7 +71,7 @@ pub(super) fn reach(cutter: &mut Cutter<'_>, slice: &TimeSlice<'_>, paths: &Path
 #[inline(always)]
 pub(super) fn network(cutter: &mut Cutter<'_>, from: i64, side: Side, paths: &Paths) {
     let evidence = cutter.ends();
-    let away = paths.known(side).is_some_and(|best| best >= AT_HOST_NS.get());
+    let away = paths.best_rtt(side).is_some_and(|best| best >= AT_HOST_NS.get());
     let grounds = if away && paths.alone.get(side.index()) == Some(&true) {
         Grounds::suspected(Because::OwnRoundTrip, think(side))
     } else if away && paths.by_program.get(side.index()) == Some(&true) {
@@ -133,13 +133,13 @@ pub(super) fn queue(evidence: EvidenceFrames) -> Attribution {
 /// path's or a busy host's.
 pub(super) fn handshake(cutter: &mut Cutter<'_>, slice: &TimeSlice<'_>, paths: &Paths) {
     let ends = cutter.ends();
-    let of = |cause, rule, grounds| row(cause, Owner::Network, rule, grounds, ends);
-    if paths.known(slice.sender).is_some() {
+    let network_row = |cause, rule, grounds| row(cause, Owner::Network, rule, grounds, ends);
+    if paths.best_rtt(slice.sender).is_some() {
         network(cutter, slice.start, slice.sender, paths);
         let grounds = Grounds::probable(Because::KernelWasLate, Hypothesis::BusyHost);
-        cutter.cut(slice.end, of(Cause::Queueing, Rule::Handshake, grounds));
+        cutter.cut(slice.end, network_row(Cause::Queueing, Rule::Handshake, grounds));
     } else {
         let grounds = Grounds::probable(Because::NoRoundTrip, Cause::Queueing);
-        cutter.cut(slice.end, of(Cause::Network, Rule::Rtt, grounds));
+        cutter.cut(slice.end, network_row(Cause::Network, Rule::Rtt, grounds));
     }
 }

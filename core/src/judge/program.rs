@@ -55,7 +55,7 @@ fn continued(cutter: &mut Cutter<'_>, since: At, paths: &Paths) {
 #[inline(always)]
 pub(super) fn thought(cutter: &Cutter<'_>, side: Side, paths: &Paths, late: u32) -> Attribution {
     let evidence = cutter.ends();
-    let grounds = match paths.known(side) {
+    let grounds = match paths.best_rtt(side) {
         None => Grounds::probable(Because::NoRoundTrip, Cause::Network),
         Some(best) => {
             let round = paths.rounds.get(side.index()).copied().unwrap_or_default();
@@ -272,8 +272,8 @@ mod tests {
             let mut rows: Vec<Row> = Vec::new();
             let cutter = &Cutter::new(&slice, &mut rows);
             let grounds = Grounds::suspected(because, Cause::Queueing);
-            let of = row(Cause::ServerThink, Owner::Server, Rule::Turn, grounds, [0; 3]);
-            more_likely(of, cutter, Side::Server, &paths).cause
+            let named = row(Cause::ServerThink, Owner::Server, Rule::Turn, grounds, [0; 3]);
+            more_likely(named, cutter, Side::Server, &paths).cause
         };
         assert_eq!(suspected(26 * MS, Because::PathMayBeMore), Cause::Queueing);
         assert_eq!(suspected(26 * MS - 2, Because::PathMayBeMore), Cause::ServerThink);

@@ -154,8 +154,8 @@ impl Senders {
     }
 
     fn evict_sender(&mut self, id: u32, store: &mut SenderStore, pairs: &Pairs) {
-        let place = id as usize;
-        let slots = self.judged.get_mut(place).zip(self.had.get_mut(place));
+        let index = id as usize;
+        let slots = self.judged.get_mut(index).zip(self.had.get_mut(index));
         if let Some((evidence, (judged, had))) = store.get(id).zip(slots) {
             *judged = SenderVerdict::new(evidence, pairs);
             (judged.controls, judged.together) = Default::default();

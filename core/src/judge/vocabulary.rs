@@ -285,24 +285,24 @@ pub enum Rival {
 impl Rival {
     pub const COUNT: usize = Cause::COUNT + Hypothesis::COUNT;
 
-    /// Its place in the list of all words that a rival can have: causes first.
-    pub fn place(self) -> usize {
+    /// Its index in the list of all words that a rival can have: causes first.
+    pub fn index(self) -> usize {
         match self {
             Rival::Cause(cause) => cause as usize,
             Rival::Other(other) => Cause::COUNT + other as usize,
         }
     }
 
-    /// The word at this place of that list.
-    pub fn word(place: usize) -> &'static str {
-        match place.checked_sub(Cause::COUNT) {
-            None => Cause::word(place),
-            Some(place) => Hypothesis::word(place),
+    /// The word at this index of that list.
+    pub fn word(index: usize) -> &'static str {
+        match index.checked_sub(Cause::COUNT) {
+            None => Cause::word(index),
+            Some(index) => Hypothesis::word(index),
         }
     }
 
     pub fn name(self) -> &'static str {
-        Self::word(self.place())
+        Self::word(self.index())
     }
 }
 
@@ -376,11 +376,11 @@ mod tests {
         check(&Because::ALL, &Because::WORDS);
         check(&Hypothesis::ALL, &Hypothesis::WORDS);
         let rivals: Vec<&str> = (0..Rival::COUNT).map(Rival::word).collect();
-        for (place, cause) in Cause::ALL.into_iter().enumerate() {
-            assert_eq!(rivals[place], Rival::Cause(cause).name());
+        for (index, cause) in Cause::ALL.into_iter().enumerate() {
+            assert_eq!(rivals[index], Rival::Cause(cause).name());
         }
         for other in Hypothesis::ALL {
-            assert_eq!(rivals[Rival::Other(other).place()], other.name());
+            assert_eq!(rivals[Rival::Other(other).index()], other.name());
         }
     }
 }

@@ -5,7 +5,7 @@
 pub struct Limit<T> {
     /// Index of its factor.
     #[cfg(feature = "scaled-limits")]
-    place: usize,
+    index: usize,
     pub name: &'static str,
     value: T,
     pub unit: &'static str,
@@ -93,7 +93,7 @@ impl Number for f64 {
 impl<T: Copy> Limit<T> {
     #[cfg_attr(not(feature = "scaled-limits"), allow(unused_variables))]
     pub const fn new(
-        place: usize,
+        index: usize,
         name: &'static str,
         value: T,
         unit: &'static str,
@@ -102,7 +102,7 @@ impl<T: Copy> Limit<T> {
     ) -> Self {
         Limit {
             #[cfg(feature = "scaled-limits")]
-            place,
+            index,
             name,
             value,
             unit,
@@ -122,7 +122,7 @@ impl<T: Number> Limit<T> {
     /// Returns the number times its factor.
     #[cfg(feature = "scaled-limits")]
     pub fn get(&self) -> T {
-        scaled::times(self.place, self.value)
+        scaled::times(self.index, self.value)
     }
 
     pub fn row(&self) -> LimitRow {
@@ -148,22 +148,22 @@ pub mod scaled {
     static FACTORS: [AtomicU64; MAX_LIMITS] = [const { AtomicU64::new(0) }; MAX_LIMITS];
     static READ: [AtomicBool; MAX_LIMITS] = [const { AtomicBool::new(false) }; MAX_LIMITS];
 
-    pub(super) fn times<T: Number>(place: usize, value: T) -> T {
-        READ[place].store(true, Relaxed);
-        match FACTORS[place].load(Relaxed) {
+    pub(super) fn times<T: Number>(index: usize, value: T) -> T {
+        READ[index].store(true, Relaxed);
+        match FACTORS[index].load(Relaxed) {
             0 => value,
             bits => value.times(f64::from_bits(bits)),
         }
     }
 
-    pub fn scale(place: usize, factor: f64) {
-        FACTORS[place].store(factor.to_bits(), Relaxed);
+    pub fn scale(index: usize, factor: f64) {
+        FACTORS[index].store(factor.to_bits(), Relaxed);
     }
 
     /// Returns the indices of the limits read since the last call.
     pub fn read() -> Vec<usize> {
         (0..MAX_LIMITS)
-            .filter(|&place| READ[place].swap(false, Relaxed))
+            .filter(|&index| READ[index].swap(false, Relaxed))
             .collect()
     }
 }
@@ -171,12 +171,12 @@ pub mod scaled {
 macro_rules! limits {
     ($($(#[doc = $doc:literal])+ $name:ident: $type:ty = $value:literal, $unit:literal, $source:literal;)+) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
-        enum Place { $($name),+ }
+        enum Index { $($name),+ }
         $(
             $(#[doc = $doc])+
             #[doc = concat!("\n\nIn ", $unit, ". Source: ", $source, ".")]
             pub const $name: Limit<$type> =
-                Limit::new(Place::$name as usize, stringify!($name), $value, $unit, $source, concat!($($doc),+));
+                Limit::new(Index::$name as usize, stringify!($name), $value, $unit, $source, concat!($($doc),+));
         )+
 
         /// Returns all limits, in the order of this file.

@@ -36,17 +36,17 @@ impl Lookups {
             last: at.time_ns,
             repeats: 0,
         };
-        if let Some(known) = self.neighbours.get_mut(&key) {
-            let since = at.time_ns.saturating_sub(known.last);
+        if let Some(sought) = self.neighbours.get_mut(&key) {
+            let since = at.time_ns.saturating_sub(sought.last);
             if since > NEIGHBOUR_ANEW_NS.get() {
-                let old = std::mem::replace(known, fresh);
+                let old = std::mem::replace(sought, fresh);
                 if old.repeats >= UNANSWERED_NEIGHBOUR.get() {
                     let row = self.sought(key, old, None);
                     self.done.push(row);
                 }
             } else if since >= SYN_TIMER_NS.get() {
-                known.repeats = known.repeats.saturating_add(1); // a sooner one is a duplicate
-                known.last = at.time_ns;
+                sought.repeats = sought.repeats.saturating_add(1); // a sooner one is a duplicate
+                sought.last = at.time_ns;
             }
         } else if self.neighbours.len() < MAX_SOUGHT {
             self.neighbours.insert(key, fresh);

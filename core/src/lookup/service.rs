@@ -127,8 +127,8 @@ impl Lookups {
             server: Some(server.0),
             token,
         };
-        let stamp = |place| {
-            cursor::from(udp.payload, place)
+        let stamp = |offset| {
+            cursor::from(udp.payload, offset)
                 .first_chunk::<8>()
                 .copied()
                 .unwrap_or_default()
@@ -175,9 +175,9 @@ impl Lookups {
     }
 
     fn requested(&mut self, key: Key, client: (IpAddr, u16), server: (IpAddr, u16), at: At) {
-        if let Some(known) = self.services.get_mut(&key) {
-            if at.time_ns.saturating_sub(known.lookup.last) <= SERVICE_ANEW_NS.get() {
-                known.lookup.repeat(at.time_ns);
+        if let Some(waiting) = self.services.get_mut(&key) {
+            if at.time_ns.saturating_sub(waiting.lookup.last) <= SERVICE_ANEW_NS.get() {
+                waiting.lookup.repeat(at.time_ns);
                 return;
             }
             self.done.extend(self.services.remove(&key).map(|old| old.lookup));

@@ -82,13 +82,13 @@ impl<'a> Line<'a> {
             Side::Client => {
                 COMMANDS
                     .iter()
-                    .find(|known| known.0 == word && known.1 == count)?
+                    .find(|command| command.0 == word && command.1 == count)?
                     .0
             }
             Side::Server if word == UNKNOWN => UNKNOWN,
             Side::Server => {
-                let fits = |known: &&(&'static str, usize, usize)| {
-                    known.0 == word && (known.1..=known.2).contains(&count)
+                let fits = |response: &&(&'static str, usize, usize)| {
+                    response.0 == word && (response.1..=response.2).contains(&count)
                 };
                 RESPONSES.iter().find(fits)?.0
             }
@@ -112,8 +112,8 @@ fn begins(side: Side, head: &[u8]) -> bool {
         })
     };
     match side {
-        Side::Client => COMMANDS.iter().any(|known| fits(known.0)),
-        Side::Server => RESPONSES.iter().any(|known| fits(known.0)) || fits(UNKNOWN),
+        Side::Client => COMMANDS.iter().any(|command| fits(command.0)),
+        Side::Server => RESPONSES.iter().any(|response| fits(response.0)) || fits(UNKNOWN),
     }
 }
 

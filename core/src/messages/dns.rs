@@ -70,7 +70,7 @@ fn sniff(first: &FirstBytes<'_>) -> Guess {
 
 /// Whether a query may begin with these few bytes.
 fn may_be_query(first: &[u8]) -> bool {
-    let plausible = |(place, byte): (usize, &u8)| match place {
+    let plausible = |(offset, byte): (usize, &u8)| match offset {
         0 => *byte <= LONGEST_QUERY,
         4 => byte & 0x80 == 0,
         6 | 8 | 10 | 12 => *byte == 0, // counts below 256

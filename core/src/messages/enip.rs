@@ -210,8 +210,8 @@ impl Enip {
         message: &Message<'_>,
     ) -> Option<Role> {
         let id = message.id();
-        let place = self.waiting.iter().position(|(waiting, _)| *waiting == id)?;
-        let (_, key) = self.waiting.remove(place)?;
+        let index = self.waiting.iter().position(|(waiting, _)| *waiting == id)?;
+        let (_, key) = self.waiting.remove(index)?;
         // behind the service and a zero
         let cip_status = message
             .cip
@@ -226,8 +226,8 @@ impl Enip {
         let text: SmolStr = if code == 0 {
             "ok".into()
         } else {
-            let known = u16::try_from(code).ok().filter(|_| message.status == 0);
-            known
+            let cip_code = u16::try_from(code).ok().filter(|_| message.status == 0);
+            cip_code
                 .and_then(|code| errors::word(errors::CIP, code))
                 .map_or_else(|| format_smolstr!("error {code:#04x}"), SmolStr::new_static)
         };

@@ -261,6 +261,6 @@ pub const KERBEROS: Words = &[
 pub fn word(words: Words, code: u16) -> Option<&'static str> {
     words
         .iter()
-        .find(|(known, _)| *known == code)
+        .find(|(listed, _)| *listed == code)
         .map(|(_, word)| *word)
 }

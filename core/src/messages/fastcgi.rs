@@ -65,7 +65,7 @@ fn sniff(first: &FirstBytes<'_>) -> Guess {
 
 /// Whether bytes begin with BEGIN_REQUEST: a record of 16 bytes, few of which vary.
 fn begins(input: &[u8]) -> Guess {
-    let fits = |(place, byte): (usize, &u8)| match (place, *byte) {
+    let fits = |(offset, byte): (usize, &u8)| match (offset, *byte) {
         (0, VERSION) | (1, BEGIN) | (2 | 3 | 6, _) | (5, 8) | (9, 1..=3) | (10, 0 | 1) => true,
         (4 | 7 | 8 | 11..=15, byte) => byte == 0,
         _ => false,
@@ -148,10 +148,10 @@ impl WireFormat for FastCgi {
 impl FastCgi {
     /// Begins the answer with the first output of a request. Its head has the status; without `Status` it is 200.
     fn begin_answer(&mut self, sink: &mut MessageSink<'_, impl Listener>, id: u16, content: &[u8]) {
-        let Some(place) = self.waiting.iter().position(|waits| *waits == id) else {
+        let Some(index) = self.waiting.iter().position(|waits| *waits == id) else {
             return;
         };
-        self.waiting.remove(place);
+        self.waiting.remove(index);
         let mut exchange = sink.exchange(u64::from(id));
         exchange.begin_answer();
         if content.is_empty() {

@@ -168,11 +168,11 @@ impl Gearman {
         if let 12 | 13 | 14 | 25 | 28 | 29 = kind {
             return self.job_message(sink, kind, head);
         }
-        let place = match kind {
+        let index = match kind {
             19 => (!self.waiting.is_empty()).then_some(0),
             _ => self.waiting.iter().position(|(_, answer)| answer.is_type(kind)),
         };
-        let Some((key, answer)) = place.and_then(|place| self.waiting.remove(place)) else {
+        let Some((key, answer)) = index.and_then(|index| self.waiting.remove(index)) else {
             return Role::Ignored;
         };
         if kind == 8 && answer == Answer::Result {
@@ -191,18 +191,18 @@ impl Gearman {
     /// Reads a message about a job: its status, a part of its result, or the result.
     fn job_message(&mut self, sink: &mut MessageSink<'_, impl Listener>, kind: u32, head: &[u8]) -> Role {
         let handle = argument(head);
-        let Some(place) = self.jobs.iter().position(|(job, _)| **job == *handle) else {
+        let Some(index) = self.jobs.iter().position(|(job, _)| **job == *handle) else {
             return Role::Ignored;
         };
         if let 13 | 14 = kind
-            && let Some((_, key)) = self.jobs.remove(place)
+            && let Some((_, key)) = self.jobs.remove(index)
         {
             return match kind {
                 14 => begin_answer(sink, key, "WORK_FAIL", true),
                 _ => begin_answer(sink, key, "ok", false),
             };
         }
-        let key = self.jobs.get(place).map_or(0, |(_, key)| *key);
+        let key = self.jobs.get(index).map_or(0, |(_, key)| *key);
         // WORK_STATUS is no part of the result
         if kind == 12 {
             return Role::Interim(key);

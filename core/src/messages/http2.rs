@@ -188,7 +188,7 @@ impl Http2 {
                     // bytes that may begin a header are held: of a TLS record, the first byte is fed by itself
                     let held = std::mem::take(&mut half.held);
                     let joined = [&held, bytes].concat();
-                    let Some(place) = frames::find(&joined) else {
+                    let Some(header_at) = frames::find(&joined) else {
                         if frames::chain(&joined).is_none() {
                             half.held = joined;
                             sink.mark();
@@ -197,11 +197,11 @@ impl Http2 {
                         }
                         return Ok(());
                     };
-                    let mut first = cursor::from(&held, place);
+                    let mut first = cursor::from(&held, header_at);
                     while !first.is_empty() && half.frames.next(&mut first) == Part::Partly {}
-                    bytes = cursor::from(bytes, place.saturating_sub(held.len()));
+                    bytes = cursor::from(bytes, header_at.saturating_sub(held.len()));
                     half.phase = Phase::Frames;
-                    if place >= held.len() {
+                    if header_at >= held.len() {
                         sink.unmark();
                     }
                     sink.mark();

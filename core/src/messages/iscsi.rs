@@ -93,11 +93,11 @@ impl WireFormat for Iscsi {
     const LOST_REASON: &'static str = "not a unit of iSCSI";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
-        let known = |operation: u8| match side {
+        let is_operation = |operation: u8| match side {
             Side::Client => matches!(operation, 0..=6 | 0x10),
             Side::Server => matches!(operation, 0x20..=0x26 | 0x31 | 0x32 | 0x3F),
         };
-        if operation(first).is_some_and(|operation| !known(operation)) || first.first() > Some(&0x7F) {
+        if operation(first).is_some_and(|operation| !is_operation(operation)) || first.first() > Some(&0x7F) {
             return Length::Wrong;
         }
         match cursor::be32_at(first, 4) {

@@ -78,9 +78,9 @@ impl<'a> Request<'a> {
 /// Whether these fields may be a request's header. All zeros are refused: a block of zeros behind any length would fit,
 /// and the response's correlation id would then be 0, too.
 fn is_header(api: u16, version: u16, id: u32, client_id: u16) -> bool {
-    let known = apis::name(api).is_some() && version <= MAX_VERSION;
+    let exists = apis::name(api).is_some() && version <= MAX_VERSION;
     let is_request = (api, version, id, client_id) != (0, 0, 0, 0);
-    is_request && known && id <= i32::MAX as u32 && (client_id <= MAX_CLIENT_ID || client_id == u16::MAX)
+    is_request && exists && id <= i32::MAX as u32 && (client_id <= MAX_CLIENT_ID || client_id == u16::MAX)
 }
 
 /// Whether a request has a client id. Without one it may be a response: a small correlation id stands where a request
@@ -91,8 +91,8 @@ fn has_client_id(first: &[u8]) -> bool {
 
 /// Returns the correlation id of a message.
 fn correlation_id(side: Side, head: &[u8]) -> Option<u64> {
-    let place = if side == Side::Client { 8 } else { 4 };
-    cursor::be32_at(head, place).map(u64::from)
+    let offset = if side == Side::Client { 8 } else { 4 };
+    cursor::be32_at(head, offset).map(u64::from)
 }
 
 impl WireFormat for Kafka {
@@ -168,8 +168,8 @@ impl Kafka {
         let key = correlation_id(Side::Server, head)?;
         let mut exchange = sink.exchange(key);
         exchange.begin_answer();
-        let place = self.waiting.iter().position(|(id, ..)| *id == key);
-        let request = place.and_then(|place| self.waiting.remove(place));
+        let index = self.waiting.iter().position(|(id, ..)| *id == key);
+        let request = index.and_then(|index| self.waiting.remove(index));
         if let Some(code) =
             request.and_then(|(_, api, version)| apis::error(api, version, cursor::from(head, 8)))
         {

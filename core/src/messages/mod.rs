@@ -183,8 +183,8 @@ fn feed_outcome<'a>(
 /// no SYN. `GET / HTTP/1.1` gives the client. `None` where no protocol decides.
 pub fn likely_sender(first: &[u8]) -> Option<Side> {
     let sides = [Side::Client, Side::Server];
-    let begins_message = |side| KNOWN.iter().any(|known| (known.begins_message)(side, first));
-    let begins_inside_turn = |side| KNOWN.iter().any(|known| (known.begins_inside_turn)(side, first));
+    let begins_message = |side| KNOWN.iter().any(|entry| (entry.begins_message)(side, first));
+    let begins_inside_turn = |side| KNOWN.iter().any(|entry| (entry.begins_inside_turn)(side, first));
     sides.into_iter().find(|side| begins_message(*side)).or_else(|| {
         let [client, server] = sides.map(begins_inside_turn);
         let only = if client { Side::Client } else { Side::Server };
@@ -233,14 +233,14 @@ impl Messages {
         Messages::default()
     }
 
-    /// A stream of the protocol `KNOWN[place % KNOWN.len()]`, whatever its first bytes are. Lets a fuzzer reach each
+    /// A stream of the protocol `KNOWN[number % KNOWN.len()]`, whatever its first bytes are. Lets a fuzzer reach each
     /// reader without bytes that are recognised.
     #[doc(hidden)]
-    pub fn with_protocol_number(place: usize, memory: &mut Memory) -> Self {
-        let known = KNOWN.iter().cycle().nth(place % KNOWN.len());
+    pub fn with_protocol_number(number: usize, memory: &mut Memory) -> Self {
+        let entry = KNOWN.iter().cycle().nth(number % KNOWN.len());
         Messages {
             stage: Stage::Following,
-            reader: known.map(|known| (known.reader)(memory)).unwrap_or_default(),
+            reader: entry.map(|entry| (entry.reader)(memory)).unwrap_or_default(),
             ..Messages::default()
         }
     }

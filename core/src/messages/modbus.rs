@@ -110,11 +110,11 @@ impl WireFormat for Modbus {
         };
         let count_at = if side == Side::Client { 12 } else { 8 };
         let expected = expected_length(side, function, head.bytes.get(count_at));
-        let known = match side {
+        let name = match side {
             Side::Client => function_name(function),
             Side::Server => function_name(function & !EXCEPTION),
         };
-        known.is_some() && (expected == 0 || head.len == expected + UNCOUNTED)
+        name.is_some() && (expected == 0 || head.len == expected + UNCOUNTED)
     }
 
     fn has_magic(_side: Side) -> bool {
@@ -150,8 +150,8 @@ impl Modbus {
 
     fn read_response(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
         let id = exchange_id(head)?;
-        let place = self.waiting.iter().position(|(waiting, _)| *waiting == id)?;
-        let (_, key) = self.waiting.remove(place)?;
+        let index = self.waiting.iter().position(|(waiting, _)| *waiting == id)?;
+        let (_, key) = self.waiting.remove(index)?;
         let failed = cursor::u8_at(head, 7)? & EXCEPTION != 0;
         let code = if failed { cursor::u8_at(head, 8) } else { Some(0) };
         let text = match code {

@@ -179,8 +179,8 @@ impl MongoDb {
             .or(error.is_none().then_some("ok"));
         exchange.status(Status::new(code, text, error.is_some()));
         exchange.end_answer();
-        let place = self.pending.iter().position(|pending| pending.id == header.to);
-        let pending = place.and_then(|place| self.pending.remove(place));
+        let index = self.pending.iter().position(|pending| pending.id == header.to);
+        let pending = index.and_then(|index| self.pending.remove(index));
         self.more_to_come = pending.filter(|_| more).map(|pending| (header.id, pending));
     }
 }

@@ -205,16 +205,16 @@ impl Aliases {
     /// Returns a PUBLISH's topic, which an alias may stand for.
     fn topic(&mut self, publish: &Publish<'_>) -> SmolStr {
         let room = self.0.len() < MAX_ALIASES;
-        let known = self
+        let alias = self
             .0
             .iter_mut()
             .find(|(number, _)| Some(*number) == publish.alias);
         if publish.topic.is_empty() {
-            return known.map(|(_, topic)| topic.clone()).unwrap_or_default();
+            return alias.map(|(_, topic)| topic.clone()).unwrap_or_default();
         }
         let topic = text::name(publish.topic);
-        match (known, publish.alias) {
-            (Some((_, known)), _) => *known = topic.clone(),
+        match (alias, publish.alias) {
+            (Some((_, alias_topic)), _) => *alias_topic = topic.clone(),
             (None, Some(alias)) if room => self.0.push((alias, topic.clone())),
             _ => {}
         }

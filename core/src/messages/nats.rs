@@ -212,8 +212,8 @@ impl Nats {
         subject: &[u8],
         id: Option<&[u8]>,
     ) -> Role {
-        let answered = self.waiting.iter().position(|(reply, _)| **reply == *subject);
-        if let Some((_, key)) = answered.and_then(|place| self.waiting.remove(place)) {
+        let index = self.waiting.iter().position(|(reply, _)| **reply == *subject);
+        if let Some((_, key)) = index.and_then(|index| self.waiting.remove(index)) {
             sink.exchange(key).begin_answer();
             return Role::Last(key);
         }
@@ -224,7 +224,7 @@ impl Nats {
                 .subscriptions
                 .iter()
                 .rev()
-                .find(|(known, _)| Some(&**known) == id)
+                .find(|(listed, _)| Some(&**listed) == id)
                 .map(|(_, key)| *key),
             ..PushedMessage::default()
         })

@@ -185,9 +185,9 @@ impl OpcUa {
     }
 
     fn read_response(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Role {
-        let known =
+        let fits =
             service(head).is_some_and(|id| id == FAULT || id.checked_sub(3).and_then(service_name).is_some());
-        let id = Cursor::new(cursor::from(head, ID)).u32le().filter(|_| known);
+        let id = Cursor::new(cursor::from(head, ID)).u32le().filter(|_| fits);
         let result = Cursor::new(cursor::from(head, RESULT)).u32le();
         match id {
             Some(id) => begin_answer(sink, u64::from(id), result.unwrap_or(0)),

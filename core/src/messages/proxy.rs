@@ -45,9 +45,9 @@ fn proxied(first: &FirstBytes<'_>) -> Guess {
     match (begins(LINE), begins(SIGNATURE), first.input.len()) {
         (true, _, 10..) => {
             let family = cursor::from(first.input, LINE.len());
-            let known =
+            let is_family =
                 family.starts_with(b"TCP4") || family.starts_with(b"TCP6") || family.starts_with(b"UNKN");
-            if known { Guess::Yes } else { Guess::No }
+            if is_family { Guess::Yes } else { Guess::No }
         }
         (_, true, 13..) if first.input.get(12).is_some_and(|version| version >> 4 == 2) => Guess::Yes,
         (true, _, ..10) | (_, true, ..13) => Guess::More,

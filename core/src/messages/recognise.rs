@@ -88,10 +88,10 @@ impl Messages {
         let few = input.len() < MAX_UNDECIDED;
         let fits = input.len() + other.len() <= MAX_HELD && self.undecided.len() < MAX_HELD_PACKETS;
         let mut stage = Some(Stage::Turns);
-        for known in &KNOWN {
-            match (known.sniff)(&first) {
+        for entry in &KNOWN {
+            match (entry.sniff)(&first) {
                 Guess::Yes => {
-                    self.reader = (known.reader)(memory);
+                    self.reader = (entry.reader)(memory);
                     return Some(Stage::Following);
                 }
                 Guess::More if few => stage = None,
@@ -180,7 +180,7 @@ impl Messages {
             return false;
         };
         let protocol = self.reader.protocol();
-        let begins = |known: &Recognition| known.protocol == protocol && (known.begins_message)(side, first);
+        let begins = |entry: &Recognition| entry.protocol == protocol && (entry.begins_message)(side, first);
         side == Side::Client && KNOWN.iter().any(begins)
     }
 
@@ -274,33 +274,33 @@ impl Messages {
 }
 
 /// Whether the client's bytes fit the protocol as at a stream's beginning, on a stream of this protocol.
-fn restarts(known: &Recognition, side: Side, first: &[u8]) -> bool {
+fn restarts(entry: &Recognition, side: Side, first: &[u8]) -> bool {
     let first_bytes = FirstBytes {
         side,
         input: first,
         other: &[],
         began: side,
     };
-    side == Side::Client && matches!((known.sniff)(&first_bytes), Guess::Yes | Guess::NeedsOtherSide)
+    side == Side::Client && matches!((entry.sniff)(&first_bytes), Guess::Yes | Guess::NeedsOtherSide)
 }
 
 /// Switches `reader`, on a stream that is read in turns, if a message begins that a reader can follow.
 fn resync(reader: &mut AnyReader, sink: &mut MessageSink<'_, impl Listener>, first: &[u8]) -> bool {
     let (side, inside) = (sink.side(), sink.is_open());
     let protocol = reader.protocol();
-    let begins = |known: &&Recognition| {
+    let begins = |entry: &&Recognition| {
         if inside {
-            (known.begins_inside_turn)(side, first)
+            (entry.begins_inside_turn)(side, first)
         } else {
-            (known.begins_message)(side, first) || known.protocol == protocol && restarts(known, side, first)
+            (entry.begins_message)(side, first) || entry.protocol == protocol && restarts(entry, side, first)
         }
     };
     if inside && reader.is_turns() {
-        let takes_over = |known: &&Recognition| (known.takes_over_turn)(side, first);
-        let Some(known) = KNOWN.iter().find(takes_over) else {
+        let takes_over = |entry: &&Recognition| (entry.takes_over_turn)(side, first);
+        let Some(entry) = KNOWN.iter().find(takes_over) else {
             return false;
         };
-        *reader = (known.reader)(sink.memory());
+        *reader = (entry.reader)(sink.memory());
         sink.protocol(reader.protocol());
         return true;
     }
@@ -308,19 +308,19 @@ fn resync(reader: &mut AnyReader, sink: &mut MessageSink<'_, impl Listener>, fir
     if inside
         && !KNOWN
             .iter()
-            .any(|known| known.protocol == protocol && begins(&known))
+            .any(|entry| entry.protocol == protocol && begins(&entry))
     {
         return false;
     }
-    let Some(known) = KNOWN.iter().find(begins) else {
+    let Some(entry) = KNOWN.iter().find(begins) else {
         return false;
     };
-    if reader.protocol() == known.protocol {
+    if reader.protocol() == entry.protocol {
         reader.resume(side, inside);
     } else if inside {
         return false;
     } else {
-        *reader = (known.reader)(sink.memory());
+        *reader = (entry.reader)(sink.memory());
     }
     // the open messages are turns from before
     sink.end();
@@ -389,17 +389,17 @@ impl MidStream {
             other: &other,
             began: side.other(),
         };
-        let fits = |known: &&Recognition| !other.is_empty() && (known.sniff)(&first) == Guess::Yes;
-        let known = KNOWN.iter().find(fits);
+        let fits = |entry: &&Recognition| !other.is_empty() && (entry.sniff)(&first) == Guess::Yes;
+        let entry = KNOWN.iter().find(fits);
         *self.last(side.other()) = other;
         self.keep(side, input);
         if let Some(reader) = self.interactive_reader() {
             return Some(reader);
         }
-        let now = known.map(|known| known.protocol);
+        let now = entry.map(|entry| entry.protocol);
         let before = std::mem::replace(&mut self.fitted, now);
         // a single command of beanstalkd may look like memcached's (`delete 1`, `DELETED`); two in a row do not
-        let sure = known.filter(|known| known.protocol != Protocol::Memcached || before == now)?;
+        let sure = entry.filter(|entry| entry.protocol != Protocol::Memcached || before == now)?;
         Some((sure.reader)(sink.memory()))
     }
 }
@@ -412,14 +412,14 @@ fn follow_mid_stream(
     input: &[u8],
 ) -> bool {
     let unknown = reader.is_turns() && !sink.is_open();
-    let Some(known) = mid_stream
+    let Some(proven_reader) = mid_stream
         .as_mut()
         .filter(|mid_stream| mid_stream.beginning_missing && unknown)
         .and_then(|mid_stream| mid_stream.turn(sink, input))
     else {
         return false;
     };
-    *reader = known;
+    *reader = proven_reader;
     sink.end_other();
     sink.protocol(reader.protocol());
     true

@@ -219,8 +219,8 @@ impl Redis {
             } else {
                 1..self.resp.client.words()
             };
-            for place in channels {
-                let name = self.resp.client.word(place).into();
+            for index in channels {
+                let name = self.resp.client.word(index).into();
                 push_bounded(&mut self.subscriptions, MAX_SUBSCRIPTIONS, (word, name, key));
             }
         }
@@ -285,7 +285,7 @@ impl Redis {
 
     /// Returns method and target of a push: `message` and its channel.
     fn push_name(&self) -> (SmolStr, SmolStr) {
-        let word = |place| text::name(self.resp.server.word(place));
+        let word = |index| text::name(self.resp.server.word(index));
         match (self.resp.server.kind, self.resp.server.word(0)) {
             (b'+', _) => (SmolStr::new_static("monitor"), SmolStr::default()),
             (_, b"pmessage") => (word(0), word(2)),
@@ -375,8 +375,8 @@ impl Redis {
                     .next()
             }
             _ => (0..words.words())
-                .find(|place| words.word(*place) == b"version")
-                .map(|place| words.word(place + 1)),
+                .find(|index| words.word(*index) == b"version")
+                .map(|index| words.word(index + 1)),
         };
         if let Some(version) = version
             .map(<[u8]>::trim_ascii)

@@ -228,8 +228,8 @@ impl Rpc {
         xid: u32,
         mut reply: Cursor<'_>,
     ) -> Option<Role> {
-        let place = self.waiting.iter().position(|(waiting, _)| *waiting == xid)?;
-        let (_, is_nfs) = self.waiting.remove(place)?;
+        let index = self.waiting.iter().position(|(waiting, _)| *waiting == xid)?;
+        let (_, is_nfs) = self.waiting.remove(index)?;
         let (code, text) = programs::status(&mut reply, is_nfs)?;
         let status = Status::new(u16::try_from(code).ok(), text, code > 0 || text.is_some());
         sink.exchange(u64::from(xid)).answer(status);

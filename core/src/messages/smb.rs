@@ -76,13 +76,13 @@ impl WireFormat for Smb {
     fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         let packets: Vec<_> = Packet::all(head.bytes).take(MAX_COMMANDS).collect();
         let (mut role, mut file) = (Role::Ignored, None);
-        for (place, packet) in packets.iter().enumerate() {
+        for (index, packet) in packets.iter().enumerate() {
             role = match sink.side() {
                 Side::Client => self.read_request(sink, packet, &mut file),
                 Side::Server => self.read_response(sink, packet),
             }
             .unwrap_or_default();
-            if place + 1 == packets.len() {
+            if index + 1 == packets.len() {
                 break;
             }
             // `Framed` counts the bytes of the last command, whose role is returned
@@ -173,8 +173,8 @@ impl Smb {
         if id == u128::MAX {
             return opened.cloned();
         }
-        let known = self.files.iter().rev().find(|(file, _)| *file == id);
-        known.map(|(_, name)| name.clone())
+        let entry = self.files.iter().rev().find(|(file, _)| *file == id);
+        entry.map(|(_, name)| name.clone())
     }
 
     fn read_response(
@@ -189,8 +189,8 @@ impl Smb {
         if packet.is_pending() {
             return Some(Role::Interim(key));
         }
-        if let Some(place) = self.opening.iter().position(|(request, _)| *request == key)
-            && let Some((_, name)) = self.opening.remove(place)
+        if let Some(index) = self.opening.iter().position(|(request, _)| *request == key)
+            && let Some((_, name)) = self.opening.remove(index)
             && let Some(id) = packet.opened_file().filter(|_| packet.status == 0)
         {
             push_bounded(&mut self.files, MAX_FILES, (id, name));

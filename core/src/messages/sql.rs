@@ -220,7 +220,9 @@ const ACCOUNTS: [&str; 4] = ["user", "role", "login", "password"];
 const BEFORE_ACCOUNTS: [&str; 3] = ["or", "replace", "session"];
 
 fn is_one_of(word: &[u8], words: &[&str]) -> bool {
-    words.iter().any(|one| word.eq_ignore_ascii_case(one.as_bytes()))
+    words
+        .iter()
+        .any(|other| word.eq_ignore_ascii_case(other.as_bytes()))
 }
 
 fn is_of_accounts(statement: &[u8]) -> bool {

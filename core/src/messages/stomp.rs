@@ -263,10 +263,10 @@ impl Stomp {
             .position(|byte| matches!(byte, b'\r' | b'\n'))
             .unwrap_or(0);
         let command = cursor::upto(head, end);
-        let known = |names: &[&'static str]| names.iter().find(|name| name.as_bytes() == command).copied();
+        let named = |names: &[&'static str]| names.iter().find(|name| name.as_bytes() == command).copied();
         match sink.side() {
-            Side::Client => self.client_frame(sink, known(&CLIENT).unwrap_or_default(), head),
-            Side::Server => self.server_frame(sink, known(&SERVER).unwrap_or_default(), head),
+            Side::Client => self.client_frame(sink, named(&CLIENT).unwrap_or_default(), head),
+            Side::Server => self.server_frame(sink, named(&SERVER).unwrap_or_default(), head),
         }
     }
 
@@ -331,12 +331,12 @@ impl Stomp {
         // an error ends the connection. It answers the receipt that it names; without one (RabbitMQ) the oldest
         // request, or the connect
         let oldest = (command == "ERROR" && receipt.is_none() && !self.waiting.is_empty()).then_some(0);
-        let place = named.or(oldest);
+        let index = named.or(oldest);
         let key = match command {
             "CONNECTED" => Some(CONNECT),
-            "ERROR" if place.is_none() && self.connecting => Some(CONNECT),
-            "RECEIPT" | "ERROR" => place
-                .and_then(|place| self.waiting.remove(place))
+            "ERROR" if index.is_none() && self.connecting => Some(CONNECT),
+            "RECEIPT" | "ERROR" => index
+                .and_then(|index| self.waiting.remove(index))
                 .map(|(_, key)| key),
             _ => None,
         };
@@ -345,7 +345,7 @@ impl Stomp {
             let target = header(head, b"destination").map_or(SmolStr::default(), text::name);
             let id = header(head, b"subscription").or(header(head, b"destination"));
             let mut newest = self.subscriptions.iter().rev();
-            let subscription = newest.find(|(known, _)| command == "MESSAGE" && Some(&**known) == id);
+            let subscription = newest.find(|(listed, _)| command == "MESSAGE" && Some(&**listed) == id);
             return Role::Push(command, target, subscription.map(|(_, key)| *key));
         };
         let error = command == "ERROR";

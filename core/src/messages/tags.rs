@@ -65,7 +65,7 @@ impl Tags {
             return;
         };
         let value = value.trim();
-        let (slot, found) = match name {
+        let (slot, tag) = match name {
             TagName::TraceParent => (&mut self.trace_id, trace_parent(value)),
             TagName::B3 => (&mut self.trace_id, value.split('-').next().and_then(b3)),
             TagName::B3TraceId => (&mut self.trace_id, b3(value)),
@@ -74,8 +74,8 @@ impl Tags {
             TagName::Forwarded => (&mut self.forwarded_for, forwarded(value)),
             TagName::ForwardedFor => (&mut self.forwarded_for, value.split(',').next().and_then(address)),
         };
-        if let (true, Some(found)) = (slot.is_empty(), found) {
-            *slot = found;
+        if let (true, Some(tag)) = (slot.is_empty(), tag) {
+            *slot = tag;
         }
     }
 

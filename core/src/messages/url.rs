@@ -31,14 +31,14 @@ pub(super) fn shown(url: &[u8]) -> Cow<'_, [u8]> {
     if plain && !path::may_hold_token(url) {
         return Cow::Borrowed(url);
     }
-    let (found, place) = if plain {
+    let (masked_url, path_len) = if plain {
         (Cow::Borrowed(url), url.len())
     } else {
         masked(url)
     };
-    match path::without_tokens(&found, place) {
+    match path::without_tokens(&masked_url, path_len) {
         Some(shown) => Cow::Owned(shown),
-        None => found,
+        None => masked_url,
     }
 }
 
@@ -58,47 +58,47 @@ pub(super) fn host(host: &str) -> Cow<'_, str> {
 #[cold]
 #[inline(never)]
 fn masked(url: &[u8]) -> (Cow<'_, [u8]>, usize) {
-    let (place, query) = url.split_at(memchr2(b'?', b'#', url).unwrap_or(url.len()));
+    let (path, query) = url.split_at(memchr2(b'?', b'#', url).unwrap_or(url.len()));
     let look = Look {
         deep: NESTED,
         link: Link {
             granted: GRANTED.iter().any(|name| memmem::find(query, name).is_some()),
-            mailed: path::is_mailed(place),
+            mailed: path::is_mailed(path),
             user: OF_USERS.iter().any(|name| memmem::find(query, name).is_some()),
         },
     };
     let (mut out, mut hides) = (Vec::with_capacity(url.len()), false);
     // 1. parameters in the path (RFC 3986, 3.3): all of the path after a secret is masked
-    let (place, ends_masked) = match memchr(b';', place) {
+    let (path, ends_masked) = match memchr(b';', path) {
         Some(mark) => {
-            let (path, behind) = place.split_at(mark + 1);
+            let (before, behind) = path.split_at(mark + 1);
             let (shown, hidden) = parameters(behind, look);
-            let kept = path.len() + shown.len();
-            (place.get(..kept).unwrap_or(place), !hidden.is_empty())
+            let kept = before.len() + shown.len();
+            (path.get(..kept).unwrap_or(path), !hidden.is_empty())
         }
-        None => (place, false),
+        None => (path, false),
     };
     // 2. a password before the host, or an encoded URL in the path that holds a secret
     let encoded =
-        memchr2(b'%', b':', place).filter(|_| memchr(b'%', place).is_some() && holds_secret(place, look));
-    match (password(place), encoded) {
+        memchr2(b'%', b':', path).filter(|_| memchr(b'%', path).is_some() && holds_secret(path, look));
+    match (password(path), encoded) {
         (Some((before, behind)), None) => {
             out.extend([before, MASK, behind].concat());
             hides = true;
         }
         (_, Some(mark)) => {
-            out.extend_from_slice(place.get(..mark).unwrap_or_default());
+            out.extend_from_slice(path.get(..mark).unwrap_or_default());
             out.extend_from_slice(MASK);
             hides = true;
         }
-        (None, None) => out.extend_from_slice(place),
+        (None, None) => out.extend_from_slice(path),
     }
     if ends_masked {
         out.extend_from_slice(MASK);
         hides = true;
     }
     // 3. the query and the fragment, one parameter at a time
-    let (place, mut rest, mut named) = (out.len(), query, false);
+    let (path_len, mut rest, mut named) = (out.len(), query, false);
     while !rest.is_empty() {
         let behind = rest.get(1..).unwrap_or_default(); // the first is `?`, `&` or `#`
         let (part, next) = rest.split_at(memchr2(b'&', b'#', behind).map_or(rest.len(), |mark| mark + 1));
@@ -106,7 +106,7 @@ fn masked(url: &[u8]) -> (Cow<'_, [u8]>, usize) {
         // a secret in two parameters: name=password&value=...
         let equals = memchr(b'=', part).map_or(part.len(), |mark| mark + 1);
         let (name, value) = part.split_at(equals);
-        if named && decoded(name).trim_ascii_end().ends_with(b"value=") | name.ends_with(b"value]=") {
+        if named && (decoded(name).trim_ascii_end().ends_with(b"value=") || name.ends_with(b"value]=")) {
             (shown, hidden) = (name, value);
         }
         named = is_secret(value, MASK, Link::default());
@@ -118,9 +118,9 @@ fn masked(url: &[u8]) -> (Cow<'_, [u8]>, usize) {
         rest = next;
     }
     if hides {
-        (Cow::Owned(out), place)
+        (Cow::Owned(out), path_len)
     } else {
-        (Cow::Borrowed(url), place)
+        (Cow::Borrowed(url), path_len)
     }
 }
 
@@ -203,11 +203,11 @@ fn holds_secret(value: &[u8], look: Look) -> bool {
 /// Splits a URL around its first password and returns what comes before and after it. Reads
 /// `scheme://user:password@host`, `//user:password@host` and `user:password@host` (CONNECT). One slash is enough,
 /// because proxies may merge two.
-fn password(place: &[u8]) -> Option<(&[u8], &[u8])> {
-    let alone = (!place.starts_with(b"/") || place.starts_with(b"//")).then_some(0);
-    let schemes = memmem::find_iter(place, b":/").map(|mark| mark + 1);
+fn password(url: &[u8]) -> Option<(&[u8], &[u8])> {
+    let alone = (!url.starts_with(b"/") || url.starts_with(b"//")).then_some(0);
+    let schemes = memmem::find_iter(url, b":/").map(|mark| mark + 1);
     alone.into_iter().chain(schemes).find_map(|begin| {
-        let rest = place.get(begin..)?;
+        let rest = url.get(begin..)?;
         let slashes = rest.iter().take_while(|byte| **byte == b'/').count();
         let authority = rest.get(slashes..)?;
         let authority = authority.get(..memchr(b'/', authority).unwrap_or(authority.len()))?;
@@ -220,7 +220,7 @@ fn password(place: &[u8]) -> Option<(&[u8], &[u8])> {
             None => return None,
         };
         let begin = begin + slashes;
-        Some((place.get(..begin + hidden)?, place.get(begin + at..)?))
+        Some((url.get(..begin + hidden)?, url.get(begin + at..)?))
     })
 }
 

@@ -17,8 +17,8 @@ const CALLS: [&str; 4] = ["Watch", "Subscribe", "Listen", "LeaseKeepAlive"];
 pub(super) fn of_target(target: &str) -> Option<Kind> {
     let (_, query) = target.split_once('?')?;
     let pairs = || query.split('&').filter_map(|pair| pair.split_once('='));
-    let value = |name: &str| pairs().find(|(own, _)| *own == name).map(|(_, given)| given);
-    let known = PARAMETERS
+    let value = |name: &str| pairs().find(|(key, _)| *key == name).map(|(_, value)| value);
+    let listed = PARAMETERS
         .iter()
         .find(|(name, values, _)| value(name).is_some_and(|given| values.contains(&given)));
     // Consul: wait until the data is newer than the index, at most so long
@@ -28,7 +28,7 @@ pub(super) fn of_target(target: &str) -> Option<Kind> {
             .and(value("wait"))
             .map(|_| Kind::LongPoll)
     };
-    known.map(|(.., kind)| *kind).or_else(blocks)
+    listed.map(|(.., kind)| *kind).or_else(blocks)
 }
 
 /// Returns the kind of a gRPC call with this path.

@@ -227,16 +227,16 @@ impl WebSocket {
 
     fn end_frame(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         let side = sink.side();
-        let known = self.inner.is_known();
+        let is_known = self.inner.is_known();
         let half = &mut self.sides[side];
         if let Some(message) = half.message.take_if(|message| half.is_data && message.last) {
             match side {
-                _ if known => return,
+                _ if is_known => return,
                 Side::Client => self.client_message(sink, &message),
                 Side::Server => self.server_message(sink, &message),
             }
         }
-        if self.sides[side].message.is_none() && !known {
+        if self.sides[side].message.is_none() && !is_known {
             sink.unmark();
         }
     }
@@ -297,7 +297,7 @@ impl WebSocket {
         }
         if let Some(request) = self
             .answered_request(message, &members)
-            .and_then(|place| self.waiting.remove(place))
+            .and_then(|index| self.waiting.remove(index))
         {
             let mut exchange = sink.exchange(request.key);
             exchange.begin_answer();
@@ -338,9 +338,9 @@ impl WebSocket {
     /// Returns the index in `waiting` of the request that the server's message answers.
     fn answered_request(&mut self, message: &Message, members: &Members) -> Option<usize> {
         let same_id = |waiting: &PendingCall| waiting.id.is_some() && waiting.id == members.id;
-        if let Some(place) = self.waiting.iter().position(same_id) {
+        if let Some(index) = self.waiting.iter().position(same_id) {
             self.by_id = true;
-            return Some(place);
+            return Some(index);
         }
         let is_only_one = self.waiting.len() == 1;
         let begins_like_push = message.readable && self.pushed_openings.contains(&message.opening());
@@ -433,8 +433,8 @@ fn report_answer(
     message: &Message,
     members: &Members,
 ) -> Option<PendingCall> {
-    let place = waiting.iter().position(|call| call.id == members.id)?;
-    let request = waiting.remove(place)?;
+    let index = waiting.iter().position(|call| call.id == members.id)?;
+    let request = waiting.remove(index)?;
     let mut exchange = sink.exchange(request.key);
     exchange.answer(Status::ok_unless(members.error.as_deref()));
     exchange.count(message.bytes);

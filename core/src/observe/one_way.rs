@@ -99,10 +99,10 @@ impl OneWay {
             return false; // the timestamps do not count milliseconds
         }
         let (mut stalls, mut pauses) = (0u32, 0u32);
-        for (number, one) in gaps().enumerate() {
+        for (number, gap) in gaps().enumerate() {
             for other in gaps().skip(number + 1).take(COMPARED) {
-                let moved = other.acked.wrapping_sub(one.acked);
-                let longer = other.silent.wrapping_sub(one.silent);
+                let moved = other.acked.wrapping_sub(gap.acked);
+                let longer = other.silent.wrapping_sub(gap.silent);
                 if moved.saturating_abs() >= 2 * TICK_NS {
                     stalls += u32::from(moved.wrapping_sub(longer).saturating_abs() <= TICK_NS);
                     pauses += u32::from(longer.saturating_abs() <= TICK_NS);
@@ -135,7 +135,7 @@ impl OneWay {
     /// Returns the gap before a pure ACK of something small if it has a timer's length and the peer sends more within a
     /// round trip: it waited for that ACK.
     fn held(&mut self, p: &Passed) -> Option<Suspect> {
-        let found = self.late.take().filter(|(from, late)| {
+        let held = self.late.take().filter(|(from, late)| {
             let round = between(late.at, p.at);
             p.ack > late.ack && round <= between(*from, late.at) && clock_moved(late, p) != Some(false)
         });
@@ -146,7 +146,7 @@ impl OneWay {
         {
             self.late = Some((last.at, *p));
         }
-        found.map(|(from, late)| {
+        held.map(|(from, late)| {
             // timestamps of both segments of the sender
             let (first, freed) = (late.stamps.map(|s| s.1), p.stamps.map(|s| s.1));
             Suspect {

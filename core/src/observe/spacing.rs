@@ -34,10 +34,10 @@ impl Spacing {
     pub fn median(&self) -> Option<i64> {
         let all: u64 = self.bins.iter().map(|n| u64::from(*n)).sum();
         let mut sum = 0;
-        for (place, n) in self.bins.iter().enumerate() {
+        for (bin, n) in self.bins.iter().enumerate() {
             sum += u64::from(*n);
             if *n > 0 && sum * 2 >= all {
-                return Some(middle(place));
+                return Some(middle(bin));
             }
         }
         None
@@ -55,11 +55,11 @@ fn bin(ns: u64) -> usize {
 }
 
 /// Returns the middle of a bin.
-fn middle(place: usize) -> i64 {
-    let Some(place) = place.checked_sub(1) else {
+fn middle(bin: usize) -> i64 {
+    let Some(steps) = bin.checked_sub(1) else {
         return 1 << (LEAST_BITS - 1);
     };
-    let (octave, quarter) = (place / 4, place % 4);
+    let (octave, quarter) = (steps / 4, steps % 4);
     let unit = 1_i64 << (LEAST_BITS + octave - 3);
     unit * (2 * (quarter as i64 + 4) + 1)
 }

@@ -39,7 +39,7 @@ struct Run {
 
 /// Facts of a stream besides the segment.
 #[derive(Debug, Clone, Copy)]
-pub struct Known<'a> {
+pub struct StreamFacts<'a> {
     /// Best round trips from the capture to each side and back, by `Side`.
     pub rtts: &'a [Option<i64>; 2],
     /// The largest segment of the segment's sender.
@@ -54,7 +54,7 @@ impl Transfers {
         let sides = [Side::Client, Side::Server].into_iter();
         sides
             .zip(&self.watched)
-            .filter_map(|(side, one)| Some((side, one.as_deref()?)))
+            .filter_map(|(side, transfer)| Some((side, transfer.as_deref()?)))
     }
 
     /// Takes both directions out; None if neither is watched.
@@ -95,10 +95,10 @@ impl Transfers {
     #[inline(never)]
     fn begin(&mut self, side: Side) {
         let [client, server] = &mut self.watched;
-        let place = if side == Side::Client { client } else { server };
-        if place.is_none() {
+        let watched = if side == Side::Client { client } else { server };
+        if watched.is_none() {
             let since = self.runs.get(side.index()).map_or(0, |run| run.since);
-            *place = Some(Box::new(Transfer::new(since)));
+            *watched = Some(Box::new(Transfer::new(since)));
         }
     }
 
@@ -110,7 +110,7 @@ impl Transfers {
         facts: &Facts,
         side: Side,
         at: At,
-        known: &Known<'_>,
+        stream: &StreamFacts<'_>,
         opened: impl FnOnce() -> Option<Shut>,
     ) {
         let [client, server] = &mut self.watched;
@@ -124,13 +124,13 @@ impl Transfers {
         {
             let run = self.runs.get(side.index()).map_or(0, |run| run.bytes);
             own.shut = opened();
-            own.data(segment, facts, at, known, side, run);
+            own.data(segment, facts, at, stream, side, run);
         }
         if let Some(other) = other
             && segment.has(ACK)
             && !segment.has(SYN)
         {
-            other.ack(segment, facts, at, known);
+            other.ack(segment, facts, at, stream);
         }
     }
 }
@@ -342,13 +342,13 @@ impl Transfer {
         segment: &Segment<'_>,
         facts: &Facts,
         at: At,
-        known: &Known<'_>,
+        stream: &StreamFacts<'_>,
         side: Side,
         run: u32,
     ) {
         let now = at.time_ns;
-        let (near, far) = by_side(known.rtts, side);
-        self.mss = known.mss.max(1);
+        let (near, far) = by_side(stream.rtts, side);
+        self.mss = stream.mss.max(1);
         let begins = self.segments == 0;
         let trip = near.unwrap_or(0);
         self.near = near.is_some_and(|ns| ns < AT_ENDPOINT_NS.get() && far.is_some_and(|far| ns * 4 < far));
@@ -428,7 +428,7 @@ impl Transfer {
         let upon = unprompted <= slack.max(gap / 4);
         let shut = self.shut.filter(|_| upon && gap > slack);
         let turn = shut.is_none() && self.answered && idle && upon;
-        let place = if turn {
+        let sum = if turn {
             &mut w.turns
         } else if self.room < 2 * i64::from(self.mss) {
             &mut w.window
@@ -460,7 +460,7 @@ impl Transfer {
         } else {
             &mut w.growing
         };
-        *place += gap;
+        *sum += gap;
         turn
     }
 
@@ -541,7 +541,7 @@ impl Transfer {
     }
 
     /// Takes a packet of the receiver with an ACK.
-    fn ack(&mut self, segment: &Segment<'_>, facts: &Facts, at: At, known: &Known<'_>) {
+    fn ack(&mut self, segment: &Segment<'_>, facts: &Facts, at: At, stream: &StreamFacts<'_>) {
         let now = at.time_ns;
         self.answered |= segment.len > 0;
         if self.answered_at == 0
@@ -552,7 +552,7 @@ impl Transfer {
             self.answered_at = now;
         }
         let window = i64::from(facts.window);
-        self.window_known |= known.scaled;
+        self.window_known |= stream.scaled;
         self.zero_windows += u64::from(window == 0);
         if window == 0 {
             self.room = 0; // 0 needs no scale
@@ -596,7 +596,7 @@ impl Transfer {
             self.remember();
         }
         self.holes(segment, facts);
-        let covered = facts.covered.filter(|one| one.first_frame > self.poisoned);
+        let covered = facts.covered.filter(|acked| acked.first_frame > self.poisoned);
         if let Some(covered) = covered.filter(|_| self.repairing.is_none()) {
             smooth(&mut self.smooth, now - covered.first_time);
             if self.near {
@@ -674,8 +674,8 @@ fn best(value: &mut i64, sample: i64) {
 /// Merges neighbouring round trips into one.
 fn merged(pair: &[RoundTrip]) -> RoundTrip {
     let mean = |of: fn(&RoundTrip) -> i64| {
-        let known = pair.iter().map(of).filter(|value| *value > 0);
-        known.clone().sum::<i64>() / (known.count() as i64).max(1)
+        let values = pair.iter().map(of).filter(|value| *value > 0);
+        values.clone().sum::<i64>() / (values.count() as i64).max(1)
     };
     RoundTrip {
         start: pair.first().map_or(0, |round| round.start),

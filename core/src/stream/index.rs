@@ -30,18 +30,18 @@ impl Index {
     /// the key.
     pub(super) fn get(&self, half: u32, key: &FourTuple, store: &Store) -> Option<(u32, Ends)> {
         let mut seen = None;
-        let found = self.table.find(whole(half), |(known, id)| {
-            seen = (*known == half).then(|| store.head(*id)).flatten();
+        let entry = self.table.find(whole(half), |(entry_half, id)| {
+            seen = (*entry_half == half).then(|| store.head(*id)).flatten();
             seen.as_ref().is_some_and(|head| head.key() == *key)
         });
-        Some((found?.1, seen?))
+        Some((entry?.1, seen?))
     }
 
     /// Adds the newest stream between its endpoints, in the place of the stream `before`, if any.
     pub(super) fn insert(&mut self, half: u32, id: u32, before: Option<u32>) {
         let entry = self.table.entry(
             whole(half),
-            |(_, known)| Some(*known) == before,
+            |(_, entry_id)| Some(*entry_id) == before,
             |(half, _)| whole(*half),
         );
         match entry {

@@ -173,13 +173,13 @@ impl Stream {
     /// Reads a segment of a stream that moves more than a first window.
     #[inline(never)]
     fn watch_transfers(&mut self, segment: &Segment<'_>, facts: &Facts, side: Side, at: At, scaled: bool) {
-        let known = transfer::Known {
+        let stream = transfer::StreamFacts {
             rtts: &self.rtts,
             mss: self.side(side).full.mss() as u16,
             scaled,
         };
         let opened = || self.tracking.opened(side, facts.ack);
-        self.transfers.segment(segment, facts, side, at, &known, opened);
+        self.transfers.segment(segment, facts, side, at, &stream, opened);
     }
 
     /// Begins a stream in a reused box. In place, as a new value would be built on the stack and copied.
@@ -298,12 +298,12 @@ impl Streams {
             Some(Some((recent, id))) if *recent == key => Some(*id),
             _ => None,
         };
-        let known = match recent {
+        let existing = match recent {
             Some(id) => self.store.head(id).map(|head| (id, head)),
             None => self.index.get(half, &key, &self.store),
         };
         let mut before = None;
-        if let Some((id, head)) = known {
+        if let Some((id, head)) = existing {
             let [of_low, of_high] = head.bases;
             let base = if from_low { of_low } else { of_high };
             if !facts::reuses_ports(segment, base) {

@@ -222,8 +222,8 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, context: &mut Context,
     if context.data_connections.expects() {
         // in active mode (RFC 959 3.2) the server connects to a port of the client
         let pairs = [Some(pair), pairs.find(server.0, client.0)];
-        if let Some(what) = context.carries(pairs, server.1, at) {
-            tracker.carry(what);
+        if let Some(carried) = context.carries(pairs, server.1, at) {
+            tracker.carry(carried);
         }
     }
     if let Some(setup) = &mut stream.setup {

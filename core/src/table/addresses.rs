@@ -59,12 +59,12 @@ impl Addresses {
     }
 
     fn key(&mut self, address: IpAddr) -> i32 {
-        let known = self
+        let recent = self
             .last_pair
             .iter()
             .flatten()
-            .find(|(known, _)| *known == address);
-        if let Some((_, key)) = known {
+            .find(|(recent, _)| *recent == address);
+        if let Some((_, key)) = recent {
             return *key;
         }
         let texts = &mut self.texts;

@@ -85,7 +85,7 @@ impl Causes {
         columns.confidence.set(slot, r.confidence());
         columns.because.set(slot, grounds.because as usize, Because::word);
         if let Some(rival) = grounds.rival {
-            columns.rival.set(slot, rival.place(), Rival::word);
+            columns.rival.set(slot, rival.index(), Rival::word);
             bits |= bit::RIVAL;
         }
         columns.row_bits.set(slot, bits);
@@ -145,8 +145,8 @@ impl FrameLists {
         if let Some(free) = free {
             let mut count = 0;
             for frame in evidence {
-                if let Some(place) = free.get_mut(count) {
-                    *place = *frame;
+                if let Some(free_frame) = free.get_mut(count) {
+                    *free_frame = *frame;
                 }
                 count += usize::from(*frame != 0);
             }

@@ -132,8 +132,8 @@ impl<V: ArrowNativeType> Default for Values<V> {
 impl<V: ArrowNativeType> Values<V> {
     #[inline(always)]
     pub fn set(&mut self, slot: usize, value: V) {
-        if let Some(place) = self.block.get_mut(slot) {
-            *place = value;
+        if let Some(cell) = self.block.get_mut(slot) {
+            *cell = value;
         }
     }
 

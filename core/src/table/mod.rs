@@ -249,16 +249,16 @@ impl Tables {
     /// A row of `causes` and the row it refers to must be taken in the same pass. Their batches fill at different
     /// times, so as soon as one of the `LINKED` tables has a full batch, the others are flushed too.
     pub fn take(&mut self, name: &str) -> Option<(SchemaRef, Vec<RecordBatch>)> {
-        let place = NAMES.iter().position(|known| *known == name)?;
+        let index = NAMES.iter().position(|listed| *listed == name)?;
         let ready =
-            |(known, batches): (&&str, &Vec<RecordBatch>)| LINKED.contains(known) && !batches.is_empty();
+            |(table, batches): (&&str, &Vec<RecordBatch>)| LINKED.contains(table) && !batches.is_empty();
         if LINKED.contains(&name) && NAMES.iter().zip(&self.batches.0).any(ready) {
             self.flush_exchanges();
             self.flush_connection_rows();
             self.flush_causes();
         }
-        let batches = std::mem::take(self.batches.0.get_mut(place)?);
-        Some((Arc::clone(SCHEMAS.get(place)?), batches))
+        let batches = std::mem::take(self.batches.0.get_mut(index)?);
+        Some((Arc::clone(SCHEMAS.get(index)?), batches))
     }
 
     #[inline(never)]
@@ -313,12 +313,12 @@ struct Batches([Vec<RecordBatch>; NAMES.len()]);
 
 impl Batches {
     fn add(&mut self, name: &str, columns: Vec<Column>) {
-        let place = NAMES.iter().position(|known| *known == name);
+        let index = NAMES.iter().position(|listed| *listed == name);
         let values = columns.into_iter().map(|c| c.values).collect();
-        let built = place
-            .and_then(|place| SCHEMAS.get(place))
+        let built = index
+            .and_then(|index| SCHEMAS.get(index))
             .map(|schema| RecordBatch::try_new(Arc::clone(schema), values));
-        let batches = place.and_then(|place| self.0.get_mut(place));
+        let batches = index.and_then(|index| self.0.get_mut(index));
         // All columns of a batch have one length and the types of the schema, so this does not fail.
         debug_assert!(
             matches!((&built, &batches), (Some(Ok(_)), Some(_))),

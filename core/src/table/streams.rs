@@ -134,14 +134,14 @@ impl StreamColumns {
         let ((client, client_port), (server, server_port)) = (stream.client(), stream.server());
         columns.client.0.push(client);
         columns.server.0.push(server);
-        let name = |place| context.names.get(place).map(SmolStr::as_str);
-        let secured = read.begun.secured.and_then(|how| context.secured.get(how));
+        let name = |symbol| context.names.get(symbol).map(SmolStr::as_str);
+        let secured = read.begun.secured.and_then(|symbol| context.secured.get(symbol));
         let sni = secured.and_then(|how| how.server_name.as_deref());
         columns
             .server_name
             .set(row, sni.or_else(|| name(read.begun.named?)));
         columns.software.set(row, read.software.and_then(name));
-        let carried = read.begun.carries.and_then(|what| context.carried.get(what));
+        let carried = read.begun.carries.and_then(|symbol| context.carried.get(symbol));
         let command = carried.map(|carried| carried.command.as_str());
         columns.command.set(row, command);
         let ends = (

@@ -36,8 +36,8 @@ impl<const BIT: u32> StaticWords<BIT> {
     #[inline(always)]
     pub fn set(&mut self, slot: usize, word: &'static str) {
         if let Some(key) = self.cache.get_mut(usize::from(word.as_ptr().addr() as u8)) {
-            let known = self.words.get(*key as usize);
-            if !known.is_some_and(|known| std::ptr::eq(*known, word)) {
+            let cached = self.words.get(*key as usize);
+            if !cached.is_some_and(|cached| std::ptr::eq(*cached, word)) {
                 *key = key_of(&mut self.words, word);
             }
             self.keys.set(slot, *key);
@@ -68,7 +68,7 @@ impl<const BIT: u32> ColumnBuffer for StaticWords<BIT> {
 
 /// Returns the index of `word` in `words`, and appends it if it is not there.
 fn key_of(words: &mut Vec<&'static str>, word: &'static str) -> i32 {
-    words.iter().position(|known| *known == word).unwrap_or_else(|| {
+    words.iter().position(|other| *other == word).unwrap_or_else(|| {
         words.push(word);
         words.len() - 1
     }) as i32
@@ -95,8 +95,8 @@ impl<const N: usize, const BIT: u32> Default for CodedWords<N, BIT> {
 impl<const N: usize, const BIT: u32> CodedWords<N, BIT> {
     #[inline(always)]
     pub fn set<W: Into<Cow<'static, str>>>(&mut self, slot: usize, code: usize, word: impl Fn(usize) -> W) {
-        let known = self.key_by_code.get(code).copied().filter(|key| *key >= 0);
-        let key = known.unwrap_or_else(|| self.add_word(code, word));
+        let seen_key = self.key_by_code.get(code).copied().filter(|key| *key >= 0);
+        let key = seen_key.unwrap_or_else(|| self.add_word(code, word));
         self.keys.set(slot, key);
     }
 
@@ -114,8 +114,8 @@ impl<const N: usize, const BIT: u32> CodedWords<N, BIT> {
     #[inline(never)]
     fn add_word<W: Into<Cow<'static, str>>>(&mut self, code: usize, word: impl Fn(usize) -> W) -> i32 {
         let key = self.words.len() as i32;
-        if let Some(known) = self.key_by_code.get_mut(code) {
-            *known = key;
+        if let Some(slot) = self.key_by_code.get_mut(code) {
+            *slot = key;
             self.words.push(word(code).into());
         }
         key
@@ -187,7 +187,7 @@ impl<const NULLS: bool> ColumnBuffer for Texts<NULLS> {
 #[derive(Default)]
 pub struct CaptureWords<const BIT: u32> {
     keys: Values<i32>,
-    known: AHashMap<SmolStr, i32>,
+    key_by_word: AHashMap<SmolStr, i32>,
     words: Vec<String>,
     /// The word of the row before and its key: consecutive rows often have the same word.
     last: (SmolStr, i32),
@@ -216,7 +216,7 @@ impl<const BIT: u32> CaptureWords<BIT> {
     #[inline(never)]
     fn key(&mut self, word: &SmolStr) -> i32 {
         let words = &mut self.words;
-        *self.known.entry(word.clone()).or_insert_with(|| {
+        *self.key_by_word.entry(word.clone()).or_insert_with(|| {
             words.push(word.to_string());
             words.len() as i32 - 1
         })
@@ -229,7 +229,7 @@ impl<const BIT: u32> ColumnBuffer for CaptureWords<BIT> {
     }
 
     fn build(&mut self, bits: &BatchBits, name: Cow<'static, str>, columns: &mut Vec<Column>) {
-        self.known.clear();
+        self.key_by_word.clear();
         let words: ArrayRef = Arc::new(StringArray::from(std::mem::take(&mut self.words)));
         columns.push(dictionary_column::<BIT>(&mut self.keys, bits, words, name));
     }
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn words_are_numbered_anew_in_each_batch() {
         let mut columns = Columns::default();
-        let name = |place| ["a", "b", "c"].get(place).copied().unwrap_or_default();
+        let name = |index| ["a", "b", "c"].get(index).copied().unwrap_or_default();
         for (word, want) in [(2, "c"), (0, "a")] {
             let slot = columns.slot();
             columns.word.set(slot, word, name);

@@ -21,7 +21,7 @@ pub(super) struct Beats {
     #[allow(clippy::vec_box)]
     held: Vec<Box<Exchange>>,
     /// Sizes of the client's and the server's heartbeats, once found.
-    known: Option<[u64; 2]>,
+    sizes: Option<[u64; 2]>,
     /// Time of the client's newest heartbeat and the period of its timer, in ns.
     client: (i64, i64),
     /// Number of messages of either side that met no other.
@@ -33,11 +33,11 @@ pub(super) struct Beats {
 /// Bytes of both messages of a turn that may be two heartbeats: one small packet each.
 fn sizes(e: &Exchange) -> Option<[u64; 2]> {
     let answer = e.response.as_ref()?;
-    let one = |first: u64, last: u64| first == last;
+    let same = |first: u64, last: u64| first == last;
     let alone = !matches!(e.cut_by, Some(CutBy::Gap | CutBy::Reset)) && !e.dialogue && e.key.is_none();
     let small = e.request.bytes.max(answer.bytes) <= BEAT_BYTES.get() as u64;
     let whole =
-        one(e.request.first.frame, e.request.last.frame) && one(answer.first.frame, answer.last.frame);
+        same(e.request.first.frame, e.request.last.frame) && same(answer.first.frame, answer.last.frame);
     (alone && small && whole).then_some([e.request.bytes, answer.bytes])
 }
 
@@ -78,7 +78,7 @@ fn period(times: impl Iterator<Item = i64> + Clone) -> Option<i64> {
         times
             .clone()
             .zip(times.clone().skip(1))
-            .map(|(one, next)| next - one)
+            .map(|(time, next)| next - time)
     };
     let least = steps().min().filter(|least| *least >= SILENCE_NS.get())?;
     // The other side's timer may fire less often, so that each two turns are two or three periods apart.
@@ -118,7 +118,7 @@ impl Beats {
 
     /// Removes a heartbeat from the start of a request that followed it closely.
     fn remove_leading_beat(&self, e: &mut Exchange) {
-        let (Some([size, _]), (newest, period)) = (self.known, self.client) else {
+        let (Some([size, _]), (newest, period)) = (self.sizes, self.client) else {
             return;
         };
         let (first, last) = (e.request.first, e.request.last);
@@ -152,9 +152,11 @@ impl Pairing {
         let beats = self.beats.get_or_insert_default();
         let size = sizes(&exchange);
         // the last heartbeat of the client may have no counterpart
-        let lone =
-            exchange.response.is_none() && beats.known.is_some_and(|[one, _]| one == exchange.request.bytes);
-        if lone || size.is_some() && size == beats.known {
+        let lone = exchange.response.is_none()
+            && beats
+                .sizes
+                .is_some_and(|[bytes, _]| bytes == exchange.request.bytes);
+        if lone || size.is_some() && size == beats.sizes {
             beats.dropped += 1;
             let [start, end] = times(&exchange);
             beats.client.0 = start;
@@ -190,7 +192,7 @@ impl Pairing {
             return;
         }
         if let Some(period) = beats.client_period() {
-            beats.known = size;
+            beats.sizes = size;
             beats.client = (beats.held.last().map_or(0, |beat| beat.start()), period);
             beats.dropped += beats.held.len() as u32;
             beats.held.drain(..).for_each(|beat| context.recycle(beat));

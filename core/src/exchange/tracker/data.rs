@@ -80,7 +80,7 @@ impl Tracker {
             }
             self.forward(side, step, &data, seen.trips, context);
             if let Some(candidate) = freed {
-                pauses::push_held(candidate, self.pairing.place(), context);
+                pauses::push_held(candidate, self.pairing.row_origin(), context);
             }
         }
         if let Outcome::Forward(step) = outcome {

@@ -3,7 +3,7 @@
 use std::num::NonZeroI64;
 
 use super::beats::Beats;
-use super::pauses::RowPlace;
+use super::pauses::RowOrigin;
 use super::pushes::Subscriptions;
 use super::{BIAS, MAX_OPEN, pauses};
 use crate::base::{At, Side};
@@ -142,8 +142,8 @@ impl Pairing {
     }
 
     /// Where a row beside the requests belongs.
-    pub(super) fn place(&self) -> RowPlace {
-        RowPlace {
+    pub(super) fn row_origin(&self) -> RowOrigin {
+        RowOrigin {
             stream: self.stream,
             index: self.exchanges,
             pair: self.pair,
@@ -325,23 +325,23 @@ impl Pairing {
         if let Some(step) = client.last().filter(|step| step.to.frame == at.frame)
             && !self.open.iter().any(|e| asks(e))
         {
-            pauses::push_unsolicited(step.clone(), self.place(), context);
+            pauses::push_unsolicited(step.clone(), self.row_origin(), context);
         }
     }
 
     /// Adds the row of a pause. A single short one may be a busy host's; it has a row only when another follows.
     #[cold]
     fn pause(&mut self, step: Step, context: &mut Context) {
-        let place = self.place();
+        let row_origin = self.row_origin();
         if !std::mem::replace(&mut self.pauses, true) && pauses::is_short(&step) {
-            self.lone_pause = Some(Box::new((step, place.index)));
+            self.lone_pause = Some(Box::new((step, row_origin.index)));
             return;
         }
         if let Some(first) = self.lone_pause.take() {
             let (first, index) = *first;
-            pauses::push_pause(first, RowPlace { index, ..place }, context);
+            pauses::push_pause(first, RowOrigin { index, ..row_origin }, context);
         }
-        pauses::push_pause(step, place, context);
+        pauses::push_pause(step, row_origin, context);
     }
 
     /// Ends a message: complete, or cut by `cut`.

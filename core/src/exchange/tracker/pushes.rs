@@ -67,12 +67,12 @@ impl Pairing {
             // Only the first message of its segment: a later one may have been written at any time before it left.
             exchange.before = Some(Box::new(held.clone()));
         }
-        let known = own.first().map_or(last, |step| step.from);
-        if first.time_ns < known.time_ns {
+        let earliest = own.first().map_or(last, |step| step.from);
+        if first.time_ns < earliest.time_ns {
             // steps before the first push are not kept, as no request was open
             let step = Step {
                 from: first,
-                to: known,
+                to: earliest,
                 wait: Wait::Unsure,
             };
             own.insert(0, step);

@@ -157,7 +157,7 @@ impl SenderVerdict {
 
 /// Whether whole waits vary less than half as much as the ACKs in them: pauses of one length.
 fn keep_their_length(ack_waits: &[&AckWait]) -> bool {
-    let spread = |of: fn(&AckWait) -> i64| deviation(ack_waits.iter().map(|ack_wait| of(ack_wait)).collect());
+    let spread = |time: fn(&AckWait) -> i64| deviation(ack_waits.iter().map(|wait| time(wait)).collect());
     CLEAR_RATIO.get() * spread(|ack_wait| ack_wait.wait + ack_wait.release)
         <= spread(|ack_wait| ack_wait.wait)
 }

@@ -19,7 +19,7 @@ pub(super) fn slope(held: &[&AckWait]) -> Option<f64> {
         return None;
     }
     let total = |s: &AckWait| s.wait + s.release;
-    let spread = |of: &dyn Fn(&AckWait) -> i64| deviation(used.iter().map(|s| of(s)).collect());
+    let spread = |measure: &dyn Fn(&AckWait) -> i64| deviation(used.iter().map(|s| measure(s)).collect());
     let informative = spread(&|s| total(s)).min(spread(&|s| s.release)) < spread(&|s| s.wait);
     if !informative {
         return None;

@@ -22,7 +22,7 @@ pub(super) fn freed_in_batches(ack_waits: &[AckWait], j: &SenderVerdict) -> Vec<
     let mut held: Vec<&AckWait> = held.collect();
     held.sort_unstable_by_key(|ack_wait| ack_wait.acked_at);
     let mut frames: Vec<u64> = held
-        .chunk_by(|one, next| next.acked_at - one.acked_at <= AT_HOST_NS.get())
+        .chunk_by(|wait, next| next.acked_at - wait.acked_at <= AT_HOST_NS.get())
         .filter(|batch| is_batch(batch))
         .flatten()
         .map(|ack_wait| ack_wait.frame)
@@ -35,12 +35,13 @@ pub(super) fn freed_in_batches(ack_waits: &[AckWait], j: &SenderVerdict) -> Vec<
 /// other.
 fn is_batch(batch: &[&AckWait]) -> bool {
     let steps = || batch.iter().zip(batch.iter().skip(1));
-    let in_order = steps().all(|(one, next)| freed_at(one) < freed_at(next) && one.frame < next.frame);
+    let in_order = steps().all(|(wait, next)| freed_at(wait) < freed_at(next) && wait.frame < next.frame);
     let soon = batch.iter().all(|ack_wait| ack_wait.release <= SOON_NS.get());
-    let between_acks = middle(steps().map(|(one, next)| next.acked_at - one.acked_at));
+    let between_acks = middle(steps().map(|(wait, next)| next.acked_at - wait.acked_at));
     // the receiver may acknowledge each segment before the next one passes: two frames
-    let frames = |one: &AckWait, next: &AckWait| next.frame.saturating_sub(one.frame).clamp(1, 2) as i64;
-    let per_frame = middle(steps().map(|(one, next)| (freed_at(next) - freed_at(one)) / frames(one, next)));
+    let frames = |wait: &AckWait, next: &AckWait| next.frame.saturating_sub(wait.frame).clamp(1, 2) as i64;
+    let per_frame =
+        middle(steps().map(|(wait, next)| (freed_at(next) - freed_at(wait)) / frames(wait, next)));
     batch.len() >= MIN_SAMPLES.get() && in_order && soon && per_frame <= CLEAR_RATIO.get() * between_acks
 }
 

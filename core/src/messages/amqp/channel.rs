@@ -95,15 +95,15 @@ impl Channel {
 
     /// Sets the tag that the server's answer gives to the consumer of this request.
     pub(super) fn name_consumer(&mut self, key: u64, tag: &[u8]) {
-        if let Some((known, _)) = self.consumers.iter_mut().find(|(_, request)| *request == key) {
-            *known = tag.into();
+        if let Some((consumer_tag, _)) = self.consumers.iter_mut().find(|(_, request)| *request == key) {
+            *consumer_tag = tag.into();
         }
     }
 
     /// Returns the key of the request that subscribed the consumer with this tag.
     pub(super) fn consumer(&self, tag: &[u8]) -> Option<u64> {
         let mut newest = self.consumers.iter().rev();
-        newest.find(|(known, _)| **known == *tag).map(|(_, key)| *key)
+        newest.find(|(named, _)| **named == *tag).map(|(_, key)| *key)
     }
 
     /// Counts a publish. Returns whether it is an exchange: the server will confirm it, and its tag is known.
@@ -148,8 +148,8 @@ impl Channel {
     /// Removes the request that this method of the server answers; returns its key.
     pub(super) fn take_answered(&mut self, method: Method<'_>) -> Option<u64> {
         let same = |(_, answer): &(u64, (u16, u16))| method.is_answer(*answer);
-        let place = self.waiting.iter().position(same)?;
-        self.waiting.remove(place).map(|(key, _)| key)
+        let index = self.waiting.iter().position(same)?;
+        self.waiting.remove(index).map(|(key, _)| key)
     }
 
     /// Removes all open requests, which will get no answer; returns their keys, methods first.

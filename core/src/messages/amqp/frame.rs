@@ -35,7 +35,7 @@ pub(super) struct Method<'a> {
 }
 
 /// A method of a client: its answer, and the layout of its arguments.
-struct Known {
+struct ClientMethod {
     id: (u16, u16),
     name: &'static str,
     /// Method number of the answer in the same class; 0 if the server does not answer.
@@ -50,14 +50,14 @@ struct Known {
     no_wait: Option<u8>,
 }
 
-const fn known(
+const fn method(
     id: (u16, u16),
     name: &'static str,
     answer: u16,
     (before, strings, target): (usize, usize, Option<usize>),
     no_wait: Option<u8>,
-) -> Known {
-    Known {
+) -> ClientMethod {
+    ClientMethod {
         id,
         name,
         answer,
@@ -71,31 +71,31 @@ const fn known(
 const NONE: (usize, usize, Option<usize>) = (0, 0, None);
 
 #[rustfmt::skip]
-const CLIENT: [Known; 24] = [
-    known((10, 50), "connection.close", 51, NONE, None),
-    known((20, 10), "channel.open", 11, NONE, None),
-    known((20, 20), "channel.flow", 21, NONE, None),
-    known((20, 40), "channel.close", 41, NONE, None),
-    known((40, 10), "exchange.declare", 11, (2, 2, Some(0)), Some(4)),
-    known((40, 20), "exchange.delete", 21, (2, 1, Some(0)), Some(1)),
-    known((40, 30), "exchange.bind", 31, (2, 3, Some(0)), Some(0)),
-    known((40, 40), "exchange.unbind", 51, (2, 3, Some(0)), Some(0)),
-    known((50, 10), "queue.declare", 11, (2, 1, Some(0)), Some(4)),
-    known((50, 20), "queue.bind", 21, (2, 3, Some(0)), Some(0)),
-    known((50, 30), "queue.purge", 31, (2, 1, Some(0)), Some(0)),
-    known((50, 40), "queue.delete", 41, (2, 1, Some(0)), Some(2)),
-    known((50, 50), "queue.unbind", 51, (2, 3, Some(0)), None),
-    known((60, 10), "basic.qos", 11, NONE, None),
-    known((60, 20), "basic.consume", 21, (2, 2, Some(0)), Some(3)),
-    known((60, 30), "basic.cancel", 31, (0, 1, None), Some(0)),
-    known((60, 40), "basic.publish", 0, (2, 2, Some(0)), None),
-    known((60, 70), "basic.get", 71, (2, 1, Some(0)), None),
-    known((60, 100), "basic.recover-async", 0, NONE, None),
-    known((60, 110), "basic.recover", 111, NONE, None),
-    known((85, 10), "confirm.select", 11, (0, 0, None), Some(0)),
-    known((90, 10), "tx.select", 11, NONE, None),
-    known((90, 20), "tx.commit", 21, NONE, None),
-    known((90, 30), "tx.rollback", 31, NONE, None),
+const CLIENT: [ClientMethod; 24] = [
+    method((10, 50), "connection.close", 51, NONE, None),
+    method((20, 10), "channel.open", 11, NONE, None),
+    method((20, 20), "channel.flow", 21, NONE, None),
+    method((20, 40), "channel.close", 41, NONE, None),
+    method((40, 10), "exchange.declare", 11, (2, 2, Some(0)), Some(4)),
+    method((40, 20), "exchange.delete", 21, (2, 1, Some(0)), Some(1)),
+    method((40, 30), "exchange.bind", 31, (2, 3, Some(0)), Some(0)),
+    method((40, 40), "exchange.unbind", 51, (2, 3, Some(0)), Some(0)),
+    method((50, 10), "queue.declare", 11, (2, 1, Some(0)), Some(4)),
+    method((50, 20), "queue.bind", 21, (2, 3, Some(0)), Some(0)),
+    method((50, 30), "queue.purge", 31, (2, 1, Some(0)), Some(0)),
+    method((50, 40), "queue.delete", 41, (2, 1, Some(0)), Some(2)),
+    method((50, 50), "queue.unbind", 51, (2, 3, Some(0)), None),
+    method((60, 10), "basic.qos", 11, NONE, None),
+    method((60, 20), "basic.consume", 21, (2, 2, Some(0)), Some(3)),
+    method((60, 30), "basic.cancel", 31, (0, 1, None), Some(0)),
+    method((60, 40), "basic.publish", 0, (2, 2, Some(0)), None),
+    method((60, 70), "basic.get", 71, (2, 1, Some(0)), None),
+    method((60, 100), "basic.recover-async", 0, NONE, None),
+    method((60, 110), "basic.recover", 111, NONE, None),
+    method((85, 10), "confirm.select", 11, (0, 0, None), Some(0)),
+    method((90, 10), "tx.select", 11, NONE, None),
+    method((90, 20), "tx.commit", 21, NONE, None),
+    method((90, 30), "tx.rollback", 31, NONE, None),
 ];
 /// Methods that a server sends without a request, and the bytes before the exchange and the routing key in them.
 const UNSOLICITED: [((u16, u16), &str, usize); 7] = [
@@ -214,8 +214,8 @@ fn short_string<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
 }
 
 impl<'a> Method<'a> {
-    fn known(self) -> Option<&'static Known> {
-        CLIENT.iter().find(|known| known.id == self.id)
+    fn listed(self) -> Option<&'static ClientMethod> {
+        CLIENT.iter().find(|listed| listed.id == self.id)
     }
 
     fn unsolicited(self) -> Option<&'static ((u16, u16), &'static str, usize)> {
@@ -225,7 +225,7 @@ impl<'a> Method<'a> {
     fn exists(self) -> bool {
         let (class, number) = self.id;
         let has =
-            |(known, first, last): &(u16, u16, u16)| *known == class && (*first..=*last).contains(&number);
+            |(listed, first, last): &(u16, u16, u16)| *listed == class && (*first..=*last).contains(&number);
         CLASSES.iter().any(has)
     }
 
@@ -233,8 +233,8 @@ impl<'a> Method<'a> {
     fn sender(self) -> Option<Side> {
         let is_answer = CLIENT
             .iter()
-            .any(|known| (known.id.0, known.answer) == self.id && known.id.0 != 10);
-        match (self.known().is_some(), self.unsolicited().is_some()) {
+            .any(|listed| (listed.id.0, listed.answer) == self.id && listed.id.0 != 10);
+        match (self.listed().is_some(), self.unsolicited().is_some()) {
             (true, false) => Some(Side::Client),
             (false, true) => Some(Side::Server),
             // both sides may send close and close-ok; flow-ok answers either side's flow
@@ -248,8 +248,8 @@ impl<'a> Method<'a> {
 
     /// Returns the method's name; "" for answers.
     pub(super) fn name(self) -> &'static str {
-        let known = self.known().map(|known| known.name);
-        known
+        let listed = self.listed().map(|listed| listed.name);
+        listed
             .or(self.unsolicited().map(|(_, name, _)| *name))
             .unwrap_or("")
     }
@@ -271,7 +271,7 @@ impl<'a> Method<'a> {
 
     fn target_bytes(self) -> Option<&'a [u8]> {
         let mut cursor = Cursor::new(self.arguments);
-        let (before, target) = match (self.unsolicited(), self.known()) {
+        let (before, target) = match (self.unsolicited(), self.listed()) {
             (Some((DELIVER, _, before)), _) => {
                 short_string(&mut cursor)?; // consumer tag
                 (*before, Some(0))
@@ -281,7 +281,7 @@ impl<'a> Method<'a> {
                 short_string(&mut cursor)?; // reply text
                 (0, Some(0))
             }
-            (_, Some(known)) => (known.before, known.target),
+            (_, Some(listed)) => (listed.before, listed.target),
             _ => return None,
         };
         cursor.take(before)?;
@@ -299,14 +299,14 @@ impl<'a> Method<'a> {
 
     /// Returns class and method number of the answer; None if the server does not answer.
     pub(super) fn answer(self) -> Option<(u16, u16)> {
-        let known = self.known().filter(|known| known.answer > 0)?;
-        (!self.is_no_wait(known).unwrap_or(false)).then_some((known.id.0, known.answer))
+        let listed = self.listed().filter(|listed| listed.answer > 0)?;
+        (!self.is_no_wait(listed).unwrap_or(false)).then_some((listed.id.0, listed.answer))
     }
 
-    fn is_no_wait(self, known: &Known) -> Option<bool> {
-        let (bit, mut cursor) = (known.no_wait?, Cursor::new(self.arguments));
-        cursor.take(known.before)?;
-        for _ in 0..known.strings {
+    fn is_no_wait(self, listed: &ClientMethod) -> Option<bool> {
+        let (bit, mut cursor) = (listed.no_wait?, Cursor::new(self.arguments));
+        cursor.take(listed.before)?;
+        for _ in 0..listed.strings {
             short_string(&mut cursor)?;
         }
         Some(cursor.u8()? >> bit & 1 == 1)

@@ -97,16 +97,16 @@ impl Commands {
         if self.dialect == Dialect::Pop3 {
             return self.pop3_reply(sink, line.text());
         }
-        let found = code(line.text());
+        let reply_code = code(line.text());
         if let Some(first) = self.server.multiline {
             let same = line.text().starts_with(&first) || self.dialect == Dialect::Smtp;
-            let Some((code, false)) = found.filter(|_| same) else {
+            let Some((code, false)) = reply_code.filter(|_| same) else {
                 return Ok(());
             };
             self.server.multiline = None;
             return self.reply(sink, code, line.text());
         }
-        match found {
+        match reply_code {
             Some((code, false)) => self.reply(sink, code, line.text()),
             Some((_, true)) => {
                 if !self.server.greeted {

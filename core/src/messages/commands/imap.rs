@@ -48,8 +48,8 @@ impl Commands {
         if !self.server.line.text().starts_with(b"* ") {
             return;
         }
-        if let Some(place) = self.owner()
-            && let Some(owner) = self.waiting.get_mut(place)
+        if let Some(index) = self.owner()
+            && let Some(owner) = self.waiting.get_mut(index)
         {
             owner.reply_bytes(sink, self.server.line.take_len());
         }
@@ -121,11 +121,11 @@ impl Commands {
         word: &[u8],
         bytes: u64,
     ) -> Result<(), Leave> {
-        let place = self
+        let index = self
             .waiting
             .iter()
             .position(|waiting| waiting.tag.as_bytes() == tag);
-        let Some(mut command) = place.and_then(|place| self.waiting.remove(place)) else {
+        let Some(mut command) = index.and_then(|index| self.waiting.remove(index)) else {
             sink.unmark(); // the command was sent before the capture
             return Ok(());
         };

@@ -128,10 +128,10 @@ fn mechanism(rest: &[u8]) -> &[u8] {
         "SCRAM-SHA-1-PLUS", "SCRAM-SHA-256", "SCRAM-SHA-256-PLUS", "SECURID", "XOAUTH2",
     ];
     let first = word(rest).0;
-    let known = NAMES
+    let is_mechanism = NAMES
         .iter()
         .any(|name| first.eq_ignore_ascii_case(name.as_bytes()));
-    if known { first } else { b"" }
+    if is_mechanism { first } else { b"" }
 }
 
 /// Whether mail servers have a command with this verb; experimental ones begin with X.

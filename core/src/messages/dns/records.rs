@@ -14,7 +14,7 @@ const POINTER: u8 = 0xC0;
 
 /// Returns the addresses in a response, which may be cut.
 pub fn addresses(message: &[u8]) -> Vec<IpAddr> {
-    let mut found = Vec::new();
+    let mut records = Vec::new();
     let count = |at: usize| {
         let bytes = message.get(at..at + 2).and_then(|two| two.first_chunk::<2>());
         bytes.map_or(0, |two| u16::from_be_bytes(*two))
@@ -28,14 +28,14 @@ pub fn addresses(message: &[u8]) -> Vec<IpAddr> {
             break;
         };
         match kind {
-            1 => found.extend(data.first_chunk::<4>().map(|a| IpAddr::V4(Ipv4Addr::from(*a)))),
-            28 => found.extend(data.first_chunk::<16>().map(|a| IpAddr::V6(Ipv6Addr::from(*a)))),
+            1 => records.extend(data.first_chunk::<4>().map(|a| IpAddr::V4(Ipv4Addr::from(*a)))),
+            28 => records.extend(data.first_chunk::<16>().map(|a| IpAddr::V6(Ipv6Addr::from(*a)))),
             _ => {}
         }
         rest = after;
     }
-    found.truncate(MAX_ADDRESSES);
-    found
+    records.truncate(MAX_ADDRESSES);
+    records
 }
 
 /// Splits off a record: its type, its data, and the bytes after it.

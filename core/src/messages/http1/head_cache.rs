@@ -93,8 +93,8 @@ impl Cut {
     }
 }
 
-fn known_cut<'a>(known: &'a [Cut; SLOTS], side: Side, bytes: &[u8]) -> Option<&'a Cut> {
-    let cut = known.get(slot(side, bytes))?;
+fn known_cut<'a>(cuts: &'a [Cut; SLOTS], side: Side, bytes: &[u8]) -> Option<&'a Cut> {
+    let cut = cuts.get(slot(side, bytes))?;
     cut.is(side, bytes).then_some(cut)
 }
 

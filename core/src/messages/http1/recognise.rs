@@ -21,7 +21,7 @@ const OTHER_TARGETS: [&[u8]; 5] = [b"sip:", b"sips:", b"tel:", b"rtsp", b"* RTSP
 
 /// Whether a stream that begins with these bytes of `side` is HTTP/1.
 pub(in crate::messages) fn sniff(side: Side, first: &[u8]) -> Guess {
-    let (known, may_become) = match side {
+    let (is_http, may_become) = match side {
         Side::Client => {
             let first = skip_line_ends(first);
             let word = first.split(|byte| *byte == b' ').next().unwrap_or_default();
@@ -30,8 +30,8 @@ pub(in crate::messages) fn sniff(side: Side, first: &[u8]) -> Guess {
             if method && target.is_empty() {
                 return Guess::More;
             }
-            let known = method && may_begin_target(target);
-            if known && SHARED.contains(&word) {
+            let is_request = method && may_begin_target(target);
+            if is_request && SHARED.contains(&word) {
                 if OTHER_TARGETS.iter().any(|prefix| target.starts_with(prefix)) {
                     return Guess::No;
                 }
@@ -40,13 +40,13 @@ pub(in crate::messages) fn sniff(side: Side, first: &[u8]) -> Guess {
                 }
             }
             (
-                known || begins_message(side, first),
+                is_request || begins_message(side, first),
                 METHODS.iter().any(|method| method.starts_with(first)),
             )
         }
         Side::Server => (first.starts_with(VERSION), VERSION.starts_with(first)),
     };
-    match (known, may_become) {
+    match (is_http, may_become) {
         (true, _) => Guess::Yes,
         (false, true) => Guess::More,
         (false, false) => Guess::No,

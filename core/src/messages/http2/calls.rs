@@ -266,10 +266,10 @@ impl Calls {
 
     /// Removes a stream and reports its end.
     fn end(&mut self, sink: &mut MessageSink<'_, impl Listener>, stream: u32, reset: bool) {
-        let Some(place) = self.open.iter().position(|call| call.stream == stream) else {
+        let Some(index) = self.open.iter().position(|call| call.stream == stream) else {
             return;
         };
-        let call = self.open.remove(place);
+        let call = self.open.remove(index);
         if let Some(push) = call.push {
             if !reset {
                 sink.push_since(push.first, &push.method, &push.target, push.bytes, None);

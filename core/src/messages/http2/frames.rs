@@ -167,7 +167,7 @@ fn chained(mut bytes: &[u8]) -> Option<u32> {
 pub(super) fn greets(bytes: &[u8]) -> bool {
     let settings = [0, 0, 0, SETTINGS, 0, 0, 0, 0, 0];
     let mut given = bytes.iter().take(HEADER).zip(settings).enumerate();
-    given.all(|(place, (byte, wanted))| *byte == wanted || place == 2)
+    given.all(|(offset, (byte, wanted))| *byte == wanted || offset == 2)
 }
 
 /// Returns the static table's index of the first field, if bytes in mid-stream begin with a header block: 1 to 7 are of
@@ -296,10 +296,10 @@ mod tests {
         assert_eq!((whole.0.len(), whole.1), (6, true));
         assert_eq!(whole.0[3].1, b"hello");
         assert_eq!(read(&all.chunks(1).collect::<Vec<_>>()), whole);
-        for place in 0..all.len() {
-            let (first, last) = all.split_at(place);
-            assert_eq!(read(&[first, last]), whole, "cut at {place}");
-            assert_ne!(chain(first), Some(false), "cut at {place}");
+        for cut in 0..all.len() {
+            let (first, last) = all.split_at(cut);
+            assert_eq!(read(&[first, last]), whole, "cut at {cut}");
+            assert_ne!(chain(first), Some(false), "cut at {cut}");
         }
     }
 

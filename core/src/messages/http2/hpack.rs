@@ -171,10 +171,10 @@ impl Decoder {
 
     /// Decodes an indexed field (6.1): name and value of an entry.
     fn indexed(&mut self, index: usize, emit: &mut impl FnMut(Name, Option<&str>)) -> Result<(), Wrong> {
-        let place = index.checked_sub(1).ok_or("header index 0")?;
-        match STATIC.get(place) {
+        let field = index.checked_sub(1).ok_or("header index 0")?;
+        match STATIC.get(field) {
             Some((name, value)) => emit(Name::of(name.as_bytes()), Some(value)),
-            None => match self.entry(place)? {
+            None => match self.entry(field)? {
                 Some(entry) => emit(entry.name, entry.value.as_deref()),
                 None => emit(Name::Unknown, None),
             },
@@ -182,9 +182,9 @@ impl Decoder {
         Ok(())
     }
 
-    /// Returns the dynamic entry at a place after the static ones; `None` if it is unknown.
-    fn entry(&self, place: usize) -> Result<Option<&Entry>, Wrong> {
-        match self.table.get(place - STATIC.len()) {
+    /// Returns the dynamic entry at an index after the static ones; `None` if it is unknown.
+    fn entry(&self, field: usize) -> Result<Option<&Entry>, Wrong> {
+        match self.table.get(field - STATIC.len()) {
             None if !self.partial => Err("header index behind the table"),
             entry => Ok(entry),
         }
@@ -206,7 +206,7 @@ impl Decoder {
                 kept.clear();
                 SizedName { name, len }
             }
-            Some(place) => self.name_of(place)?,
+            Some(field) => self.name_of(field)?,
         };
         let max_len = if named.name.is_needed() { MAX_VALUE } else { 0 };
         let len = block.string(max_len, &mut kept)?;
@@ -218,11 +218,11 @@ impl Decoder {
         Ok(())
     }
 
-    fn name_of(&self, place: usize) -> Result<SizedName, Wrong> {
+    fn name_of(&self, field: usize) -> Result<SizedName, Wrong> {
         let named = |name, len| SizedName { name, len };
-        Ok(match STATIC.get(place) {
+        Ok(match STATIC.get(field) {
             Some((name, _)) => named(Name::of(name.as_bytes()), name.len()),
-            None => match self.entry(place)? {
+            None => match self.entry(field)? {
                 Some(entry) => named(entry.name, usize::from(entry.name_len)),
                 None => named(Name::Unknown, 0),
             },

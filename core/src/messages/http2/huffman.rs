@@ -91,8 +91,8 @@ pub(super) fn decode(coded: &[u8], max_len: usize, text: &mut Vec<u8>) -> Result
                 Err(Wrong)
             };
         }
-        let place = class.at + ((next - class.first) >> (32 - class.bits)) as usize;
-        let symbol = SYMBOLS.get(place).ok_or(Wrong)?;
+        let index = class.at + ((next - class.first) >> (32 - class.bits)) as usize;
+        let symbol = SYMBOLS.get(index).ok_or(Wrong)?;
         if length < max_len {
             text.push(*symbol);
         }
@@ -109,10 +109,10 @@ mod tests {
 
     /// Code and bits of a symbol, by the tables above.
     fn code(symbol: u8) -> (u32, u32) {
-        let place = SYMBOLS.iter().position(|other| *other == symbol).unwrap();
-        let class = CLASSES.iter().rev().find(|class| class.at <= place).unwrap();
+        let index = SYMBOLS.iter().position(|other| *other == symbol).unwrap();
+        let class = CLASSES.iter().rev().find(|class| class.at <= index).unwrap();
         (
-            (class.first >> (32 - class.bits)) + (place - class.at) as u32,
+            (class.first >> (32 - class.bits)) + (index - class.at) as u32,
             class.bits,
         )
     }

@@ -82,8 +82,8 @@ fn failure(body: &mut Cursor<'_>) -> Option<SmolStr> {
     let (_, mut class) = error.tagged()?;
     let (tag, code) = class.tagged()?;
     let (class, code) = (u16::from(tag & 0x1F), code.number() as u16 & 0xFF);
-    let known = errors::word(errors::MMS, class << 8 | code);
-    Some(known.map_or_else(|| format_smolstr!("error {class}/{code}"), SmolStr::new_static))
+    let word = errors::word(errors::MMS, class << 8 | code);
+    Some(word.map_or_else(|| format_smolstr!("error {class}/{code}"), SmolStr::new_static))
 }
 
 /// Returns the first DataAccessError in a positive response to a read or a write, which has a result for each value.
@@ -106,10 +106,10 @@ fn value_error(mut body: Cursor<'_>) -> Option<SmolStr> {
     while let Some((kind, value)) = results.tagged() {
         if kind == FAILED {
             let code = value.number();
-            let known = u16::try_from(code)
+            let word = u16::try_from(code)
                 .ok()
                 .and_then(|code| errors::word(errors::MMS_VALUES, code));
-            return Some(known.map_or_else(|| format_smolstr!("access error {code}"), SmolStr::new_static));
+            return Some(word.map_or_else(|| format_smolstr!("access error {code}"), SmolStr::new_static));
         }
     }
     None

@@ -45,12 +45,12 @@ const ERRORS: [(u16, u16, u16); 10] = [
 ];
 
 pub(super) fn has_error(api: u16) -> bool {
-    ERRORS.iter().any(|(known, ..)| *known == api)
+    ERRORS.iter().any(|(listed, ..)| *listed == api)
 }
 
 /// Returns the error code of a response, whose `body` begins behind the correlation id.
 pub(super) fn error(api: u16, version: u16, body: &[u8]) -> Option<u16> {
-    let (_, throttled, flexible) = *ERRORS.iter().find(|(known, ..)| *known == api)?;
+    let (_, throttled, flexible) = *ERRORS.iter().find(|(listed, ..)| *listed == api)?;
     let (mut cursor, compact) = (Cursor::new(body), version >= flexible);
     skip_tags(compact, &mut cursor)?;
     if version >= throttled {
@@ -135,9 +135,9 @@ impl<'a> Body<'a> {
 /// Reads an unsigned varint: groups of seven bits, the lowest first.
 fn varint(cursor: &mut Cursor<'_>) -> Option<usize> {
     let mut value = 0;
-    for place in 0..4 {
+    for group in 0..4 {
         let byte = cursor.u8()?;
-        value |= usize::from(byte & 0x7F) << (7 * place);
+        value |= usize::from(byte & 0x7F) << (7 * group);
         if byte & 0x80 == 0 {
             return Some(value);
         }

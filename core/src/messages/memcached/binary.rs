@@ -123,14 +123,14 @@ impl framed::WireFormat for WireFormat {
     }
 
     fn fits(side: Side, head: Head<'_>) -> bool {
-        let known = cursor::u8_at(head.bytes, 1).is_none_or(|opcode| command(opcode).is_some());
+        let is_command = cursor::u8_at(head.bytes, 1).is_none_or(|opcode| command(opcode).is_some());
         let key = cursor::be16_at(head.bytes, 2).unwrap_or(0);
         let extras = cursor::u8_at(head.bytes, 4).unwrap_or(0);
         let kind = cursor::u8_at(head.bytes, 5).unwrap_or(0);
         // a status; in a request of Couchbase a virtual bucket, of any value
         let code = cursor::be16_at(head.bytes, 6).filter(|_| side == Side::Server);
         let min_len = HEADER + u64::from(key) + u64::from(extras);
-        known
+        is_command
             && kind == 0
             && usize::from(key) <= MAX_KEY
             && extras <= MAX_EXTRAS

@@ -77,7 +77,7 @@ impl Command {
         let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
         let verb = words.next().unwrap_or_default();
         let words: Vec<&[u8]> = words.take(64).collect();
-        let word = |place: usize| words.get(place).copied().unwrap_or_default();
+        let word = |index: usize| words.get(index).copied().unwrap_or_default();
         let Some((expects, key)) = expected(verb) else {
             return Command {
                 method: other(verb),
@@ -86,7 +86,7 @@ impl Command {
         };
         let mut command = Command {
             method: text::name(verb),
-            target: key.map_or_else(SmolStr::default, |place| text::name(word(place))),
+            target: key.map_or_else(SmolStr::default, |index| text::name(word(index))),
             expects,
             ..Command::default()
         };
@@ -202,7 +202,7 @@ impl Expects {
     pub(super) fn answer(self, line: &[u8], quiet: bool) -> Answer {
         let mut words = line.split(|byte| *byte == b' ');
         let first = words.next().unwrap_or_default();
-        let mut size = |place: usize| words.nth(place).and_then(number);
+        let mut size = |index: usize| words.nth(index).and_then(number);
         if is_error(first) {
             return Answer::Last;
         }
@@ -255,7 +255,8 @@ pub(super) fn repeats_other(line: &[u8], opaque: &str, key: &str) -> bool {
         let mut words = line.split(|byte| *byte == b' ').skip(1);
         words.find_map(|word| word.strip_prefix(letter))
     };
-    let other = |found: Option<&[u8]>, own: &str| found.is_some_and(|found| found != own.as_bytes());
+    let other =
+        |repeated: Option<&[u8]>, sent: &str| repeated.is_some_and(|repeated| repeated != sent.as_bytes());
     other(repeats(b"O"), opaque) || other(repeats(b"k"), key)
 }
 
@@ -273,14 +274,14 @@ pub(super) fn may_answer(input: &[u8]) -> bool {
         .split(|byte| *byte == b' ' || *byte == b'\r')
         .next()
         .unwrap_or_default();
-    let known = |answer: &&[u8]| {
+    let fits = |answer: &&[u8]| {
         if first.len() == input.len() {
             answer.starts_with(first)
         } else {
             **answer == *first
         }
     };
-    ANSWERS.iter().any(known) || first.iter().all(u8::is_ascii_digit)
+    ANSWERS.iter().any(fits) || first.iter().all(u8::is_ascii_digit)
 }
 
 /// Whether this whole line may be a server's.

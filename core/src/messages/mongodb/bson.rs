@@ -34,7 +34,7 @@ pub(super) struct Header {
 impl Header {
     /// Reads a header. None if this side sends no such message.
     pub(super) fn of(side: Side, header: &[u8; HEADER]) -> Option<Header> {
-        let at = |place| u32_at(header, place);
+        let at = |offset| u32_at(header, offset);
         let (len, id, to, code) = (at(0)?, at(4)?, at(8)?, at(12)?);
         let fits = match side {
             Side::Client => to == 0 && matches!(code, MSG | QUERY | COMPRESSED | 2001 | 2002 | 2005..=2007),
@@ -113,13 +113,13 @@ impl Command {
     pub(super) fn of(document: &[u8]) -> Command {
         let mut command = Command::default();
         let (mut limited, mut awaits) = (false, false);
-        for (place, (name, kind, value)) in elements(document).enumerate() {
-            if place == 0 {
+        for (index, (name, kind, value)) in elements(document).enumerate() {
+            if index == 0 {
                 command.method = text::name_up_to(name, MAX_NAME, false);
             }
             match name {
                 b"collection" => command.target = string(kind, value),
-                _ if place == 0 => command.target = string(kind, value),
+                _ if index == 0 => command.target = string(kind, value),
                 b"maxAwaitTimeMS" | b"maxTimeMS" => limited = true,
                 b"awaitData" => awaits = value == [1],
                 _ => {}

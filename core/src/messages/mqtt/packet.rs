@@ -90,11 +90,11 @@ fn kind(first: u8) -> Option<(Kind, u8)> {
 /// Reads a Variable Byte Integer (2.2.3). `None`: it has more than four bytes. `Some(None)`: it is cut.
 fn varint(cursor: &mut Cursor<'_>) -> Option<Option<u64>> {
     let mut value = 0;
-    for place in 0..4 {
+    for group in 0..4 {
         let Some(byte) = cursor.u8() else {
             return Some(None);
         };
-        value |= u64::from(byte & 0x7F) << (7 * place);
+        value |= u64::from(byte & 0x7F) << (7 * group);
         if byte & 0x80 == 0 {
             return Some(Some(value));
         }

@@ -218,7 +218,7 @@ impl Dialog {
         };
         if !answered {
             if let (0x19, Some(id)) = (code, packets::u32_at(body, 0)) {
-                self.statements.retain(|(known, _)| *known != id);
+                self.statements.retain(|(listed, _)| *listed != id);
             }
             return ClientPacket::Unanswered;
         }
@@ -263,8 +263,8 @@ impl Dialog {
 
     /// Returns the masked SQL of a prepared statement; empty if it is not known.
     fn statement(&self, id: u32) -> SmolStr {
-        let known = self.statements.iter().rev().find(|(known, _)| *known == id);
-        match known {
+        let entry = self.statements.iter().rev().find(|(listed, _)| *listed == id);
+        match entry {
             Some((_, sql)) => sql.clone(),
             None if id == NEWEST => self.newest_sql.clone(),
             None => SmolStr::default(),

@@ -362,11 +362,11 @@ impl Names {
     /// Returns the SQL of a name; empty if it is not known.
     fn get(&self, name: &[u8]) -> SmolStr {
         // the newest statements are used most
-        let known = self.0.iter().rev().find(|(known, _)| **known == *name);
-        known.map_or_else(SmolStr::default, |(_, sql)| sql.clone())
+        let entry = self.0.iter().rev().find(|(listed, _)| **listed == *name);
+        entry.map_or_else(SmolStr::default, |(_, sql)| sql.clone())
     }
 
     fn forget(&mut self, name: &[u8]) {
-        self.0.retain(|(known, _)| **known != *name);
+        self.0.retain(|(listed, _)| **listed != *name);
     }
 }

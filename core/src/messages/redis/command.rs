@@ -47,7 +47,7 @@ pub(super) enum Answers {
 }
 
 /// Where among a command's words its key stands.
-enum Place {
+enum Key {
     Nowhere,
     At(usize),
     /// Behind this word.
@@ -61,37 +61,37 @@ impl Command {
     pub(super) fn of(words: &Resp, early: bool) -> Command {
         let verb = upper(words.word(0));
         let second = upper(words.word(1));
-        let (method, place) = match verb.as_str() {
+        let (method, key) = match verb.as_str() {
             "PING" | "ECHO" | "AUTH" | "HELLO" | "QUIT" | "RESET" | "MULTI" | "EXEC" | "DISCARD"
             | "MONITOR" | "TIME" | "REPLCONF" | "PSYNC" | "SYNC" | "REPLICAOF" | "SLAVEOF" | "LOLWUT" => {
-                (verb, Place::Nowhere)
+                (verb, Key::Nowhere)
             }
             "OBJECT" | "MEMORY" | "XGROUP" | "XINFO" if words.words() > 2 => {
-                (format_smolstr!("{verb} {second}"), Place::At(2))
+                (format_smolstr!("{verb} {second}"), Key::At(2))
             }
-            "BITOP" => (verb, Place::At(2)),
-            "EVAL" | "EVAL_RO" | "EVALSHA" | "EVALSHA_RO" | "FCALL" | "FCALL_RO" => (verb, Place::Counted),
-            "XREAD" | "XREADGROUP" => (verb, Place::Behind(b"STREAMS")),
-            "BLMPOP" | "BZMPOP" => (verb, Place::At(3)),
+            "BITOP" => (verb, Key::At(2)),
+            "EVAL" | "EVAL_RO" | "EVALSHA" | "EVALSHA_RO" | "FCALL" | "FCALL_RO" => (verb, Key::Counted),
+            "XREAD" | "XREADGROUP" => (verb, Key::Behind(b"STREAMS")),
+            "BLMPOP" | "BZMPOP" => (verb, Key::At(3)),
             "LMPOP" | "ZMPOP" | "SINTERCARD" | "ZINTERCARD" | "ZUNION" | "ZINTER" | "ZDIFF" => {
-                (verb, Place::At(2))
+                (verb, Key::At(2))
             }
             "CLIENT" | "CONFIG" | "CLUSTER" | "ACL" | "SCRIPT" | "DEBUG" | "FUNCTION" | "PUBSUB"
             | "LATENCY" | "SLOWLOG" | "MODULE" | "OBJECT" | "MEMORY" | "XGROUP" | "XINFO" => {
                 return Command::with(verb, second, words, early);
             }
-            _ => (verb, Place::At(1)),
+            _ => (verb, Key::At(1)),
         };
-        let target = match place {
-            Place::Nowhere => SmolStr::default(),
-            Place::At(place) => text::name(words.word(place)),
-            Place::Behind(word) => {
-                let place = (1..words.words()).find(|place| words.word(*place).eq_ignore_ascii_case(word));
-                place.map_or_else(SmolStr::default, |place| text::name(words.word(place + 1)))
+        let target = match key {
+            Key::Nowhere => SmolStr::default(),
+            Key::At(index) => text::name(words.word(index)),
+            Key::Behind(word) => {
+                let index = (1..words.words()).find(|index| words.word(*index).eq_ignore_ascii_case(word));
+                index.map_or_else(SmolStr::default, |index| text::name(words.word(index + 1)))
             }
-            Place::Counted if words.words() > 3 && words.word(2) != b"0" => text::name(words.word(3)),
+            Key::Counted if words.words() > 3 && words.word(2) != b"0" => text::name(words.word(3)),
             // a script is shown as SQL is: without its literals
-            Place::Counted => sql::mask(words.word(1), Dialect::Backslash, words.is_cut(1)),
+            Key::Counted => sql::mask(words.word(1), Dialect::Backslash, words.is_cut(1)),
         };
         Command::with(method, target, words, early)
     }
@@ -136,7 +136,7 @@ fn upper(word: &[u8]) -> SmolStr {
 }
 
 fn kind(method: &str, target: &str, words: &Resp, early: bool) -> Kind {
-    let blocks = || (1..words.words()).any(|place| words.word(place).eq_ignore_ascii_case(b"BLOCK"));
+    let blocks = || (1..words.words()).any(|index| words.word(index).eq_ignore_ascii_case(b"BLOCK"));
     match method {
         "AUTH" | "HELLO" => Kind::Setup,
         "SELECT" | "READONLY" | "REPLCONF" if early => Kind::Setup,

@@ -55,10 +55,10 @@ const COMMANDS: &str = "ACL APPEND ASKING AUTH BGREWRITEAOF BGSAVE BITCOUNT BITF
 const MODULES: [&str; 8] = ["BF", "CF", "CMS", "FT", "JSON", "TDIGEST", "TOPK", "TS"];
 
 fn is_command(word: &[u8]) -> bool {
-    let is = |known: &str| word.eq_ignore_ascii_case(known.as_bytes());
-    let of_module = |known: &&str| {
-        word.split_at_checked(known.len()).is_some_and(|(begin, rest)| {
-            begin.eq_ignore_ascii_case(known.as_bytes()) && rest.first() == Some(&b'.')
+    let is = |command: &str| word.eq_ignore_ascii_case(command.as_bytes());
+    let of_module = |module: &&str| {
+        word.split_at_checked(module.len()).is_some_and(|(begin, rest)| {
+            begin.eq_ignore_ascii_case(module.as_bytes()) && rest.first() == Some(&b'.')
         })
     };
     COMMANDS.split_ascii_whitespace().any(is) || MODULES.iter().any(of_module)

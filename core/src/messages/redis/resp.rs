@@ -53,12 +53,12 @@ pub(super) struct Resp {
 
 impl Resp {
     /// Returns a word of the value that is being read, or was read last; empty if it has none there.
-    pub(super) fn word(&self, place: usize) -> &[u8] {
-        let start = match place.checked_sub(1) {
+    pub(super) fn word(&self, index: usize) -> &[u8] {
+        let start = match index.checked_sub(1) {
             Some(before) => self.ends.get(before).copied(),
             None => Some(0),
         };
-        let end = self.ends.get(place).copied();
+        let end = self.ends.get(index).copied();
         start
             .zip(end)
             .and_then(|(start, end)| self.text.get(start..end))
@@ -71,8 +71,8 @@ impl Resp {
     }
 
     /// Whether only a word's beginning was kept.
-    pub(super) fn is_cut(&self, place: usize) -> bool {
-        self.word(place).len() >= MAX_WORD
+    pub(super) fn is_cut(&self, index: usize) -> bool {
+        self.word(index).len() >= MAX_WORD
     }
 
     /// Number of words kept.

@@ -170,11 +170,11 @@ impl<'a> Text<'a> {
                 .and_then(|code| u16::try_from(code).ok())
                 .map(Line::Response);
         }
-        let known = SIP
+        let method = SIP
             .iter()
             .chain(&RTSP)
-            .find(|method| method.as_bytes() == first)?;
-        Some(Line::Request(known, second))
+            .find(|listed| listed.as_bytes() == first)?;
+        Some(Line::Request(method, second))
     }
 
     /// Returns the value of a header; `name` is in lower case.
@@ -220,8 +220,8 @@ pub(super) fn masked(address: &[u8]) -> SmolStr {
             None => return name,
         },
     };
-    let place = rest.split('/').next().and_then(|place| place.rfind('@'));
-    let (user, host) = match place.and_then(|at| Some((rest.get(..at)?, rest.get(at..)?))) {
+    let at_sign = rest.split('/').next().and_then(|authority| authority.rfind('@'));
+    let (user, host) = match at_sign.and_then(|at| Some((rest.get(..at)?, rest.get(at..)?))) {
         Some(parts) => parts,
         None if scheme == "tel:" => ("0", ""),
         None => ("", rest),

@@ -64,8 +64,8 @@ const NAMES_1: [(u8, &str); 29] = [
 const UNANSWERED_1: [u8; 4] = [0x26, 0x33, 0xA1, 0xA4];
 
 fn smb1_name(command: u8) -> Option<&'static str> {
-    let known = NAMES_1.iter().find(|(number, _)| *number == command);
-    known.map(|(_, name)| *name)
+    let entry = NAMES_1.iter().find(|(number, _)| *number == command);
+    entry.map(|(_, name)| *name)
 }
 
 impl Command {
@@ -140,8 +140,8 @@ pub(super) fn fits(side: Side, message: &[u8]) -> bool {
         // LOCKING is also a request of the server, which takes back an exclusive lock
         let is_break = side == Side::Server && body.get(4) == Some(&LOCKING_1);
         let fits_side = |flags: &u8| is_break || (flags & 0x80 != 0) == (side == Side::Server);
-        let known = |kind: &u8| smb1_name(*kind).is_some() || UNANSWERED_1.contains(kind);
-        return body.get(4).is_none_or(known) && body.get(9).is_none_or(fits_side);
+        let is_command = |kind: &u8| smb1_name(*kind).is_some() || UNANSWERED_1.contains(kind);
+        return body.get(4).is_none_or(is_command) && body.get(9).is_none_or(fits_side);
     }
     let flags = le32(body, 16);
     begins(body, b"\xfeSMB\x40\0")

@@ -150,12 +150,12 @@ pub(super) fn holds_mixed(value: &[u8]) -> bool {
 
 fn is_mixed(word: &[u8]) -> bool {
     let kind = |byte: &u8| (byte.is_ascii_digit(), byte.is_ascii_uppercase());
-    let steps = word.iter().zip(word.iter().skip(1)).filter(|(one, next)| {
-        let (one, next) = (kind(one), kind(next));
+    let steps = word.iter().zip(word.iter().skip(1)).filter(|(previous, next)| {
+        let (previous, next) = (kind(previous), kind(next));
         // a capital letter begins a word
-        one != next && (one.0 || next.0 || next.1)
+        previous != next && (previous.0 || next.0 || next.1)
     });
-    let has = |of: fn(&u8) -> bool| word.iter().any(of);
+    let has = |is_kind: fn(&u8) -> bool| word.iter().any(is_kind);
     word.len() >= MIXED_FROM
         && has(u8::is_ascii_digit)
         && has(u8::is_ascii_uppercase)
@@ -191,8 +191,8 @@ fn named(name: &[u8], value: &[u8], link: Link) -> bool {
         || is(all)
         || is(bare)
         || WHOLE.contains(&last)
-        || all.strip_suffix(b"key").is_some_and(|of| ends(&KEYS, of))
-        || all.strip_suffix(b"code").is_some_and(|of| ends(&CODES, of))
+        || all.strip_suffix(b"key").is_some_and(|stem| ends(&KEYS, stem))
+        || all.strip_suffix(b"code").is_some_and(|stem| ends(&CODES, stem))
         || may_be_secret(&[all, last], value, link)
 }
 
@@ -216,6 +216,6 @@ pub(super) fn is_random(value: &[u8], from: usize) -> bool {
 /// `is_random`, and has no other characters than those of base64 in URLs (RFC 4648, 5).
 pub(super) fn is_plain(value: &[u8], from: usize) -> bool {
     let end = value.len() - value.iter().rev().take_while(|byte| **byte == b'=').count();
-    let known = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
-    is_random(value, from) && value.iter().take(end).all(known)
+    let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
+    is_random(value, from) && value.iter().take(end).all(is_base64)
 }

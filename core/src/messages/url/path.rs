@@ -42,17 +42,17 @@ pub(super) fn is_of_token(byte: u8) -> bool {
 #[inline(always)]
 pub(super) fn may_hold_token(url: &[u8]) -> bool {
     // without an early exit, so that it is vectorised
-    let digit = url
+    let has_digit = url
         .iter()
-        .fold(false, |found, byte| found | byte.wrapping_sub(b'0').lt(&10));
+        .fold(false, |any, byte| any | byte.wrapping_sub(b'0').lt(&10));
     let mut steps = url.iter().enumerate().skip(PATH_FROM - 1).step_by(PATH_FROM);
-    digit && steps.any(|(place, byte)| is_of_token(*byte) && is_in_token(url, place))
+    has_digit && steps.any(|(position, byte)| is_of_token(*byte) && is_in_token(url, position))
 }
 
-/// Whether the byte at `place` is in a run of `PATH_FROM` token characters.
+/// Whether the byte at `position` is in a run of `PATH_FROM` token characters.
 #[cold]
-fn is_in_token(url: &[u8], place: usize) -> bool {
-    let (before, behind) = url.split_at_checked(place).unwrap_or_default();
+fn is_in_token(url: &[u8], position: usize) -> bool {
+    let (before, behind) = url.split_at_checked(position).unwrap_or_default();
     let long = |bytes: &mut dyn Iterator<Item = &u8>| {
         let held = bytes.take(PATH_FROM).take_while(|byte| is_of_token(**byte));
         held.count()
@@ -67,7 +67,7 @@ pub(super) fn is_mailed(path: &[u8]) -> bool {
 }
 
 fn has(segment: &[u8], list: &[&[u8]]) -> bool {
-    let is = |word: &[u8]| list.iter().any(|one| word.eq_ignore_ascii_case(one));
+    let is = |word: &[u8]| list.iter().any(|listed| word.eq_ignore_ascii_case(listed));
     segment.len() <= names::MAX_PARAMETER_NAME
         && (is(segment) || segment.split(|byte| OF_TOKENS.contains(byte)).any(is))
 }
@@ -86,9 +86,9 @@ struct Word<'a> {
     leads: bool,
 }
 
-/// Masks tokens in the URL, and secrets in its path, which has `place` bytes. `None` where there are none.
+/// Masks tokens in the URL, and secrets in its path, which has `path_len` bytes. `None` where there are none.
 #[inline(never)]
-pub(super) fn without_tokens(url: &[u8], place: usize) -> Option<Vec<u8>> {
+pub(super) fn without_tokens(url: &[u8], path_len: usize) -> Option<Vec<u8>> {
     let (mut out, mut hides, mut word) = (Vec::new(), false, Word::default());
     let end = |text: &[u8]| {
         text.iter()
@@ -104,7 +104,7 @@ pub(super) fn without_tokens(url: &[u8], place: usize) -> Option<Vec<u8>> {
         word.next = behind.get(..end(behind)).unwrap_or_default();
         let has_prefix = TOKEN_PREFIXES.iter().any(|prefix| text.starts_with(prefix));
         let secret = has_prefix && names::is_random(text, SECRET_FROM)
-            || url.len() - rest.len() < place && !text.is_empty() && word.is_secret();
+            || url.len() - rest.len() < path_len && !text.is_empty() && word.is_secret();
         out.extend_from_slice(if secret { super::MASK } else { text });
         out.extend_from_slice(sign);
         hides |= secret;

@@ -27,8 +27,8 @@ pub(super) fn holds_setting(text: &[u8]) -> bool {
     let mut rest = text;
     while !rest.is_empty() {
         let begin = rest.iter().position(|byte| is_word(*byte)).unwrap_or(rest.len());
-        let (_, found) = rest.split_at(begin);
-        let (word, behind) = found.split_at(word_len(found));
+        let (_, text) = rest.split_at(begin);
+        let (word, behind) = text.split_at(word_len(text));
         if !word.is_empty() && sets_secret(word, behind) {
             return true;
         }
@@ -80,7 +80,7 @@ fn sets_secret(name: &[u8], behind: &[u8]) -> bool {
                 .iter()
                 .take_while(|byte| b":=>".contains(byte) || is_space(**byte));
             let value = behind.get(value.count()..).unwrap_or_default();
-            BETWEEN.iter().any(|one| word.eq_ignore_ascii_case(one))
+            BETWEEN.iter().any(|between| word.eq_ignore_ascii_case(between))
                 && is(value.get(..word_len(value)).unwrap_or_default())
         }
     }

@@ -40,12 +40,12 @@ impl Frame {
 /// Returns the length in bytes of a header that begins with these two bytes; `None` if no header does.
 fn header_len(first: u8, second: u8) -> Option<usize> {
     let opcode = first & 0xf;
-    let known = matches!(opcode, CONTINUATION | TEXT | BINARY | CLOSE..=PONG);
+    let is_opcode = matches!(opcode, CONTINUATION | TEXT | BINARY | CLOSE..=PONG);
     // RSV2 and RSV3 have no meaning; control frames are short and whole
     let control = opcode >= CLOSE;
     let fits = !control || first & 0xc0 == 0x80 && second & 0x7f <= 125;
     let mask = usize::from(second & 0x80 != 0) * 4;
-    (known && fits && first & 0x30 == 0).then_some(match second & 0x7f {
+    (is_opcode && fits && first & 0x30 == 0).then_some(match second & 0x7f {
         126 => 4 + mask,
         127 => 10 + mask,
         _ => 2 + mask,

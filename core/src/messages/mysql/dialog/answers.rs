@@ -131,7 +131,7 @@ impl Dialog {
 
     /// Reads the response to PREPARE: the id of the statement, and how many definitions follow.
     fn prepared(&mut self, body: &[u8]) -> Expects {
-        let at = |place| u32::from(packets::u16_at(body, place).unwrap_or(0));
+        let at = |offset| u32::from(packets::u16_at(body, offset).unwrap_or(0));
         let (columns, parameters) = (at(4), at(6));
         let sql = self
             .waiting
@@ -139,7 +139,7 @@ impl Dialog {
             .map(|(_, oldest)| std::mem::take(&mut oldest.sql))
             .unwrap_or_default();
         if let Some(id) = packets::u32_at(body, 0) {
-            self.statements.retain(|(known, _)| *known != id);
+            self.statements.retain(|(listed, _)| *listed != id);
             push_bounded(&mut self.statements, MAX_STATEMENTS, (id, sql));
         }
         Expects::Statement {
