@@ -167,7 +167,7 @@ impl Pipeline {
             min: rtts.map(Rtt::min),
             behind: rtts.map(Rtt::behind),
             rounds,
-            by_program: rtts.map(|rtt| !rtt.has_kernels_answer()),
+            by_program: rtts.map(|rtt| !rtt.has_kernel_answer()),
             alone: rtts.map(Rtt::is_one_answer),
         }
     }

@@ -78,8 +78,9 @@ impl Rtt {
         self.min
     }
 
-    /// Whether a kernel has ever answered by itself. Answers of programs alone may be later than the path.
-    pub fn has_kernels_answer(&self) -> bool {
+    /// Whether a kernel has ever answered by itself, sooner than a delayed ACK after the best round trip of that time.
+    /// Answers of programs alone may be later than the path.
+    pub fn has_kernel_answer(&self) -> bool {
         self.kernel
     }
 
@@ -107,8 +108,8 @@ impl Rtt {
         let mut took = [0; MAX_HANDSHAKES];
         let took = took.get_mut(..self.handshakes.len())?;
         took.copy_from_slice(&self.handshakes);
-        let third = (took.len() * 3).div_ceil(4).checked_sub(1)?;
-        Some(i64::from(*took.select_nth_unstable(third).1))
+        let third_quartile = quantile_index(took.len(), 0.75);
+        nth_smallest(took, third_quartile).map(i64::from)
     }
 
     /// Returns the round trip to the host itself where a nearer one may acknowledge for it (NAT of a virtual machine,
@@ -120,8 +121,8 @@ impl Rtt {
         is_far.then_some(handshake)
     }
 
-    /// Whether a recent sample is a kernel's own answer. Answers of programs alone may be later than the path.
-    pub fn is_by_kernel(&self) -> bool {
+    /// Whether a recent sample is a kernel's own answer, and shorter than any delay of an ACK.
+    pub fn has_recent_kernel_answer(&self) -> bool {
         let mut recent = self.recent.iter();
         recent.any(|sample| !sample.by_program() && sample.ns() < DELACK_LEAST_NS.get())
     }
@@ -155,8 +156,8 @@ impl Rtt {
             let late = took.iter().map(|took| (took - best).max(0));
             above.extend(late.filter(|late| *late < DELACK_LEAST_NS.get()));
         }
-        let third = (above.len() * 3).div_ceil(4).saturating_sub(1);
-        nth_smallest(&mut above, third).unwrap_or(0)
+        let third_quartile = quantile_index(above.len(), 0.75);
+        nth_smallest(&mut above, third_quartile).unwrap_or(0)
     }
 
     /// Returns the variation of the path: the third quartile of samples above the best.
@@ -195,7 +196,7 @@ pub(crate) fn at_share(rising: &[i64], share: f64) -> Option<i64> {
 }
 
 /// Returns the value that would be at this index if the list were sorted. Reorders the list.
-fn nth_smallest(values: &mut [i64], index: usize) -> Option<i64> {
+fn nth_smallest<T: Copy + Ord>(values: &mut [T], index: usize) -> Option<T> {
     (index < values.len()).then(|| *values.select_nth_unstable(index).1)
 }
 

@@ -50,7 +50,7 @@ pub struct Tracker {
     /// Whether each side has ended.
     closed: [bool; 2],
     /// Time of the first data, in ns.
-    begun: i64,
+    first_data_ns: i64,
     /// Latest time of a packet, in ns.
     clock: i64,
 }
@@ -65,7 +65,7 @@ impl Tracker {
             pairing: Pairing::new(stream, pair, ports, sender_ids[0]),
             one_way: None,
             closed: [false; 2],
-            begun: 0,
+            first_data_ns: 0,
             clock: i64::MIN,
         }
     }
@@ -90,10 +90,10 @@ impl Tracker {
             pairing,
             one_way,
             closed,
-            begun,
+            first_data_ns,
             clock,
         } = &mut *tracker;
-        (*own_sender_ids, *closed, *begun, *clock) = (sender_ids, [false; 2], 0, i64::MIN);
+        (*own_sender_ids, *closed, *first_data_ns, *clock) = (sender_ids, [false; 2], 0, i64::MIN);
         for (sender, assembler) in senders.iter_mut().zip(assemblers) {
             (*sender, *assembler) = (Sender::default(), Assembler::new());
         }
@@ -122,7 +122,7 @@ impl Tracker {
 
     /// Records the time of the first data.
     pub fn begin(&mut self, time_ns: i64) {
-        self.begun = time_ns;
+        self.first_data_ns = time_ns;
     }
 
     /// Continues a stream whose earlier tracker was dropped: number of its exchanges, their total time in ns, what
@@ -151,7 +151,7 @@ impl Tracker {
     }
 
     /// Marks that the capture lacks the beginning of the stream.
-    pub fn join(&mut self) {
+    pub fn set_mid_stream(&mut self) {
         self.messages.set_mid_stream();
     }
 
@@ -232,7 +232,7 @@ impl Tracker {
         if segment.len == 0 && !segment.has(SYN) && !segment.has(RST) {
             own.passed(seen.facts.seq, at, segment.ip_id);
         }
-        if peer.is_refuting() {
+        if peer.has_awaiting() {
             let sure = peer.sure_refutations(seen.missing.is_some_and(|n| n > 0));
             let sender_id = *side.other().pick_mut(&mut self.sender_ids);
             context
@@ -318,7 +318,7 @@ impl Tracker {
             let control = carried.map(|carried| carried.control);
             context
                 .data_connections
-                .ended(pair, stream, control, self.begun, at.time_ns);
+                .ended(pair, stream, control, self.first_data_ns, at.time_ns);
         }
         for side in [Side::Client, Side::Server] {
             // a FIN may arrive before bytes that are retransmitted later

@@ -1,7 +1,7 @@
 //! Wireshark's TCP analysis: takes one segment and the state of its stream, returns the segment's facts.
 //!
-//! The rules and their order are those of Wireshark 4.0 (`tcp.analysis.*`, packet-tcp.c), quirks included, so that
-//! every fact can be compared with it. Step numbers in the comments are the order of its tests.
+//! The rules and their order are those of `tcp_analyze_sequence_number` in Wireshark 4.0 (`tcp.analysis.*`,
+//! packet-tcp.c), quirks included, so that every fact can be compared with it.
 
 mod handshake;
 mod rules;
@@ -375,7 +375,7 @@ fn update_flows<const ORDINARY: bool>(
     (facts.window, facts.flags) = (scaled, flags);
 }
 
-/// Step 18: unacknowledged bytes, and bytes sent since the last PSH; None if nothing is in flight, or a hole makes it unknown.
+/// Unacknowledged bytes, and bytes sent since the last PSH; None if nothing is in flight, or a hole makes it unknown.
 #[inline(always)]
 fn in_flight(
     segment: &Segment<'_>,

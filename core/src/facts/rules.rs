@@ -1,4 +1,4 @@
-//! The flags of one segment, by comparison of its numbers with the expected ones (steps 1 to 9 and 12).
+//! The flags of one segment, by comparison of its numbers with the expected ones.
 
 use super::handshake::anchor;
 use super::{DUPACKS_BARRED, Flow, Marks, Scale, Shared, flag};
@@ -75,7 +75,7 @@ pub(super) fn all_flags(
     flags
 }
 
-/// Step 7: the segment fills the window that the peer offered, if its scale is known.
+/// Returns `WINDOW_FULL` if the segment fills the window that the peer offered, and its scale is known.
 #[inline(always)]
 pub(super) fn window_full(segment: &Segment<'_>, rev: &Marks) -> u16 {
     if segment.len == 0 || rev.scale == Scale::Unknown {
@@ -89,7 +89,7 @@ pub(super) fn window_full(segment: &Segment<'_>, rev: &Marks) -> u16 {
     if filled { flag::WINDOW_FULL } else { 0 }
 }
 
-/// Steps 1 to 9: the numbers compared with the expected ones.
+/// Returns the flags that follow from a comparison of the numbers with the expected ones.
 fn sequence_flags(segment: &Segment<'_>, fwd: &mut Marks, rev: &Marks) -> u16 {
     let plain = segment.flags & (SYN | FIN | RST) == 0;
     let Segment { seq, ack, len, .. } = *segment;
@@ -134,7 +134,7 @@ fn sequence_flags(segment: &Segment<'_>, fwd: &mut Marks, rev: &Marks) -> u16 {
     flags
 }
 
-/// Step 12: the retransmission flags, of which at most one kind applies.
+/// Returns the retransmission flags, of which at most one kind applies.
 fn repeat_flags(segment: &Segment<'_>, now: i64, fwd: &Marks, rev: &Marks, shared: &Shared) -> u16 {
     let Segment { seq, len, .. } = *segment;
     let mut not_advanced = fwd.next_seq != 0 && lt(seq, fwd.next_seq);

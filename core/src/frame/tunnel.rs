@@ -10,6 +10,8 @@ use super::{Packet, Udp, View, skipped};
 use crate::cursor::{self, Header};
 use crate::segment::SYN;
 
+const UDP: u8 = 17;
+
 /// Reads an IP protocol that is neither TCP, UDP nor ICMP.
 #[inline(never)]
 pub(super) fn over_ip(protocol: u8, view: View<'_>) -> Packet<'_> {
@@ -138,8 +140,6 @@ fn is_checksum_right(view: View<'_>, carrier: Ends) -> bool {
     }
     total == 0xffff
 }
-
-const UDP: u8 = 17;
 
 /// Returns the sum of the big-endian 16-bit words; a last odd byte is padded with 0. At most 2^15 words, so it does not
 /// wrap.

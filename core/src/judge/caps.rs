@@ -12,26 +12,26 @@ pub fn cap_doubled(rows: &mut [Row]) {
     let is_stall = |row: &Row| {
         matches!(row.cause, Cause::Nagle | Cause::DelayedAck) && row.grounds.grade == Grade::Proven
     };
-    let most = Grounds::suspected(Because::TwiceInCapture, Hypothesis::SecondCopy);
+    let cap = Grounds::suspected(Because::TwiceInCapture, Hypothesis::SecondCopy);
     for row in rows.iter_mut().filter(|row| !is_stall(row)) {
-        row.grounds.at_most(most);
+        row.grounds.at_most(cap);
     }
 }
 
 /// Caps all rows at probable where parts of the messages may have passed on other connections.
 #[cold]
 pub fn cap_multipath(rows: &mut [Row]) {
-    let most = Grounds::probable(Because::OnOtherPaths, Hypothesis::OtherPath);
+    let cap = Grounds::probable(Because::OnOtherPaths, Hypothesis::OtherPath);
     for row in rows {
-        row.grounds.at_most(most);
+        row.grounds.at_most(cap);
     }
 }
 
 /// Caps a program's time at probable where no reader knows the protocol. The last data of one side need not be a
-/// request that the other answers: they may be a push, the end of a long poll, or a keystroke. `for_server` exempts the
-/// server's time, for callers that know that the client waited for it.
-pub fn cap_unknown_protocol(rows: &mut [Row], for_server: bool) {
-    cap_programs(rows, Because::OnlyTurns, for_server);
+/// request that the other answers: they may be a push, the end of a long poll, or a keystroke. `spare_server` exempts
+/// the server's time, for callers that know that the client waited for it.
+pub fn cap_unknown_protocol(rows: &mut [Row], spare_server: bool) {
+    cap_programs(rows, Because::OnlyTurns, spare_server);
 }
 
 /// Caps a program's time at probable where the answer waits for an event, as the request wants (a fetch from a queue, a
@@ -46,13 +46,13 @@ pub fn cap_long_poll(rows: &mut [Row]) {
 #[cold]
 pub fn cap_event_stream(rows: &mut [Row], since: i64) {
     let first = rows.partition_point(|row| row.start < since);
-    let most = Grounds::probable(Because::WaitsForEvent, Hypothesis::NotAsked);
+    let cap = Grounds::probable(Because::WaitsForEvent, Hypothesis::NotAsked);
     for row in rows
         .iter_mut()
         .skip(first)
         .filter(|row| row.cause == Cause::ServerThink)
     {
-        row.grounds = most.weaker(row.grounds);
+        row.grounds = cap.weaker(row.grounds);
     }
 }
 
@@ -60,7 +60,7 @@ pub fn cap_event_stream(rows: &mut [Row], since: i64) {
 /// could not overtake them, so the program may have worked on those. Cuts the row that lasts beyond `until`.
 #[cold]
 pub fn cap_behind_answers(rows: &mut Vec<Row>, until: i64) {
-    let most = Grounds::probable(Because::BehindAnswers, Hypothesis::EarlierRequests);
+    let cap = Grounds::probable(Because::BehindAnswers, Hypothesis::EarlierRequests);
     let mut at = 0;
     while let Some(row) = rows.get_mut(at).filter(|row| row.start < until) {
         at += 1;
@@ -68,7 +68,7 @@ pub fn cap_behind_answers(rows: &mut Vec<Row>, until: i64) {
             continue;
         }
         let rest = (row.end > until).then_some(Row { start: until, ..*row });
-        row.grounds = most;
+        row.grounds = cap;
         if let Some(rest) = rest {
             row.end = until;
             rows.insert(at, rest);
@@ -78,15 +78,15 @@ pub fn cap_behind_answers(rows: &mut Vec<Row>, until: i64) {
 }
 
 /// Caps the programs' time at probable, but for gaps between two writes, which no protocol explains otherwise.
-fn cap_programs(rows: &mut [Row], because: Because, for_server: bool) {
-    let most = Grounds::probable(because, Hypothesis::NotAsked);
+fn cap_programs(rows: &mut [Row], because: Because, spare_server: bool) {
+    let cap = Grounds::probable(because, Hypothesis::NotAsked);
     let is_program = |row: &&mut Row| match row.cause {
-        Cause::ServerThink => !for_server && row.rule != Rule::WriteGap,
+        Cause::ServerThink => !spare_server && row.rule != Rule::WriteGap,
         Cause::ClientThink => row.rule != Rule::WriteGap,
         _ => false,
     };
     for row in rows.iter_mut().filter(is_program) {
-        row.grounds.at_most(most);
+        row.grounds.at_most(cap);
     }
 }
 
@@ -94,8 +94,8 @@ fn cap_programs(rows: &mut [Row], because: Because, for_server: bool) {
 /// upon the answer.
 #[cold]
 pub fn cap_piggyback(rows: &mut [Row]) {
-    let most = Grounds::suspected(Because::SenderNotKnown, Cause::ClientThink);
+    let cap = Grounds::suspected(Because::SenderNotKnown, Cause::ClientThink);
     for row in rows.iter_mut().filter(|row| row.rule == Rule::NaglePiggyback) {
-        row.grounds.at_most(most);
+        row.grounds.at_most(cap);
     }
 }

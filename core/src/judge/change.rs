@@ -51,7 +51,7 @@ pub(super) fn find(evidence: &SenderEvidence, judged: &SenderVerdict) -> Option<
     }
     for ack_wait in evidence.ack_waits.iter().filter(|ack_wait| !ack_wait.unseen) {
         let early = judged.before_ack(ack_wait.release, ack_wait.arrived);
-        let prompt = judged.late(ack_wait) <= judged.prompt_limit_ns;
+        let prompt = judged.late_ns(ack_wait) <= judged.prompt_limit_ns;
         if early || judged.is_held(ack_wait) && prompt {
             shown.push(Shown {
                 at: ack_wait.acked_at + ack_wait.release,
@@ -87,7 +87,7 @@ fn split(shown: &[Shown]) -> Option<Change> {
     let (was, is) = (count(before, !acts), count(after, acts));
     let few = |part: &[Shown], right: usize| OUTLIER_ONE_IN.get() * (part.len() - right) <= part.len();
     let sure = was >= MIN_SAMPLES.get() && is >= MIN_SAMPLES.get() && few(before, was) && few(after, is);
-    if !sure || !turned(before, after) {
+    if !sure || !most_changed(before, after) {
         return None;
     }
     Some(Change {
@@ -100,7 +100,7 @@ fn split(shown: &[Shown]) -> Option<Change> {
 }
 
 /// Whether nearly all connections that were seen on both sides changed there.
-fn turned(before: &[Shown], after: &[Shown]) -> bool {
+fn most_changed(before: &[Shown], after: &[Shown]) -> bool {
     let mostly = |part: &[Shown]| {
         let mut streams: AHashMap<u32, i64> = AHashMap::new();
         for segment in part {

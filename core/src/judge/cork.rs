@@ -78,8 +78,8 @@ pub(super) fn late_turn(
         {
             approach(cutter, since, slice, paths);
             let mut named = bounded(cutter, since, acked, 0, side, paths);
-            let most = Grounds::probable(Because::TimerLength, Cause::Cork);
-            named.grounds.at_most(most);
+            let cap = Grounds::probable(Because::TimerLength, Cause::Cork);
+            named.grounds.at_most(cap);
             cutter.cut(slice.end, named);
         }
         _ if late > 0 => queued_turn(cutter, since, acked, [late, 0], false, slice, paths),

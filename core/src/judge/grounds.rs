@@ -31,13 +31,13 @@ impl Grounds {
     }
 
     /// Exchanges client and server.
-    pub(super) fn turned(self) -> Grounds {
-        let turned = |rival| match rival {
-            Rival::Cause(cause) => Rival::Cause(cause.turned()),
+    pub(super) fn with_sides_swapped(self) -> Grounds {
+        let swapped = |rival| match rival {
+            Rival::Cause(cause) => Rival::Cause(cause.with_sides_swapped()),
             other => other,
         };
         Grounds {
-            rival: self.rival.map(turned),
+            rival: self.rival.map(swapped),
             ..self
         }
     }

@@ -80,7 +80,7 @@ impl SenderVerdict {
         let stream = ack_wait.stream;
         let (wait, release) = (ack_wait.wait, ack_wait.release);
         let hold = self.hold(ack_wait);
-        let late = self.late(ack_wait);
+        let late = self.late_ns(ack_wait);
         let program = |grounds: Grounds| {
             let mut grounds = grounds;
             if c.held_back {
@@ -382,11 +382,11 @@ pub fn held_since(
         }
         _ => return None,
     };
-    let least = match side {
+    let weakest = match side {
         Side::Client => Grade::Proven,
         Side::Server => Grade::Probable,
     };
-    (grounds.grade <= least && since.time_ns < c.ack.time_ns).then_some(since)
+    (grounds.grade <= weakest && since.time_ns < c.ack.time_ns).then_some(since)
 }
 
 /// Judges a wait by Nagle's algorithm at the start of a turn: after the peer's data came the ACK upon which this
@@ -422,8 +422,8 @@ pub(super) fn in_turn(
         Some(ruling @ Ruling::Waited { .. }) => cut(cutter, c, ruling, slice, paths),
         _ => {
             let mut named = thought(cutter, slice.sender, paths, 0);
-            let most = Grounds::probable(Because::SenderNotKnown, Cause::Nagle);
-            named.grounds.at_most(most);
+            let cap = Grounds::probable(Because::SenderNotKnown, Cause::Nagle);
+            named.grounds.at_most(cap);
             cutter.cut(cutter.end, named);
         }
     }

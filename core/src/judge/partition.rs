@@ -32,12 +32,12 @@ impl Row {
 
     /// Exchanges client and server: in an exchange that the accepting side requests, that side is the client.
     #[cold]
-    pub fn turned(&self) -> Row {
+    pub fn with_sides_swapped(&self) -> Row {
         Row {
-            cause: self.cause.turned(),
-            parent: self.parent.map(Cause::turned),
-            owner: self.owner.turned(),
-            grounds: self.grounds.turned(),
+            cause: self.cause.with_sides_swapped(),
+            parent: self.parent.map(Cause::with_sides_swapped),
+            owner: self.owner.with_sides_swapped(),
+            grounds: self.grounds.with_sides_swapped(),
             ..*self
         }
     }

@@ -115,7 +115,7 @@ pub struct SenderVerdict {
 pub struct Senders {
     judged: Vec<SenderVerdict>,
     /// Amount of evidence behind each judgement; None before the first.
-    had: Vec<Option<u64>>,
+    judged_with: Vec<Option<u64>>,
 }
 
 impl Senders {
@@ -123,14 +123,14 @@ impl Senders {
     /// has grown by `GROWN`, as slopes are expensive. After an eviction it stands until there is new evidence.
     pub fn judge(&mut self, store: &SenderStore, pairs: &Pairs, last: bool) -> &[SenderVerdict] {
         self.judged.resize_with(store.len(), SenderVerdict::default);
-        self.had.resize(store.len(), None);
-        for ((evidence, judged), before) in store.iter().zip(&mut self.judged).zip(&mut self.had) {
+        self.judged_with.resize(store.len(), None);
+        for ((evidence, judged), before) in store.iter().zip(&mut self.judged).zip(&mut self.judged_with) {
             let starts = &evidence.starts;
             let observations = evidence.observations() + starts.count() + starts.prompt;
-            let stands = before.is_some_and(|had| {
+            let stands = before.is_some_and(|judged_with| {
                 evidence.is_quiet()
-                    || had == observations && judged.has_same_path(evidence, pairs)
-                    || !last && (observations as f64) < had as f64 * (1.0 + GROWN.get())
+                    || judged_with == observations && judged.has_same_path(evidence, pairs)
+                    || !last && (observations as f64) < judged_with as f64 * (1.0 + GROWN.get())
             });
             if !stands {
                 *judged = SenderVerdict::new(evidence, pairs);
@@ -155,11 +155,11 @@ impl Senders {
 
     fn evict_sender(&mut self, id: u32, store: &mut SenderStore, pairs: &Pairs) {
         let index = id as usize;
-        let slots = self.judged.get_mut(index).zip(self.had.get_mut(index));
-        if let Some((evidence, (judged, had))) = store.get(id).zip(slots) {
+        let slots = self.judged.get_mut(index).zip(self.judged_with.get_mut(index));
+        if let Some((evidence, (judged, judged_with))) = store.get(id).zip(slots) {
             *judged = SenderVerdict::new(evidence, pairs);
             (judged.controls, judged.together) = Default::default();
-            *had = Some(0);
+            *judged_with = Some(0);
             store.evict(id);
         }
     }
@@ -180,7 +180,7 @@ impl SenderVerdict {
             [sender, receiver].map(|side| pairs.get(evidence.pair).and_then(|p| p.rtts.get(side)));
         j.sender_jitter = path.map_or(0, |l| l.jitter_above_best());
         j.sender_jitter_within_kind = path.map_or(0, |l| l.jitter_within_kind());
-        j.rtt_is_best = path.is_none_or(|l| l.is_by_kernel());
+        j.rtt_is_best = path.is_none_or(|l| l.has_recent_kernel_answer());
         j.prompt_limit_ns = if j.sender_rtt < AT_HOST_NS.get() {
             // there is no path to vary, and a program's time to answer shows nothing of the kernel
             j.sender_jitter = path
@@ -305,7 +305,7 @@ impl SenderVerdict {
         }
         self.held = held.len();
         self.prompt_releases = held.iter().filter(|s| self.is_prompt(s)).count();
-        let mut releases: Vec<i64> = held.iter().map(|s| self.late(s).max(0)).collect();
+        let mut releases: Vec<i64> = held.iter().map(|s| self.late_ns(s).max(0)).collect();
         releases.sort_unstable();
         (self.release_median, self.release_p95) = (at_share(&releases, 0.5), at_share(&releases, 0.95));
         self.release_max = releases.last().copied();
@@ -397,7 +397,7 @@ fn round_trips(evidence: &SenderEvidence, pairs: &Pairs) -> [i64; 2] {
     );
     let path = pairs.get(evidence.pair);
     let path = path.and_then(|pair| pair.rtts.get(evidence.key.sender.index()));
-    if path.is_none_or(Rtt::has_kernels_answer) {
+    if path.is_none_or(Rtt::has_kernel_answer) {
         return [sender, receiver];
     }
     let echoed = evidence

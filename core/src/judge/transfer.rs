@@ -45,7 +45,7 @@ pub fn matters(transfer: &Transfer) -> bool {
 /// Judges a transfer. `idle` is the best round trip between the ends. An encrypted stream may contain HTTP/2, whose
 /// windows may be the limit.
 pub fn judge(transfer: &Transfer, idle: Option<i64>, is_encrypted: bool) -> TransferVerdict {
-    let loaded = rest(&transfer.rounds).filter(|round| round.best > 0);
+    let loaded = under_load(&transfer.rounds).filter(|round| round.best > 0);
     let standing_queue_rtt = mean(loaded.clone().map(|round| (round.best, round.ns)));
     // the delay of a growing queue is least where a round begins; its mean is half way to the next round's least
     let next = loaded.clone().skip(1).map(|round| round.best).chain([0]);
@@ -57,7 +57,7 @@ pub fn judge(transfer: &Transfer, idle: Option<i64>, is_encrypted: bool) -> Tran
     let tail = transfer.rounds.last().map_or(0, |round| round.smooth);
     let over = |best: i64| idle.map(|idle| (best - idle).max(0));
     let queue = standing_queue_rtt.and_then(over);
-    let smooth = rest(&transfer.rounds).filter(|round| round.smooth > 0);
+    let smooth = under_load(&transfer.rounds).filter(|round| round.smooth > 0);
     let smooth = smooth.map(|round| (round.smooth, round.ns));
     let rtt_load = median(smooth.clone());
     let segment_ns = if transfer.near {
@@ -142,7 +142,7 @@ fn is_reordered(transfer: &Transfer) -> bool {
 }
 
 /// Returns the round trips in the last two thirds of the time: the start is not under load yet.
-fn rest(rounds: &[RoundTrip]) -> impl Iterator<Item = &RoundTrip> + Clone {
+fn under_load(rounds: &[RoundTrip]) -> impl Iterator<Item = &RoundTrip> + Clone {
     let first = rounds.first().map_or(0, |round| round.start);
     let last = rounds.last().map_or(0, |round| round.start + round.ns);
     let from = first + (last - first) / 3;

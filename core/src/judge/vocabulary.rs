@@ -308,7 +308,7 @@ impl Rival {
 
 impl Cause {
     /// With client and server in each other's place.
-    pub(super) fn turned(self) -> Cause {
+    pub(super) fn with_sides_swapped(self) -> Cause {
         match self {
             Cause::ServerThink => Cause::ClientThink,
             Cause::ClientThink => Cause::ServerThink,
@@ -326,7 +326,7 @@ impl Owner {
     }
 
     /// With client and server in each other's place.
-    pub(super) fn turned(self) -> Owner {
+    pub(super) fn with_sides_swapped(self) -> Owner {
         match self {
             Owner::Client => Owner::Server,
             Owner::Server => Owner::Client,

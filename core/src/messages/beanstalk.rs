@@ -45,12 +45,12 @@ const COMMANDS: [(&str, usize); 24] = [
 
 /// Responses, and the minimum and maximum number of words behind them.
 #[rustfmt::skip]
-const RESPONSES: [(&str, usize, usize); 22] = [
+const RESPONSES: [(&str, usize, usize); 23] = [
     ("INSERTED", 1, 1), ("BURIED", 0, 1), ("EXPECTED_CRLF", 0, 0), ("JOB_TOO_BIG", 0, 0), ("DRAINING", 0, 0),
     ("USING", 1, 1), ("RESERVED", 2, 2), ("DEADLINE_SOON", 0, 0), ("TIMED_OUT", 0, 0), ("DELETED", 0, 0),
     ("NOT_FOUND", 0, 0), ("RELEASED", 0, 0), ("TOUCHED", 0, 0), ("WATCHING", 1, 1), ("NOT_IGNORED", 0, 0),
     ("FOUND", 2, 2), ("KICKED", 0, 1), ("OK", 1, 1), ("PAUSED", 0, 0), ("OUT_OF_MEMORY", 0, 0),
-    ("INTERNAL_ERROR", 0, 0), ("BAD_FORMAT", 0, 0),
+    ("INTERNAL_ERROR", 0, 0), ("BAD_FORMAT", 0, 0), ("UNKNOWN_COMMAND", 0, usize::MAX),
 ];
 /// Responses that mean an error.
 #[rustfmt::skip]
@@ -58,7 +58,6 @@ const ERRORS: [&str; 9] = [
     "EXPECTED_CRLF", "JOB_TOO_BIG", "DRAINING", "NOT_FOUND", "NOT_IGNORED", "OUT_OF_MEMORY",
     "INTERNAL_ERROR", "BAD_FORMAT", "UNKNOWN_COMMAND",
 ];
-const UNKNOWN: &str = "UNKNOWN_COMMAND";
 
 /// A command or a response.
 struct Line<'a> {
@@ -85,7 +84,6 @@ impl<'a> Line<'a> {
                     .find(|command| command.0 == word && command.1 == count)?
                     .0
             }
-            Side::Server if word == UNKNOWN => UNKNOWN,
             Side::Server => {
                 let fits = |response: &&(&'static str, usize, usize)| {
                     response.0 == word && (response.1..=response.2).contains(&count)
@@ -113,7 +111,7 @@ fn begins(side: Side, head: &[u8]) -> bool {
     };
     match side {
         Side::Client => COMMANDS.iter().any(|command| fits(command.0)),
-        Side::Server => RESPONSES.iter().any(|response| fits(response.0)) || fits(UNKNOWN),
+        Side::Server => RESPONSES.iter().any(|response| fits(response.0)),
     }
 }
 

@@ -114,7 +114,7 @@ impl MessageReader for Dns {
     fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         let half = &mut self.sides[sink.side()];
         match stretch {
-            Stretch::Bytes(bytes) => half.bytes(&mut sink, bytes),
+            Stretch::Bytes(bytes) => half.read_bytes(&mut sink, bytes),
             Stretch::Missing(missing) => {
                 // a hole inside the records hides no name and no end
                 if half.head.len() >= MAX_QUESTION_BYTES && missing <= half.left as u64 {
@@ -139,7 +139,11 @@ impl MessageReader for Dns {
 }
 
 impl Half {
-    fn bytes<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, mut bytes: &'a [u8]) -> Outcome<'a> {
+    fn read_bytes<'a>(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        mut bytes: &'a [u8],
+    ) -> Outcome<'a> {
         while let Some((next, rest)) = bytes.split_first() {
             sink.mark();
             if self.left > 0 {

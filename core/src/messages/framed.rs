@@ -252,7 +252,7 @@ struct Half {
 impl<D: WireFormat> MessageReader for Framed<D> {
     fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         match stretch {
-            Stretch::Bytes(bytes) => match self.bytes(&mut sink, bytes) {
+            Stretch::Bytes(bytes) => match self.read_bytes(&mut sink, bytes) {
                 Ok(()) => Outcome::All,
                 Err((Leave::Lost, rest)) => Outcome::Lost(Stretch::Bytes(rest)),
                 Err((Leave::Tls, rest)) => {
@@ -260,7 +260,7 @@ impl<D: WireFormat> MessageReader for Framed<D> {
                 }
             },
             Stretch::Missing(missing) => {
-                self.missing(&mut sink, missing);
+                self.skip_hole(&mut sink, missing);
                 Outcome::All
             }
         }
@@ -276,7 +276,7 @@ impl<D: WireFormat> MessageReader for Framed<D> {
 
 impl<D: WireFormat> Framed<D> {
     /// Reads bytes. The error is the rest that is no message, after `Lost` was noted, or that is TLS.
-    fn bytes<'a>(
+    fn read_bytes<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         mut bytes: &'a [u8],
@@ -400,7 +400,7 @@ impl<D: WireFormat> Framed<D> {
     }
 
     /// Passes over a hole.
-    fn missing(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
+    fn skip_hole(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
         let side = sink.side();
         let half = &mut self.sides[side];
         let read = if half.role.is_some() {

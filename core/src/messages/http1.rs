@@ -89,9 +89,9 @@ enum State {
 
 impl MessageReader for Http1 {
     #[inline(always)]
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, piece: Stretch<'a>) -> Outcome<'a> {
-        match piece {
-            Stretch::Bytes(bytes) => match self.bytes(&mut sink, bytes) {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
+        match stretch {
+            Stretch::Bytes(bytes) => match self.read_bytes(&mut sink, bytes) {
                 Ok(()) => Outcome::All,
                 Err(rest) if self.is_tunnel => Outcome::Restart(Stretch::Bytes(rest)),
                 Err(rest) => match self.next.take() {
@@ -99,7 +99,7 @@ impl MessageReader for Http1 {
                     None => Outcome::Lost(Stretch::Bytes(rest)),
                 },
             },
-            Stretch::Missing(missing) => match self.missing(sink, missing) {
+            Stretch::Missing(missing) => match self.skip_hole(sink, missing) {
                 Ok(()) => Outcome::All,
                 Err(rest) => Outcome::Lost(Stretch::Missing(rest)),
             },
@@ -131,7 +131,7 @@ impl MessageReader for Http1 {
 impl Http1 {
     /// Reads bytes. The error is the rest that is not of HTTP/1: after `Lost` was noted, or in another protocol.
     #[inline(always)]
-    fn bytes<'a>(
+    fn read_bytes<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         bytes: &'a [u8],

@@ -122,12 +122,12 @@ fn begins_message(side: Side, first: &[u8]) -> bool {
 impl MessageReader for Http2 {
     fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         match stretch {
-            Stretch::Bytes(bytes) => match self.bytes(&mut sink, bytes) {
+            Stretch::Bytes(bytes) => match self.read_bytes(&mut sink, bytes) {
                 Ok(()) => Outcome::All,
                 Err(rest) => Outcome::Lost(Stretch::Bytes(rest)),
             },
             Stretch::Missing(missing) => {
-                self.missing(&mut sink, missing);
+                self.skip_hole(&mut sink, missing);
                 Outcome::All
             }
         }
@@ -150,7 +150,7 @@ impl Http2 {
     }
 
     /// Reads bytes. The error is the rest that is no HTTP/2, after `Lost` was noted.
-    fn bytes<'a>(
+    fn read_bytes<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         mut bytes: &'a [u8],
@@ -378,7 +378,7 @@ impl Http2 {
     }
 
     /// Passes over a hole.
-    fn missing(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
+    fn skip_hole(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
         let half = &mut self.sides[sink.side()];
         let frame = half.frame;
         let within = half.phase == Phase::Frames && half.frames.skip(missing);

@@ -1,6 +1,10 @@
 //! Splits a streamed body into pieces: server-sent events (HTML standard 9.2), newline-delimited records, messages of
 //! gRPC and gRPC-Web. Finds where each piece ends and keeps nothing of its bytes.
 
+const STATUS: &[u8] = b"grpc-status:";
+/// The flag of a frame that holds trailers.
+const TRAILERS: u8 = 0x80;
+
 /// A splitter with its state in the body that it reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodySplitter {
@@ -212,10 +216,6 @@ pub(super) struct GrpcWeb {
     len: usize,
     status: Option<u16>,
 }
-
-const STATUS: &[u8] = b"grpc-status:";
-/// The flag of a frame that holds trailers.
-const TRAILERS: u8 = 0x80;
 
 impl GrpcWeb {
     fn end(&mut self, bytes: &[u8]) -> Option<usize> {

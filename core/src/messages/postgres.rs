@@ -78,7 +78,7 @@ impl MessageReader for Postgres {
             }
             (_, Stage::Cancel, _) => return Outcome::All,
             (Stretch::Bytes(bytes), Stage::Typed, _) => self.messages(&mut sink, bytes),
-            (Stretch::Missing(missing), Stage::Typed, _) => self.missing(&mut sink, missing),
+            (Stretch::Missing(missing), Stage::Typed, _) => self.skip_hole(&mut sink, missing),
             _ => Err(Stop::Lost("not a message of PostgreSQL", None)),
         };
         feed_outcome(read, &mut sink, stretch)
@@ -183,7 +183,7 @@ impl Postgres {
         Ok(())
     }
 
-    fn missing(
+    fn skip_hole(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         missing: u64,

@@ -10,6 +10,15 @@ use super::text;
 const MAX_SHOWN: usize = 200;
 /// Upper bound on the bytes of a statement that readers keep, so that masked values leave enough to show.
 pub(super) const MAX_READ: usize = 1024;
+/// Words after PASSWORD or BY that are no password.
+const NO_PASSWORD: [&str; 17] = [
+    "expire", "null", "history", "reuse", "require", "default", "for", "random", "never", "interval",
+    "current", "optional", "values", "password", "to", "is", "valid",
+];
+/// Second words of statements that manage users.
+const ACCOUNTS: [&str; 4] = ["user", "role", "login", "password"];
+/// Words that may come between the verb and one of `ACCOUNTS`.
+const BEFORE_ACCOUNTS: [&str; 3] = ["or", "replace", "session"];
 
 /// The syntax of literals. Where a text can be read in two ways, the masker takes the one that shows less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,16 +217,6 @@ impl Masker<'_> {
         }
     }
 }
-
-/// Words after PASSWORD or BY that are no password.
-const NO_PASSWORD: [&str; 17] = [
-    "expire", "null", "history", "reuse", "require", "default", "for", "random", "never", "interval",
-    "current", "optional", "values", "password", "to", "is", "valid",
-];
-/// Second words of statements that manage users.
-const ACCOUNTS: [&str; 4] = ["user", "role", "login", "password"];
-/// Words that may come between the verb and one of `ACCOUNTS`.
-const BEFORE_ACCOUNTS: [&str; 3] = ["or", "replace", "session"];
 
 fn is_one_of(word: &[u8], words: &[&str]) -> bool {
     words

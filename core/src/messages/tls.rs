@@ -109,16 +109,16 @@ enum CountsFor {
 
 impl MessageReader for Tls {
     #[inline(never)]
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, piece: Stretch<'a>) -> Outcome<'a> {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         if !self.keys_searched {
             self.keys_searched = true;
             let memory = sink.memory();
             self.inside = (memory.keys.is_some() && !memory.inside_tls).then(Box::default);
         }
         if let Some(inside) = self.inside.take() {
-            return self.decrypt(&mut sink, piece, inside);
+            return self.decrypt(&mut sink, stretch, inside);
         }
-        self.records(&mut sink, piece)
+        self.records(&mut sink, stretch)
     }
 
     fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
@@ -145,14 +145,22 @@ impl MessageReader for Tls {
 }
 
 impl Tls {
-    fn records<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, piece: Stretch<'a>) -> Outcome<'a> {
-        match piece {
-            Stretch::Bytes(bytes) => self.bytes(sink, bytes),
-            Stretch::Missing(missing) => self.missing(sink, missing),
+    fn records<'a>(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        stretch: Stretch<'a>,
+    ) -> Outcome<'a> {
+        match stretch {
+            Stretch::Bytes(bytes) => self.read_bytes(sink, bytes),
+            Stretch::Missing(missing) => self.skip_hole(sink, missing),
         }
     }
 
-    fn bytes<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, mut bytes: &'a [u8]) -> Outcome<'a> {
+    fn read_bytes<'a>(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        mut bytes: &'a [u8],
+    ) -> Outcome<'a> {
         while let Some(&next) = bytes.first() {
             let half = &mut self.sides[sink.side()];
             if half.left > 0 {
@@ -201,7 +209,7 @@ impl Tls {
     }
 
     /// Counts a hole inside a record. Any other hole hides where the next record begins.
-    fn missing<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) -> Outcome<'a> {
+    fn skip_hole<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) -> Outcome<'a> {
         let left = self.sides[sink.side()].left;
         if missing > u64::from(left) || left == 0 {
             if self.has_keys() {
@@ -213,7 +221,7 @@ impl Tls {
             return Outcome::Lost(Stretch::Missing(missing));
         }
         if let Some(handshake) = &mut self.handshake {
-            handshake.missing(sink.side());
+            handshake.skip_hole(sink.side());
         }
         self.count(sink, missing as u32);
         Outcome::All

@@ -11,12 +11,12 @@ pub(super) struct Turns;
 
 impl MessageReader for Turns {
     #[inline(never)]
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, piece: Stretch<'a>) -> Outcome<'a> {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         // A reader that is lost inside a message may leave an empty rest; it shows which side sends all the same.
-        if sink.is_open() || !piece.is_empty() {
+        if sink.is_open() || !stretch.is_empty() {
             sink.end_other();
         }
-        sink.count(piece.len());
+        sink.count(stretch.len());
         Outcome::All
     }
 

@@ -36,6 +36,8 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 };
 
 const METHOD: &str = "message";
+/// The bit that distinguishes keys of the server's requests from those of the client's.
+const BY_SERVER: u64 = 1 << 40;
 /// Upper bound on unanswered requests; beyond it the oldest is dropped.
 const MAX_WAITING: usize = 128;
 /// Upper bound on the bytes of a message that are searched for its id.
@@ -69,9 +71,6 @@ pub(super) struct WebSocket {
     /// The id that the messages of a subscription repeat, and the key of the request for it.
     subscriptions: VecDeque<(SmolStr, u64)>,
 }
-
-/// The bit that distinguishes keys of the server's requests from those of the client's.
-const BY_SERVER: u64 = 1 << 40;
 
 #[derive(Debug)]
 struct PendingCall {
@@ -132,12 +131,12 @@ fn sniff(first: &FirstBytes<'_>) -> Guess {
 impl MessageReader for WebSocket {
     fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         match stretch {
-            Stretch::Bytes(bytes) => match self.bytes(&mut sink, bytes) {
+            Stretch::Bytes(bytes) => match self.read_bytes(&mut sink, bytes) {
                 Ok(()) => Outcome::All,
                 Err(rest) => Outcome::Lost(Stretch::Bytes(rest)),
             },
             Stretch::Missing(missing) => {
-                self.missing(&mut sink, missing);
+                self.skip_hole(&mut sink, missing);
                 Outcome::All
             }
         }
@@ -170,7 +169,7 @@ impl WebSocket {
     }
 
     /// Reads bytes. The error is the rest that is no WebSocket, after `Lost` was noted.
-    fn bytes<'a>(
+    fn read_bytes<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         mut bytes: &'a [u8],
@@ -256,10 +255,7 @@ impl WebSocket {
         if let Some(id) = members.id.clone().filter(|_| members.is_graphql_subscription) {
             return self.add_subscription(id, key);
         }
-        self.waiting.push_back(PendingCall::of(key, members));
-        if self.waiting.len() > MAX_WAITING {
-            self.waiting.pop_front();
-        }
+        push_bounded(&mut self.waiting, MAX_WAITING, PendingCall::of(key, members));
     }
 
     /// Reports a whole message of the server, in the order of the list at the top of this file.
@@ -268,10 +264,7 @@ impl WebSocket {
         if members.is_request() {
             let key = BY_SERVER | self.next_key();
             report_request(sink, key, message, &members);
-            self.requested.push_back(PendingCall::of(key, members));
-            if self.requested.len() > MAX_WAITING {
-                self.requested.pop_front();
-            }
+            push_bounded(&mut self.requested, MAX_WAITING, PendingCall::of(key, members));
             return;
         }
         if members.is_answer() && members.id.is_some() {
@@ -349,11 +342,11 @@ impl WebSocket {
     }
 
     /// Passes over a hole.
-    fn missing(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
+    fn skip_hole(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
         let side = sink.side();
         let half = &mut self.sides[side];
         if half.is_data || !half.frames.is_inside() {
-            self.inner.missing(sink, missing);
+            self.inner.skip_hole(sink, missing);
         }
         let half = &mut self.sides[side];
         let searching = half.search != Search::Found;

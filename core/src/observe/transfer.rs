@@ -15,9 +15,9 @@ use crate::limits::{AT_ENDPOINT_NS, WATCHED_BYTES, WHOLE_SEGMENTS};
 use crate::segment::{ACK, CWR, FIN, PSH, SYN, Segment};
 
 /// Upper bound on ACKs that have not reached the sender yet; beyond it, neighbours are merged in pairs.
-const MOST_AHEAD: usize = 64;
+const MAX_AHEAD: usize = 64;
 /// Upper bound on round trips kept; beyond it, neighbours are merged in pairs.
-const MOST_ROUNDS: usize = 64;
+const MAX_ROUNDS: usize = 64;
 
 /// Both directions of a stream, by `Side` of the sender.
 #[derive(Debug, Default)]
@@ -70,12 +70,7 @@ impl Transfers {
     /// Counts data of a side, and begins to watch it at `WATCHED_BYTES`.
     #[inline(always)]
     pub fn sent(&mut self, side: Side, bytes: u32, time_ns: i64) {
-        let [client, server] = &mut self.runs;
-        let (own, other) = if side == Side::Client {
-            (client, server)
-        } else {
-            (server, client)
-        };
+        let (own, other) = side.split_mut(&mut self.runs);
         if own.bytes == 0 {
             own.since = time_ns;
         }
@@ -94,12 +89,9 @@ impl Transfers {
 
     #[inline(never)]
     fn begin(&mut self, side: Side) {
-        let [client, server] = &mut self.watched;
-        let watched = if side == Side::Client { client } else { server };
-        if watched.is_none() {
-            let since = self.runs.get(side.index()).map_or(0, |run| run.since);
-            *watched = Some(Box::new(Transfer::new(since)));
-        }
+        let since = side.pick(&self.runs).since;
+        let watched = side.pick_mut(&mut self.watched);
+        watched.get_or_insert_with(|| Box::new(Transfer::new(since)));
     }
 
     /// Takes a segment of a watched stream. `opened` returns the empty window of HTTP/2 that held it, if it left upon
@@ -113,18 +105,12 @@ impl Transfers {
         stream: &StreamFacts<'_>,
         opened: impl FnOnce() -> Option<Shut>,
     ) {
-        let [client, server] = &mut self.watched;
-        let (own, other) = if side == Side::Client {
-            (client, server)
-        } else {
-            (server, client)
-        };
+        let (own, other) = side.split_mut(&mut self.watched);
         if segment.len > 0
             && let Some(own) = own
         {
-            let run = self.runs.get(side.index()).map_or(0, |run| run.bytes);
             own.shut = opened();
-            own.data(segment, facts, at, stream, side, run);
+            own.data(segment, facts, at, stream, side, side.pick(&self.runs).bytes);
         }
         if let Some(other) = other
             && segment.has(ACK)
@@ -167,6 +153,8 @@ pub struct RoundTrip {
     pub best: i64,
     /// Most bytes in flight.
     pub flight: i64,
+    /// The sender has reached the edge of the window.
+    reached_edge: bool,
     /// `ns` if the sender reached the edge of the window in this round trip, else 0.
     pub edge_ns: i64,
 }
@@ -347,7 +335,7 @@ impl Transfer {
         run: u32,
     ) {
         let now = at.time_ns;
-        let (near, far) = by_side(stream.rtts, side);
+        let [near, far] = [side, side.other()].map(|end| *end.pick(stream.rtts));
         self.mss = stream.mss.max(1);
         let begins = self.segments == 0;
         let trip = near.unwrap_or(0);
@@ -403,7 +391,7 @@ impl Transfer {
             i64::MAX
         };
         if self.room < 2 * i64::from(self.mss) {
-            self.round.edge_ns = 1;
+            self.round.reached_edge = true;
         }
         let short = !segment.len.is_multiple_of(u32::from(self.mss));
         self.ended = segment.has(PSH) && short || segment.has(FIN);
@@ -491,9 +479,7 @@ impl Transfer {
         let mut round = self.round;
         round.ns = now - round.start;
         round.smooth = self.smooth + self.smooth_far;
-        if round.edge_ns > 0 {
-            round.edge_ns = round.ns;
-        }
+        round.edge_ns = if round.reached_edge { round.ns } else { 0 };
         if round.flight * 8 >= self.largest_flight * 9 {
             self.still = 0;
         } else {
@@ -503,7 +489,7 @@ impl Transfer {
         if round.ns > 0 {
             self.rounds.push(round);
         }
-        if self.rounds.len() >= MOST_ROUNDS {
+        if self.rounds.len() >= MAX_ROUNDS {
             self.rounds = self.rounds.chunks(2).map(merged).collect();
         }
         self.round = RoundTrip {
@@ -614,7 +600,7 @@ impl Transfer {
             }
             _ => self.ahead.push_back(newest),
         }
-        if self.ahead.len() >= MOST_AHEAD {
+        if self.ahead.len() >= MAX_AHEAD {
             // the earlier time with the later edge, so that the sender never appears to have less room than it had
             let mut some = std::mem::take(&mut self.ahead).into_iter();
             while let Some(first) = some.next() {
@@ -646,16 +632,6 @@ impl Transfer {
     }
 }
 
-/// Returns the best round trips to this side and to the other.
-fn by_side(rtts: &[Option<i64>; 2], side: Side) -> (Option<i64>, Option<i64>) {
-    let [client, server] = *rtts;
-    if side == Side::Client {
-        (client, server)
-    } else {
-        (server, client)
-    }
-}
-
 /// Smooths a round trip (RFC 6298 2.3).
 fn smooth(value: &mut i64, sample: i64) {
     *value += if *value == 0 {
@@ -683,6 +659,7 @@ fn merged(pair: &[RoundTrip]) -> RoundTrip {
         smooth: mean(|round| round.smooth),
         best: mean(|round| round.best),
         flight: pair.iter().map(|round| round.flight).max().unwrap_or(0),
+        reached_edge: pair.iter().any(|round| round.reached_edge),
         edge_ns: pair.iter().map(|round| round.edge_ns).sum(),
     }
 }

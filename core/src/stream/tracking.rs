@@ -231,7 +231,7 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, context: &mut Context,
             tracker.handshake_stamp(side, time_ns, tsval);
         }
     } else {
-        tracker.join();
+        tracker.set_mid_stream();
     }
     stream.tracking = Tracking::Live(tracker);
 }

@@ -152,7 +152,7 @@ impl Tables {
         }
         let swapped: Vec<Row>;
         let causes = if exchange.by_server {
-            swapped = causes.iter().map(Row::turned).collect();
+            swapped = causes.iter().map(Row::with_sides_swapped).collect();
             &swapped
         } else {
             causes

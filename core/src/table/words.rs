@@ -13,6 +13,12 @@ use smol_str::SmolStr;
 use super::columns::{BatchBits, ColumnBuffer, EVERY_ROW, FlushedBlock, Values, zeros};
 use super::{BATCH_ROWS, Column, column, nullable};
 
+/// A column in which every row has the first word. Shared, so that its keys are validated only once.
+static FIRST_WORD: LazyLock<DictionaryArray<Int32Type>> = LazyLock::new(|| {
+    let word = Arc::new(StringArray::from(vec![""]));
+    DictionaryArray::new(Int32Array::new(zeros(BATCH_ROWS), None), word)
+});
+
 /// Words that are constants of this crate and have no code; null in rows without `BIT`.
 pub struct StaticWords<const BIT: u32> {
     keys: Values<i32>,
@@ -270,12 +276,6 @@ fn dictionary_column<const BIT: u32>(
         nullable(name, values)
     }
 }
-
-/// A column in which every row has the first word. Shared, so that its keys are validated only once.
-static FIRST_WORD: LazyLock<DictionaryArray<Int32Type>> = LazyLock::new(|| {
-    let word = Arc::new(StringArray::from(vec![""]));
-    DictionaryArray::new(Int32Array::new(zeros(BATCH_ROWS), None), word)
-});
 
 /// Builds a dictionary array. The keys were made for these words, so they are in range and this does not fail.
 pub fn dictionary(keys: Int32Array, values: ArrayRef) -> ArrayRef {

@@ -155,14 +155,14 @@ fn no_timer_reaches_35_ms_above_the_best() {
     let by_kernel = |ns| {
         let mut rtt = Rtt::default();
         rtt.add(ns, false);
-        rtt.is_by_kernel()
+        rtt.has_recent_kernel_answer()
     };
     assert!(by_kernel(35 * MS - 1) && !by_kernel(35 * MS));
     let answered = |ns| {
         let mut rtt = Rtt::default();
         rtt.add(MS, true);
         rtt.add(MS + ns, false);
-        (rtt.has_kernels_answer(), rtt.p95_above_best())
+        (rtt.has_kernel_answer(), rtt.p95_above_best())
     };
     assert_eq!(answered(35 * MS - 1), (true, 35 * MS - 1));
     assert_eq!(answered(35 * MS), (false, 0));

@@ -182,21 +182,21 @@ impl Controls {
             self.lacks_acks = true;
             return; // the time of the ACK is too coarse
         }
-        let late = j.late(ack_wait);
+        let late_ns = j.late_ns(ack_wait);
         let prompt = j.is_prompt(ack_wait);
         if j.is_held(ack_wait) {
-            self.soon += usize::from(late <= PROMPT_NS.get().max(j.prompt_limit_ns));
+            self.soon += usize::from(late_ns <= PROMPT_NS.get().max(j.prompt_limit_ns));
             for (count, is) in self.by_kernel.iter_mut().zip(j.is_by_kernel(ack_wait)) {
                 *count += usize::from(is);
             }
-            self.after_ack += usize::from(self.at_host && late > SOON_NS.get() && !j.outlasts(late));
+            self.after_ack += usize::from(self.at_host && late_ns > SOON_NS.get() && !j.outlasts(late_ns));
             if prompt {
                 self.all.held.push(ack_wait.stream);
                 self.longest_held = self.longest_held.max(ack_wait.wait + ack_wait.release);
             } else {
                 self.late.push(ack_wait.wait + ack_wait.release);
                 self.wrote_late |= j.wrote_after(ack_wait);
-                if j.outlasts(late) {
+                if j.outlasts(late_ns) {
                     self.all.outlasting.push(pause(true));
                 }
             }

@@ -90,9 +90,9 @@ impl SenderVerdict {
     /// Returns how much later than the path's best a freed segment passed, without the share that the path had for
     /// sure.
     #[inline]
-    pub(in crate::judge) fn late(&self, ack_wait: &AckWait) -> i64 {
-        let late = ack_wait.release - self.sender_rtt;
-        late - self.path_share(ack_wait).min(late.max(0))
+    pub(in crate::judge) fn late_ns(&self, ack_wait: &AckWait) -> i64 {
+        let late_ns = ack_wait.release - self.sender_rtt;
+        late_ns - self.path_share(ack_wait).min(late_ns.max(0))
     }
 
     /// Returns the least share that the path had in a release, beyond its best: the timestamps show it to a tick.
@@ -105,19 +105,19 @@ impl SenderVerdict {
     /// many is not.
     pub(super) fn sent(&self, ack_wait: &AckWait) -> i64 {
         let tick = if self.path_share(ack_wait) > 0 { TICK_NS } else { 0 };
-        self.late(ack_wait) - tick
+        self.late_ns(ack_wait) - tick
     }
 
     /// Whether this left as promptly as a kernel sends, given the path's variation.
     pub(in crate::judge) fn is_prompt(&self, ack_wait: &AckWait) -> bool {
-        self.late(ack_wait) <= self.prompt_limit_ns && !self.paused(ack_wait) || self.is_together(ack_wait)
+        self.late_ns(ack_wait) <= self.prompt_limit_ns && !self.paused(ack_wait) || self.is_together(ack_wait)
     }
 
     /// Whether this left within each of `kernel_limits`.
     pub(super) fn is_by_kernel(&self, ack_wait: &AckWait) -> [bool; 2] {
-        let late = self.late(ack_wait);
+        let late_ns = self.late_ns(ack_wait);
         self.kernel_limits
-            .map(|limit| late <= limit.min(self.prompt_limit_ns) || self.is_together(ack_wait))
+            .map(|limit| late_ns <= limit.min(self.prompt_limit_ns) || self.is_together(ack_wait))
     }
 
     fn is_together(&self, ack_wait: &AckWait) -> bool {
@@ -140,17 +140,17 @@ impl SenderVerdict {
 
     /// Whether the timestamps show that this was sent more than `limit` after the ACK had arrived.
     fn sent_after(&self, ack_wait: &AckWait, limit: i64) -> bool {
-        let late = ack_wait.release - self.sender_rtt;
+        let late_ns = ack_wait.release - self.sender_rtt;
         ack_wait
             .lateness
-            .is_some_and(|delay| late - i64::from(delay) > limit)
+            .is_some_and(|delay| late_ns - i64::from(delay) > limit)
     }
 
     /// Whether this left later than a kernel sends, and the whole wait is as long as pauses of the program that
     /// outlasted held ACKs.
     pub(in crate::judge) fn may_be_pause(&self, ack_wait: &AckWait) -> bool {
         self.sender_rtt >= AT_HOST_NS.get()
-            && self.late(ack_wait) > SOON_NS.get() + self.sender_jitter_within_kind
+            && self.late_ns(ack_wait) > SOON_NS.get() + self.sender_jitter_within_kind
             && self.controls.pauses_for(ack_wait.wait + ack_wait.release)
     }
 }

@@ -13,7 +13,7 @@ use crate::messages::{Listener, Side};
 impl Http1 {
     /// Passes over a hole. The error is the length that is left of it, after `Lost` was noted.
     #[inline(never)]
-    pub(super) fn missing(
+    pub(super) fn skip_hole(
         &mut self,
         mut sink: MessageSink<'_, impl Listener>,
         missing: u64,
@@ -32,7 +32,7 @@ impl Http1 {
                     sink.end();
                 }
                 if here < missing {
-                    self.missing(sink.lend(), missing - here)
+                    self.skip_hole(sink.lend(), missing - here)
                 } else {
                     Ok(())
                 }

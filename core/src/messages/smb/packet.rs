@@ -40,6 +40,7 @@ const MAX_NAME: usize = 1024;
 pub(super) struct Command(u16);
 
 const SMB1: u16 = 0x100;
+const LOCKING_1: u8 = 0x24;
 
 /// Names of SMB2's commands, by their numbers.
 #[rustfmt::skip]
@@ -182,7 +183,6 @@ pub(super) struct Packet<'a> {
 const UNSOLICITED_1: u16 = 0xFFFF;
 /// Keys of SMB1 have this bit, so that they differ from SMB2's message ids. NEGOTIATE, which SMB2 may answer, has not.
 const KEYS_1: u64 = 1 << 32;
-const LOCKING_1: u8 = 0x24;
 /// NT_TRANSACT_NOTIFY_CHANGE, and the offset of that function (MS-CIFS 2.2.4.62.1, 2.2.7.4.1).
 const NOTIFY_1: u16 = 4;
 const FUNCTION_1: usize = 69;

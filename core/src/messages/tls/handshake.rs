@@ -53,7 +53,7 @@ impl Handshake {
     }
 
     /// Notes a hole in a record.
-    pub(super) fn missing(&mut self, side: Side) {
+    pub(super) fn skip_hole(&mut self, side: Side) {
         if let Some(hello) = self.hellos.get_mut(side.index()) {
             *hello = Hello {
                 bytes: Vec::new(),

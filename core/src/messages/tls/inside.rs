@@ -129,20 +129,20 @@ impl Tls {
     pub(super) fn decrypt<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
-        piece: Stretch<'a>,
+        stretch: Stretch<'a>,
         mut inside: Box<Inside>,
     ) -> Outcome<'a> {
         let keys = sink.memory().keys.clone().unwrap_or_default();
-        inside.open(sink.side(), sink.at(), piece, &keys);
+        inside.open(sink.side(), sink.at(), stretch, &keys);
         if let Some(why) = inside.connection.sealed() {
-            return self.stop_decrypting(sink, piece, why, inside);
+            return self.stop_decrypting(sink, stretch, why, inside);
         }
         let has_keys = inside.connection.keyed();
         let finished = inside.connection.finished() || inside.is_full();
         self.inside = Some(inside);
         self.skips_records |= has_keys && self.stage == Stage::Data;
         if !self.skips_records {
-            match self.records(sink, piece) {
+            match self.records(sink, stretch) {
                 Outcome::All => {}
                 lost if !has_keys => return lost,
                 _ => self.skips_records = true,
@@ -173,7 +173,7 @@ impl Tls {
     fn stop_decrypting<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
-        piece: Stretch<'a>,
+        stretch: Stretch<'a>,
         why: Sealed,
         mut inside: Box<Inside>,
     ) -> Outcome<'a> {
@@ -184,7 +184,7 @@ impl Tls {
             sink.sealed(why);
         }
         if !inside.has_data && !self.skips_records {
-            return self.records(sink, piece);
+            return self.records(sink, stretch);
         }
         if self.stage != Stage::Data {
             self.end_handshake(sink);
@@ -195,6 +195,6 @@ impl Tls {
         }
         sink.protocol(Protocol::Tls);
         sink.lost(why.reason());
-        Outcome::Lost(piece)
+        Outcome::Lost(stretch)
     }
 }

@@ -62,7 +62,7 @@ impl Inner {
     }
 
     /// Passes over a hole in the messages of this side.
-    pub(super) fn missing(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
+    pub(super) fn skip_hole(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
         self.feed(sink, Stretch::Missing(missing));
     }
 

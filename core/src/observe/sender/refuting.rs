@@ -23,7 +23,7 @@ impl Sender {
 
     /// Whether refutations wait for the peer's next packet.
     #[inline(always)]
-    pub fn is_refuting(&self) -> bool {
+    pub fn has_awaiting(&self) -> bool {
         !self.awaiting.is_empty()
     }
 

@@ -390,9 +390,9 @@ fn small_over_small_refutes_once_nothing_follows_it_at_once() {
     assert_eq!(pauses, [(2 * MS, 3 * MS)]);
     let mut missed = after(&[small(0, 0), small(MS, 100)]);
     missed.settle_refutation(2 * MS);
-    assert!(missed.is_refuting());
+    assert!(missed.has_awaiting());
     assert_eq!(missed.sure_refutations(true).count(), 0, "its ACK may be lost");
-    assert!(!missed.is_refuting());
+    assert!(!missed.has_awaiting());
 }
 
 #[test]

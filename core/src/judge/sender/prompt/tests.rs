@@ -144,7 +144,7 @@ fn what_the_path_took_was_not_late() {
             clock_tells,
             ..judged()
         }
-        .late(&gaps[0])
+        .late_ns(&gaps[0])
     };
     assert_eq!(late(9 * MS, 6_000_000, true), 4 * MS, "but for a tick");
     assert_eq!(late(9 * MS, 6_000_000, false), 9 * MS);
@@ -161,7 +161,7 @@ fn a_clock_that_tells_of_the_path_tells_when_a_segment_was_sent() {
             clock_tells,
             ..judged()
         };
-        (judged.late(&gaps[0]), judged.sent(&gaps[0]))
+        (judged.late_ns(&gaps[0]), judged.sent(&gaps[0]))
     };
     assert_eq!(
         sent(7 * MS, 6_000_000, true),
