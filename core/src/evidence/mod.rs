@@ -159,15 +159,12 @@ pub struct SenderStore {
 impl SenderStore {
     /// Returns the number of a sender, new if needed; `u32::MAX` beyond `MAX_SENDERS`, whose candidates are not judged.
     pub fn id(&mut self, key: Key, pair: u32) -> u32 {
-        let side = key.sender.index();
-        let newest = self.newest.get(side).copied().unwrap_or_default();
+        let newest = *key.sender.pick(&self.newest);
         if (self.senders.get(newest as usize)).is_some_and(|sender| sender.key == key) {
             return newest;
         }
         let id = self.find_or_insert(key, pair);
-        if let Some(newest) = self.newest.get_mut(side) {
-            *newest = id;
-        }
+        *key.sender.pick_mut(&mut self.newest) = id;
         id
     }
 

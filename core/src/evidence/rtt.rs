@@ -9,6 +9,7 @@ use ahash::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
+use crate::base::Side;
 use crate::limits::{AT_HOST_NS, DELACK_LEAST_NS, LARGE_RATIO, OUTLIER_SHARE, RARE_ONE_IN, UNHELD_NS};
 
 /// Number of newest samples kept, for the variation.
@@ -108,8 +109,8 @@ impl Rtt {
         let mut took = [0; MAX_HANDSHAKES];
         let took = took.get_mut(..self.handshakes.len())?;
         took.copy_from_slice(&self.handshakes);
-        let third_quartile = quantile_index(took.len(), 0.75);
-        nth_smallest(took, third_quartile).map(i64::from)
+        let third = third_quartile_index(took.len());
+        nth_smallest(took, third).map(i64::from)
     }
 
     /// Returns the round trip to the host itself where a nearer one may acknowledge for it (NAT of a virtual machine,
@@ -156,8 +157,8 @@ impl Rtt {
             let late = took.iter().map(|took| (took - best).max(0));
             above.extend(late.filter(|late| *late < DELACK_LEAST_NS.get()));
         }
-        let third_quartile = quantile_index(above.len(), 0.75);
-        nth_smallest(&mut above, third_quartile).unwrap_or(0)
+        let third = third_quartile_index(above.len());
+        nth_smallest(&mut above, third).unwrap_or(0)
     }
 
     /// Returns the variation of the path: the third quartile of samples above the best.
@@ -203,6 +204,10 @@ fn nth_smallest<T: Copy + Ord>(values: &mut [T], index: usize) -> Option<T> {
 /// Returns the index of a quantile in a sorted list.
 fn quantile_index(count: usize, share: f64) -> usize {
     ((count as f64 * share).ceil() as usize).max(1) - 1
+}
+
+fn third_quartile_index(count: usize) -> usize {
+    (count * 3).div_ceil(4).saturating_sub(1)
 }
 
 fn brief(ns: i64) -> u32 {
@@ -405,17 +410,21 @@ impl Pairs {
         self.pairs.get(id as usize)
     }
 
+    pub fn rtt(&self, id: u32, side: Side) -> Option<&Rtt> {
+        self.get(id).map(|pair| side.pick(&pair.rtts))
+    }
+
     #[inline(always)]
-    pub fn add(&mut self, id: u32, side: usize, sample: i64, by_program: bool) {
-        if let Some(rtt) = self.pairs.get_mut(id as usize).and_then(|p| p.rtts.get_mut(side)) {
-            rtt.add(sample, by_program);
+    pub fn add(&mut self, id: u32, side: Side, sample: i64, by_program: bool) {
+        if let Some(pair) = self.pairs.get_mut(id as usize) {
+            side.pick_mut(&mut pair.rtts).add(sample, by_program);
         }
     }
 
     /// Adds a round trip of a handshake.
-    pub fn add_handshake_rtt(&mut self, id: u32, side: usize, sample: i64) {
-        if let Some(rtt) = self.pairs.get_mut(id as usize).and_then(|p| p.rtts.get_mut(side)) {
-            rtt.add_handshake_rtt(sample);
+    pub fn add_handshake_rtt(&mut self, id: u32, side: Side, sample: i64) {
+        if let Some(pair) = self.pairs.get_mut(id as usize) {
+            side.pick_mut(&mut pair.rtts).add_handshake_rtt(sample);
         }
     }
 
@@ -424,8 +433,8 @@ impl Pairs {
         self.get(id).is_some_and(|p| p.rtts.iter().all(Rtt::is_firm))
     }
 
-    pub fn min(&self, id: u32, side: usize) -> Option<i64> {
-        self.get(id).and_then(|p| p.rtts.get(side)).and_then(Rtt::min)
+    pub fn min(&self, id: u32, side: Side) -> Option<i64> {
+        self.rtt(id, side).and_then(Rtt::min)
     }
 }
 

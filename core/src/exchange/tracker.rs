@@ -348,7 +348,9 @@ impl Tracker {
         let (messages, before) = (&mut self.messages, assembler.held_memory());
         let next = assembler.next().unwrap_or(holes);
         let mut listener = PairingListener::new(&mut self.pairing, context, side, next, other.next());
-        work(assembler, &mut |piece| listener.read(messages, at, holes, piece));
+        work(assembler, &mut |stretch| {
+            listener.read(messages, at, holes, stretch)
+        });
         let after = assembler.held_memory();
         if before == after {
             return;
@@ -357,7 +359,7 @@ impl Tracker {
         *held = (*held + after).saturating_sub(before);
         if *held > MAX_HELD_IN_ALL && after > before {
             *held = held.saturating_sub(after);
-            assembler.finish(&mut |piece| listener.read(messages, at, holes, piece));
+            assembler.finish(&mut |stretch| listener.read(messages, at, holes, stretch));
             context.distrust(
                 "tcp",
                 "too many bytes out of order in all streams; a hole was passed over",
@@ -443,8 +445,7 @@ fn first_copy_answered(peer: &mut Sender, seen: &Seen<'_, '_>, at: At) -> Option
         tsecr: seen.segment.options.timestamps.map(|t| t.1),
         ..PeerPacket::default()
     };
-    let rtt = seen.rtts.get(seen.side.index()).copied().flatten();
-    peer.answers_first_copy(&answer, rtt)
+    peer.answers_first_copy(&answer, *seen.side.pick(seen.rtts))
 }
 
 /// A relative sequence number as the offset for the assembler.

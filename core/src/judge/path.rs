@@ -36,13 +36,12 @@ impl Paths {
     }
 
     pub fn best_rtt(&self, side: Side) -> Option<i64> {
-        self.min.get(side.index()).copied().flatten()
+        *side.pick(&self.min)
     }
 
     /// Returns the round trip to a host behind one that acknowledges for it, if the wait is long enough for that.
     pub fn behind(&self, side: Side, waited: i64) -> Option<i64> {
-        let far = self.behind.get(side.index()).copied().flatten();
-        far.filter(|far| waited >= far / 4 * 3)
+        side.pick(&self.behind).filter(|far| waited >= far / 4 * 3)
     }
 
     /// Whether the capture may have been taken away from this side's host.
@@ -72,9 +71,9 @@ pub(super) fn reach(cutter: &mut Cutter<'_>, slice: &TimeSlice<'_>, paths: &Path
 pub(super) fn network(cutter: &mut Cutter<'_>, from: i64, side: Side, paths: &Paths) {
     let evidence = cutter.ends();
     let away = paths.best_rtt(side).is_some_and(|best| best >= AT_HOST_NS.get());
-    let grounds = if away && paths.alone.get(side.index()) == Some(&true) {
+    let grounds = if away && *side.pick(&paths.alone) {
         Grounds::suspected(Because::OwnRoundTrip, think(side))
-    } else if away && paths.by_program.get(side.index()) == Some(&true) {
+    } else if away && *side.pick(&paths.by_program) {
         Grounds::probable(Because::RoundTripByProgram, think(side))
     } else {
         Grounds::proven(Because::BestRoundTrip)

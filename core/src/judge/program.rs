@@ -58,7 +58,7 @@ pub(super) fn thought(cutter: &Cutter<'_>, side: Side, paths: &Paths, late: u32)
     let grounds = match paths.best_rtt(side) {
         None => Grounds::probable(Because::NoRoundTrip, Cause::Network),
         Some(best) => {
-            let round = paths.rounds.get(side.index()).copied().unwrap_or_default();
+            let round = *side.pick(&paths.rounds);
             let beyond = round.beyond(best) + i64::from(late);
             let doubt = beyond >= NOISE_NS.get() && beyond > (cutter.end - cutter.at) / 2;
             if doubt {
@@ -101,7 +101,7 @@ pub(super) fn turn(cutter: &mut Cutter<'_>, since: At, acked: u32, slice: &TimeS
 /// Replaces a suspected program by a suspected queue if kernels' recent answers took most of this time on the path.
 /// Over labelled paths of varying delay, a twentieth of such time was the program's.
 pub(super) fn more_likely(named: Attribution, cutter: &Cutter<'_>, side: Side, paths: &Paths) -> Attribution {
-    let round = paths.rounds.get(side.index()).copied().unwrap_or_default();
+    let round = *side.pick(&paths.rounds);
     let path = 2 * round.beyond(paths.to(side)) > cutter.end - cutter.at;
     if !path || named.grounds.because != Because::PathMayBeMore {
         return named;
@@ -162,7 +162,7 @@ fn from_kernels_answer(
         let bounded = since.time_ns + i64::from(acked);
         let evidence = cutter.ends();
         // ACKs that could not be held were as late just before: this one was in the same queue
-        let round = paths.rounds.get(side.index()).copied().unwrap_or_default();
+        let round = *side.pick(&paths.rounds);
         if beyond < DELACK_LEAST_NS.get() || beyond <= round.beyond(paths.to(side)) + NOISE_NS.get() {
             queue = beyond >= DELACK_LEAST_NS.get();
             let late = Grounds::probable(Because::KernelWasLate, Hypothesis::BusyHost);

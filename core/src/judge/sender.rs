@@ -168,7 +168,7 @@ impl Senders {
 impl SenderVerdict {
     /// Judges a sender. The order of the steps matters: later ones read the fields that earlier ones set.
     pub fn new(evidence: &SenderEvidence, pairs: &Pairs) -> SenderVerdict {
-        let (sender, receiver) = (evidence.key.sender.index(), evidence.key.sender.other().index());
+        let sender = evidence.key.sender;
         let [sender_rtt, receiver_rtt] = round_trips(evidence, pairs);
         let mut j = SenderVerdict {
             opportunities: evidence.observations(),
@@ -176,8 +176,7 @@ impl SenderVerdict {
             receiver_rtt,
             ..SenderVerdict::default()
         };
-        let [path, to_receiver] =
-            [sender, receiver].map(|side| pairs.get(evidence.pair).and_then(|p| p.rtts.get(side)));
+        let [path, to_receiver] = [sender, sender.other()].map(|side| pairs.rtt(evidence.pair, side));
         j.sender_jitter = path.map_or(0, |l| l.jitter_above_best());
         j.sender_jitter_within_kind = path.map_or(0, |l| l.jitter_within_kind());
         j.rtt_is_best = path.is_none_or(|l| l.has_recent_kernel_answer());
@@ -385,7 +384,7 @@ fn has_millisecond_times(evidence: &SenderEvidence) -> bool {
 /// Returns the best round trips to a sender and to its receiver. Where only programs answered at the sender's host, a
 /// segment that echoes the timestamp of the ACK before it (RFC 7323 4.3) bounds the first: the ACK had arrived by then.
 fn round_trips(evidence: &SenderEvidence, pairs: &Pairs) -> [i64; 2] {
-    let rtt = |side: Side| pairs.min(evidence.pair, side.index()).unwrap_or(0);
+    let rtt = |side: Side| pairs.min(evidence.pair, side).unwrap_or(0);
     let least = if has_millisecond_times(evidence) {
         AT_HOST_NS.get()
     } else {
@@ -395,8 +394,7 @@ fn round_trips(evidence: &SenderEvidence, pairs: &Pairs) -> [i64; 2] {
         rtt(evidence.key.sender).max(least),
         rtt(evidence.key.sender.other()),
     );
-    let path = pairs.get(evidence.pair);
-    let path = path.and_then(|pair| pair.rtts.get(evidence.key.sender.index()));
+    let path = pairs.rtt(evidence.pair, evidence.key.sender);
     if path.is_none_or(Rtt::has_kernel_answer) {
         return [sender, receiver];
     }

@@ -298,9 +298,9 @@ impl<D: WireFormat> Framed<D> {
             let half = &mut self.sides[side];
             if half.role.is_some() {
                 let left = half.len.unwrap_or(0).saturating_sub(half.have);
-                let here = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
-                bytes = bytes.get(here..).unwrap_or_default();
-                self.count_body(sink, here as u64);
+                let body_len = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+                bytes = bytes.get(body_len..).unwrap_or_default();
+                self.count_body(sink, body_len as u64);
                 continue;
             }
             let unread = bytes;
@@ -334,8 +334,8 @@ impl<D: WireFormat> Framed<D> {
         }
         let len = half.len.unwrap_or(0);
         let wanted = usize::try_from(len).unwrap_or(usize::MAX).min(D::MAX_HEAD);
-        let here = wanted.saturating_sub(half.head.len()).min(bytes.len());
-        let (piece, rest) = bytes.split_at_checked(here).unwrap_or((bytes, &[]));
+        let piece_len = wanted.saturating_sub(half.head.len()).min(bytes.len());
+        let (piece, rest) = bytes.split_at_checked(piece_len).unwrap_or((bytes, &[]));
         half.head.extend_from_slice(piece);
         *bytes = rest;
         if half.head.len() < wanted {

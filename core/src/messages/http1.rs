@@ -172,9 +172,9 @@ impl Http1 {
                 half.streamed(sink.lend(), bytes)
             }
             State::Length(left) => {
-                let here = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
-                let (body, rest) = split(bytes, here);
-                sink.piece(here as u64);
+                let body_len = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
+                let (body, rest) = split(bytes, body_len);
+                sink.piece(body_len as u64);
                 *left -= body.len() as u64;
                 if *left == 0 {
                     half.state = State::Head;
@@ -187,15 +187,15 @@ impl Http1 {
                     sink.piece(bytes.len() as u64);
                     Ok(&[])
                 }
-                Step::Done(here) => {
+                Step::Done(read_len) => {
                     half.state = State::Head;
-                    if here > CHUNKED_END_BYTES {
-                        sink.piece(here as u64);
+                    if read_len > CHUNKED_END_BYTES {
+                        sink.piece(read_len as u64);
                     } else {
-                        sink.count(here as u64);
+                        sink.count(read_len as u64);
                     }
                     sink.end();
-                    Ok(split(bytes, here).1)
+                    Ok(split(bytes, read_len).1)
                 }
                 Step::Wrong(reason) => {
                     sink.lost(reason);

@@ -18,8 +18,8 @@ impl Line {
     /// Takes bytes up to the line's end off the front of `bytes`. Returns whether the line is whole.
     pub(super) fn take(&mut self, bytes: &mut &[u8]) -> bool {
         let end = memchr::memchr(b'\n', bytes);
-        let here = end.map_or(bytes.len(), |end| end + 1);
-        let (piece, rest) = bytes.split_at_checked(here).unwrap_or((bytes, &[]));
+        let piece_len = end.map_or(bytes.len(), |end| end + 1);
+        let (piece, rest) = bytes.split_at_checked(piece_len).unwrap_or((bytes, &[]));
         *bytes = rest;
         let room = MAX_KEPT.saturating_sub(self.kept.len());
         self.kept.extend_from_slice(piece.get(..room).unwrap_or(piece));

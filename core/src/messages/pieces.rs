@@ -175,13 +175,13 @@ impl GrpcFrames {
         loop {
             let rest = bytes.get(at..).unwrap_or_default();
             if self.have == self.header.len() {
-                let here = rest.len().min(self.left as usize);
-                self.left -= here as u32;
+                let taken = rest.len().min(self.left as usize);
+                self.left -= taken as u32;
                 if self.left > 0 {
                     return None;
                 }
                 self.have = 0;
-                return Some(at + here);
+                return Some(at + taken);
             }
             *self.header.get_mut(self.have)? = *rest.first()?;
             at += 1;

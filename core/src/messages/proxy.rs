@@ -9,7 +9,7 @@ use smol_str::{SmolStr, ToSmolStr, format_smolstr};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::tags::Tags;
-use super::{FirstBytes, Guess, Kind, Listener, MessageReader, Outcome, Side, Status, Stretch, text};
+use super::{BySide, FirstBytes, Guess, Kind, Listener, MessageReader, Outcome, Side, Status, Stretch, text};
 use crate::cursor::{self, Cursor};
 
 pub(super) const PROXY: Recognition = Recognition {
@@ -213,7 +213,7 @@ fn socks(first: &FirstBytes<'_>) -> Guess {
 #[derive(Debug, Default)]
 pub(super) struct Socks {
     /// Per `Side`, the beginning of a message.
-    held: [Vec<u8>; 2],
+    held: BySide<Vec<u8>>,
     /// The client's first message was read.
     greeted: bool,
     /// Unanswered requests of the client, oldest first.
@@ -244,22 +244,15 @@ impl MessageReader for Socks {
                 sink.lost("data before the SOCKS connection is made");
                 return Outcome::Lost(Stretch::Bytes(cursor::from(bytes, at)));
             }
-            let Some(held) = self.held.get_mut(side.index()) else {
-                return Outcome::All;
-            };
-            held.push(*byte);
+            self.held[side].push(*byte);
             sink.count(1);
-            let message = std::mem::take(held);
+            let message = std::mem::take(&mut self.held[side]);
             let step = match side {
                 Side::Client => self.request(&mut sink, &message),
                 Side::Server => self.answer(&mut sink, &message),
             };
             match step {
-                Step::Partly if message.len() < MAX_SOCKS => {
-                    if let Some(held) = self.held.get_mut(side.index()) {
-                        *held = message;
-                    }
-                }
+                Step::Partly if message.len() < MAX_SOCKS => self.held[side] = message,
                 Step::Whole => {}
                 Step::Connected => return Outcome::Restart(Stretch::Bytes(cursor::from(bytes, at + 1))),
                 Step::Partly | Step::Wrong => {

@@ -11,7 +11,9 @@ pub(super) use exchange::ExchangeSink;
 
 use super::http1::HeadCache;
 use super::tags::Tags;
-use super::{At, Close, FlowEvent, Kind, Listener, Memory, Note, Protocol, Push, Side, Status, TlsSetup};
+use super::{
+    At, BySide, Close, FlowEvent, Kind, Listener, Memory, Note, Protocol, Push, Side, Status, TlsSetup,
+};
 use crate::decrypt::Sealed;
 use smol_str::SmolStr;
 
@@ -21,7 +23,7 @@ pub(super) struct Open {
     client: Message,
     server: Message,
     /// Per `Side`, the packet of the first byte that no note covers yet: the next message of the side begins there.
-    marks: [Option<At>; 2],
+    marks: BySide<Option<At>>,
     /// Whether any reader has named a message of this stream.
     pub(super) recognised: bool,
     /// The server's software, as its first message names it.
@@ -45,15 +47,11 @@ impl Open {
     }
 
     pub(super) fn has_marks(&self) -> bool {
-        self.marks != [None; 2]
+        self.marks != BySide::default()
     }
 
     pub(super) fn take_mark(&mut self, side: Side) -> Option<At> {
-        let [client, server] = &mut self.marks;
-        match side {
-            Side::Client => client.take(),
-            Side::Server => server.take(),
-        }
+        self.marks[side].take()
     }
 
     #[inline(always)]
@@ -165,17 +163,13 @@ impl<'a, L: Listener> MessageSink<'a, L> {
     /// Marks this packet as the beginning of the side's next message, unless an earlier one is marked. For readers
     /// that know only after more bytes whether and under which key the message is reported.
     pub(super) fn mark(&mut self) {
-        if let Some(mark) = self.open.marks.get_mut(self.side.index()) {
-            mark.get_or_insert(self.at);
-        }
+        self.open.marks[self.side].get_or_insert(self.at);
     }
 
     /// Sets or clears the mark of `side`, for a reader that holds bytes of both sides before it reports them.
     pub(super) fn hold(&mut self, side: Side, holds: bool) {
-        let at = self.at;
-        if let Some(mark) = self.open.marks.get_mut(side.index()) {
-            *mark = holds.then(|| mark.unwrap_or(at));
-        }
+        let mark = &mut self.open.marks[side];
+        *mark = holds.then(|| mark.unwrap_or(self.at));
     }
 
     pub(super) fn flow(&mut self, event: FlowEvent) {
@@ -207,9 +201,7 @@ impl<'a, L: Listener> MessageSink<'a, L> {
 
     /// The packet of this side's mark, else this packet.
     pub(super) fn marked(&self) -> At {
-        let [client, server] = self.open.marks;
-        let mark = if self.side == Side::Client { client } else { server };
-        mark.unwrap_or(self.at)
+        self.open.marks[self.side].unwrap_or(self.at)
     }
 
     /// The exchange with this key. Bytes of the client count for its request, bytes of the server for its answer.

@@ -164,8 +164,8 @@ impl Tls {
         while let Some(&next) = bytes.first() {
             let half = &mut self.sides[sink.side()];
             if half.left > 0 {
-                let here = bytes.len().min(half.left as usize);
-                let (body, rest) = bytes.split_at_checked(here).unwrap_or((bytes, &[]));
+                let body_len = bytes.len().min(half.left as usize);
+                let (body, rest) = bytes.split_at_checked(body_len).unwrap_or((bytes, &[]));
                 let in_clear =
                     half.kind == HANDSHAKE && half.counts_for == CountsFor::Message && !half.changed;
                 if half.kind == ALERT && half.len == ALERT_BYTES && !half.changed {
@@ -175,7 +175,7 @@ impl Tls {
                     handshake.feed(sink.side(), body);
                 }
                 bytes = rest;
-                self.count(sink, here as u32);
+                self.count(sink, body_len as u32);
                 continue;
             }
             if let Some(slot) = half.header.get_mut(half.have) {
@@ -296,12 +296,12 @@ impl Tls {
     }
 
     /// Counts bytes of the record's body.
-    fn count(&mut self, sink: &mut MessageSink<'_, impl Listener>, here: u32) {
+    fn count(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u32) {
         let half = &mut self.sides[sink.side()];
-        half.left -= here.min(half.left);
+        half.left -= bytes.min(half.left);
         let done = half.left == 0;
         if half.counts_for == CountsFor::Message {
-            sink.count(u64::from(here));
+            sink.count(u64::from(bytes));
         }
         if half.counts_for == CountsFor::Held
             && let Some(held) = &mut self.held

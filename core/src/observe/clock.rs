@@ -130,7 +130,7 @@ impl Clock {
     /// Adds a first copy of a segment, and returns its delay beyond the best of its time; 0 if a tick or a busy host
     /// explains that.
     #[inline(always)]
-    pub fn late(&mut self, time_ns: i64, tsval: u32) -> i64 {
+    pub fn add(&mut self, time_ns: i64, tsval: u32) -> i64 {
         let (since, first) = *self.base.get_or_insert((time_ns, tsval));
         self.remainders |= 1 << (tsval & 3);
         let ticks = i64::from(tsval.wrapping_sub(first).cast_signed());
@@ -190,7 +190,7 @@ mod tests {
     /// A clock that began at 0 with the time stamp 0.
     fn began() -> Clock {
         let mut clock = Clock::default();
-        clock.late(0, 0);
+        clock.add(0, 0);
         clock
     }
 
@@ -217,10 +217,10 @@ mod tests {
     #[test]
     fn late_is_what_no_tick_explains() {
         let mut clock = began();
-        assert_eq!(clock.late(103 * MS - 1, 100), 0);
-        assert_eq!(clock.late(203 * MS, 200), 3 * MS);
-        assert_eq!(clock.late(299 * MS, 300), 0, "the best so far");
-        assert_eq!(clock.late(402 * MS, 400), 3 * MS);
+        assert_eq!(clock.add(103 * MS - 1, 100), 0);
+        assert_eq!(clock.add(203 * MS, 200), 3 * MS);
+        assert_eq!(clock.add(299 * MS, 300), 0, "the best so far");
+        assert_eq!(clock.add(402 * MS, 400), 3 * MS);
     }
 
     #[test]
@@ -228,7 +228,7 @@ mod tests {
         let mut clock = began();
         assert_eq!(Clock::default().lateness(MS, 1), None);
         assert_eq!(clock.lateness(105 * MS + 7, 100), Some(5_000_007));
-        clock.late(199 * MS, 200);
+        clock.add(199 * MS, 200);
         assert_eq!(clock.lateness(302 * MS, 300), Some(3_000_000));
         assert_eq!(clock.lateness(298 * MS, 300), Some(0), "better than the best");
         assert_eq!(clock.lateness(S, 300), None, "it counts something else");
@@ -239,7 +239,7 @@ mod tests {
         let fine = |every: u32, stamps: u32| {
             let mut clock = began();
             for stamp in 0..stamps {
-                clock.late(0, 80 + stamp * every);
+                clock.add(0, 80 + stamp * every);
             }
             clock.is_fine()
         };
@@ -250,14 +250,14 @@ mod tests {
     #[test]
     fn the_best_is_that_of_two_windows() {
         let mut clock = began();
-        assert_eq!(clock.late(10 * S, 9_000), S);
+        assert_eq!(clock.add(10 * S, 9_000), S);
         assert_eq!(
-            clock.late(10 * S + 1, 9_000),
+            clock.add(10 * S + 1, 9_000),
             S + 1,
             "a new window, and the one before it"
         );
-        assert_eq!(clock.late(20 * S + 1, 19_000), S + 1, "still the same");
-        assert_eq!(clock.late(20 * S + 2, 19_000), 0, "the first one is forgotten");
+        assert_eq!(clock.add(20 * S + 1, 19_000), S + 1, "still the same");
+        assert_eq!(clock.add(20 * S + 2, 19_000), 0, "the first one is forgotten");
     }
 
     #[test]
@@ -300,15 +300,15 @@ mod tests {
         let held = |rate: u32, tsval: u32| {
             let mut clock = began();
             for n in 1..=20 {
-                clock.late(i64::from(n) * 4 * MS, n * rate);
+                clock.add(i64::from(n) * 4 * MS, n * rate);
             }
-            let late = clock.late(92 * MS, tsval);
+            let late = clock.add(92 * MS, tsval);
             clock.believed(late, 92 * MS, tsval).1
         };
         assert_eq!(held(1, 23), 0, "it counts four milliseconds each");
         assert!(held(4, 80) > 0, "and this one each millisecond");
         let mut queue = Clock { seen: 8, ..began() };
-        let late = queue.late(250 * MS, 20);
+        let late = queue.add(250 * MS, 20);
         assert!(
             queue.believed(late, 250 * MS, 20).1 > 0,
             "no tick fits: the path's queue"
@@ -319,7 +319,7 @@ mod tests {
     fn a_clock_that_was_seen_briefly_may_be_a_slower_one() {
         let late = |time_ns, tsval| {
             let mut clock = began();
-            let late = clock.late(time_ns, tsval);
+            let late = clock.add(time_ns, tsval);
             clock.believed(late, time_ns, tsval).0
         };
         assert_eq!(

@@ -161,7 +161,7 @@ pub struct Sender {
 impl Sender {
     /// Takes the timestamp of a handshake packet.
     pub fn handshake_stamp(&mut self, time_ns: i64, tsval: u32) {
-        self.clock.late(time_ns, tsval);
+        self.clock.add(time_ns, tsval);
     }
 
     /// Takes this side's SYN: its data begin at 1.
@@ -181,7 +181,7 @@ impl Sender {
         if self.own_ack.is_none_or(|ack| ack.frame < peer_frame) {
             self.own_ack = Some(at);
             if let Some(tsval) = tsval {
-                self.clock.late(at.time_ns, tsval);
+                self.clock.add(at.time_ns, tsval);
             }
         }
     }

@@ -649,8 +649,8 @@ fn best(value: &mut i64, sample: i64) {
 
 /// Merges neighbouring round trips into one.
 fn merged(pair: &[RoundTrip]) -> RoundTrip {
-    let mean = |of: fn(&RoundTrip) -> i64| {
-        let values = pair.iter().map(of).filter(|value| *value > 0);
+    let mean = |field: fn(&RoundTrip) -> i64| {
+        let values = pair.iter().map(field).filter(|value| *value > 0);
         values.clone().sum::<i64>() / (values.count() as i64).max(1)
     };
     RoundTrip {

@@ -226,7 +226,7 @@ pub(super) fn sample_rtt(
     *rtt = Some(best);
     if let (Some(pairs), Some(pair), true) = (pairs, stream.tracking.pair(), counts) {
         let by_program = segment.len > 0 || segment.has(FIN);
-        pairs.add(pair, side.index(), sample, by_program);
+        pairs.add(pair, side, sample, by_program);
     }
     if segment.has(SYN) || (segment.len == 0 && segment.flags & (FIN | RST) == 0) {
         let handshake = facts.ack == 1 && peer.has_syn();

@@ -199,7 +199,7 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, context: &mut Context,
     let (client, server) = (stream.client(), stream.server());
     let pair = pairs.id(client.0, server.0);
     let read = stream.tracking.read_so_far();
-    for (side, rtt) in stream.rtts.iter().enumerate() {
+    for (side, rtt) in [Side::Client, Side::Server].into_iter().zip(stream.rtts) {
         if let Some(rtt) = rtt.filter(|_| !read.cut) {
             pairs.add_handshake_rtt(pair, side, rtt);
         }

@@ -213,8 +213,7 @@ fn error_bits(e: &Exchange) -> u32 {
 /// Estimates the latency that the requesting side saw: its clock started half a round trip before the request passed
 /// the capture point and ended half a round trip after the response did.
 fn client_latency(latency: i64, requester: Side, paths: &Paths) -> Option<i64> {
-    let round_trip = paths.min.get(requester.index()).copied().flatten();
-    Some(latency + round_trip?)
+    paths.best_rtt(requester).map(|rtt| latency + rtt)
 }
 
 /// Splits the latency as Wireshark's TRANSUM does: request spread, service time, response spread. They add up to the

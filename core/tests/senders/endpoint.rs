@@ -35,10 +35,10 @@ impl Endpoint {
         let mut pairs = Pairs::default();
         let (client, server) = (IpAddr::V4(CLIENT), IpAddr::V4(SERVER));
         let pair = pairs.id(client, server);
-        pairs.add(pair, Side::Server.index(), rtts.0, false);
-        pairs.add(pair, Side::Client.index(), rtts.1, false);
+        pairs.add(pair, Side::Server, rtts.0, false);
+        pairs.add(pair, Side::Client, rtts.1, false);
         if rtts.0 < 100 * US {
-            pairs.add_handshake_rtt(pair, Side::Server.index(), 2 * rtts.0); // more work than an ACK
+            pairs.add_handshake_rtt(pair, Side::Server, 2 * rtts.0); // more work than an ACK
         }
         let mut store = SenderStore::default();
         let id = store.id(

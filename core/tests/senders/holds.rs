@@ -92,7 +92,7 @@ fn what_programs_alone_have_answered_is_no_best_round_trip() {
         let mut endpoint = Endpoint::new((3 * MS, MS));
         endpoint.pairs = Pairs::default();
         let pair = endpoint.pairs.id(IpAddr::V4(CLIENT), IpAddr::V4(SERVER));
-        endpoint.pairs.add(pair, Side::Server.index(), 3 * MS, by_program);
+        endpoint.pairs.add(pair, Side::Server, 3 * MS, by_program);
         // sooner behind the ACK than anything came back
         endpoint.gap(0, 170 * MS, 170 * MS + 250 * US);
         assert_eq!(endpoint.rulings(), [Ruling::Pause { grounds }]);

@@ -124,7 +124,7 @@ fn a_relay_is_later_than_its_kernel_shakes_hands() {
         (45 * US, 91 * US, program),
     ] {
         let mut e = Endpoint::new((5 * US, 4 * MS));
-        e.pairs.add_handshake_rtt(0, Side::Server.index(), handshake);
+        e.pairs.add_handshake_rtt(0, Side::Server, handshake);
         for i in 0..20 {
             e.nagle(
                 i * 90 * MS,

@@ -115,7 +115,7 @@ fn jittered_releases_are_proven() {
                 // what else comes over that path wavers as much
                 let other = random.below(1200 * US) + if i % 10 == 0 { random.below(12 * MS) } else { 0 };
                 let pair = e.pairs.id(IpAddr::V4(CLIENT), IpAddr::V4(SERVER));
-                e.pairs.add(pair, Side::Server.index(), rtts.0 + other, false);
+                e.pairs.add(pair, Side::Server, rtts.0 + other, false);
             }
             let judged = e.judged();
             assert_eq!(judged.nagle_use, NagleUse::Acts, "{rtts:?} {seed}: {judged:?}");

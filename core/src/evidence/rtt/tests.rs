@@ -12,12 +12,12 @@ fn a_path_is_firm_when_both_round_trips_were_measured_often() {
     assert!(!pairs.is_firm(pair + 1), "nothing is known of it");
     for _ in 0..64 {
         assert!(!pairs.is_firm(pair));
-        pairs.add(pair, 0, MS, false);
+        pairs.add(pair, Side::Client, MS, false);
     }
     assert!(!pairs.is_firm(pair), "one side says nothing of the other");
     for _ in 0..64 {
         assert!(!pairs.is_firm(pair));
-        pairs.add(pair, 1, MS, false);
+        pairs.add(pair, Side::Server, MS, false);
     }
     assert!(pairs.is_firm(pair));
 }
@@ -72,7 +72,7 @@ fn one_answer_of_a_program_is_no_measure_of_the_path() {
         let mut pairs = Pairs::default();
         let pair = pairs.id(IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
         for (ns, by_program) in samples {
-            pairs.add(pair, 1, *ns, *by_program);
+            pairs.add(pair, Side::Server, *ns, *by_program);
         }
         pairs
             .get(pair)
@@ -131,9 +131,9 @@ fn acks_that_come_much_sooner_than_any_syn_ack_may_be_another_hosts() {
         let mut pairs = Pairs::default();
         let pair = pairs.id(IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
         for ns in handshakes {
-            pairs.add_handshake_rtt(pair, 1, *ns);
+            pairs.add_handshake_rtt(pair, Side::Server, *ns);
         }
-        pairs.add(pair, 1, ack, false);
+        pairs.add(pair, Side::Server, ack, false);
         let [client, server] = pairs.get(pair)?.rtts.each_ref().map(Rtt::behind);
         assert_eq!(client, None);
         server

@@ -142,22 +142,22 @@ impl Tracker {
         let (side, segment, from) = (seen.side, seen.segment, offset(start));
         let len = u64::from(segment.len);
         let (assembler, other) = side.split_mut(&mut self.assemblers);
-        let here = segment.payload.len() as u64;
-        if here <= len && assembler.take_if_next(from, len) {
+        let captured = segment.payload.len() as u64;
+        if captured <= len && assembler.take_if_next(from, len) {
             let mut listener = PairingListener {
                 pairing: &mut self.pairing,
                 context,
                 side,
                 from,
-                to: from + here,
+                to: from + captured,
                 other: other.next(),
             };
-            let piece = Stretch::Bytes(segment.payload);
-            self.messages.feed(side, at, piece, &mut listener);
-            if here < len {
-                (listener.from, listener.to) = (from + here, from + len);
-                let piece = Stretch::Missing(len - here);
-                self.messages.feed(side, at, piece, &mut listener);
+            let stretch = Stretch::Bytes(segment.payload);
+            self.messages.feed(side, at, stretch, &mut listener);
+            if captured < len {
+                (listener.from, listener.to) = (from + captured, from + len);
+                let stretch = Stretch::Missing(len - captured);
+                self.messages.feed(side, at, stretch, &mut listener);
             }
             return;
         }

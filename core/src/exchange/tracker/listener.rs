@@ -1,4 +1,4 @@
-//! Receives the notes of the protocol reader while a piece of one side is read, and passes them to the stream's
+//! Receives the notes of the protocol reader while a stretch of one side is read, and passes them to the stream's
 //! pairing.
 
 use smol_str::SmolStr;
@@ -13,13 +13,13 @@ use crate::messages::{Kind, Listener, Memory, Messages, Note, Stretch};
 /// Lowest HTTP status that is an error (RFC 9110 15).
 const FIRST_ERROR: u16 = 400;
 
-/// The listener while a piece of one side is read.
+/// The listener while a stretch of one side is read.
 pub(super) struct PairingListener<'a> {
     pub(super) pairing: &'a mut Pairing,
     pub(super) context: &'a mut Context,
-    /// The sender of the piece.
+    /// The sender of the stretch.
     pub(super) side: Side,
-    /// Offsets of the piece in this side's stream.
+    /// Offsets of the stretch in this side's stream.
     pub(super) from: u64,
     pub(super) to: u64,
     /// How far the other side's stream has been read; None before its first data.
@@ -27,7 +27,7 @@ pub(super) struct PairingListener<'a> {
 }
 
 impl<'a> PairingListener<'a> {
-    /// The listener before any piece, with this side read up to `from`.
+    /// The listener before any stretch, with this side read up to `from`.
     #[inline(always)]
     pub(super) fn new(
         pairing: &'a mut Pairing,
@@ -166,16 +166,16 @@ impl Listener for PairingListener<'_> {
 }
 
 impl PairingListener<'_> {
-    /// Reads the next piece of this side; a hole below `holes` has no packet.
-    pub(super) fn read(&mut self, messages: &mut Messages, at: At, holes: u64, piece: Stretch<'_>) {
-        let lost = matches!(piece, Stretch::Missing(_)) && self.to < holes;
+    /// Reads the next stretch of this side; a hole below `holes` has no packet.
+    pub(super) fn read(&mut self, messages: &mut Messages, at: At, holes: u64, stretch: Stretch<'_>) {
+        let lost = matches!(stretch, Stretch::Missing(_)) && self.to < holes;
         let frame = if lost { 0 } else { at.frame };
         self.from = self.to;
-        self.to = self.to.saturating_add(piece.len());
-        messages.feed(self.side, At { frame, ..at }, piece, self);
+        self.to = self.to.saturating_add(stretch.len());
+        messages.feed(self.side, At { frame, ..at }, stretch, self);
     }
 
-    /// How far a side's stream has been read, with the present piece, as a relative sequence number.
+    /// How far a side's stream has been read, with the present stretch, as a relative sequence number.
     fn read_until(&self, side: Side) -> i64 {
         let to = if side == self.side {
             Some(self.to)

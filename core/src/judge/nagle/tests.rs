@@ -26,7 +26,7 @@ impl Seen {
         let [client, server] = [1, 2].map(|last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)));
         let (mut store, mut pairs) = (SenderStore::default(), Pairs::default());
         let pair = pairs.id(client, server);
-        pairs.add(pair, Side::Server.index(), 20 * US, false);
+        pairs.add(pair, Side::Server, 20 * US, false);
         let key = Key {
             server,
             server_port: 80,

@@ -34,6 +34,7 @@ pub(super) fn limits(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::Side;
     use crate::evidence::rtt::Pairs;
 
     const US: i64 = 1_000;
@@ -47,9 +48,9 @@ mod tests {
         let mut pairs = Pairs::default();
         let [client, server] = [1, 2].map(|last| [10, 0, 0, last].into());
         let pair = pairs.id(client, server);
-        pairs.add(pair, 1, 16 * US, false);
+        pairs.add(pair, Side::Server, 16 * US, false);
         if let Some(took) = handshake {
-            pairs.add_handshake_rtt(pair, 1, took);
+            pairs.add_handshake_rtt(pair, Side::Server, took);
         }
         let path = pairs.get(pair).and_then(|pair| pair.rtts.last());
         limits([path, None], jitter, [16 * US, receiver])

@@ -15,7 +15,7 @@ fn seen(sender_rtt: i64, refutations: usize) -> (SenderStore, Pairs) {
     let [client, server] = [1, 2].map(|last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)));
     let (mut store, mut pairs) = (SenderStore::default(), Pairs::default());
     let pair = pairs.id(client, server);
-    pairs.add(pair, Side::Server.index(), sender_rtt, false);
+    pairs.add(pair, Side::Server, sender_rtt, false);
     let key = Key {
         server,
         server_port: 80,
@@ -152,7 +152,7 @@ fn seen_from_elsewhere_even_what_a_control_group_bounds_leaves_as_a_kernel_sends
     let proves = |sender_rtt, release| {
         let (mut store, mut pairs) = seen(sender_rtt, 0);
         for _ in 0..8 {
-            pairs.add(0, Side::Server.index(), sender_rtt + 9 * MS, true); // its own server is so far
+            pairs.add(0, Side::Server, sender_rtt + 9 * MS, true); // its own server is so far
         }
         follow(&mut store, 0, 8, sender_rtt + release);
         add(&mut store, 0, 0, MS, sender_rtt + 5 * MS);
@@ -253,7 +253,7 @@ fn a_judgement_stands_until_its_evidence_has_grown_by_a_quarter() {
     );
     // the same evidence on a path that is now known to be shorter
     let rtts = |judged: &[SenderVerdict]| judged.iter().map(|judged| judged.sender_rtt).collect::<Vec<_>>();
-    pairs.add(0, Side::Server.index(), MS, false);
+    pairs.add(0, Side::Server, MS, false);
     assert_eq!(rtts(senders.judge(&store, &pairs, false)), [2 * MS]);
     assert_eq!(rtts(senders.judge(&store, &pairs, true)), [MS]);
 }
@@ -280,7 +280,7 @@ fn what_is_let_go_stands_and_who_comes_back_is_judged_anew() {
     senders.judge(&store, &pairs, false);
     refute(&mut store, 0, 1);
     senders.evict_sender(0, &mut store, &pairs);
-    pairs.add(0, Side::Server.index(), MS, false);
+    pairs.add(0, Side::Server, MS, false);
     for last in [false, true] {
         let judged = senders.judge(&store, &pairs, last);
         assert_eq!(refuted(judged), [9], "as it was judged when it went");
@@ -305,7 +305,7 @@ fn the_path_grants_a_release_what_it_wavers() {
     };
     assert_eq!(tight(&pairs), 2 * MS, "PROMPT_NS");
     for _ in 0..40 {
-        pairs.add(0, Side::Server.index(), 3 * MS + 70 * US, false);
+        pairs.add(0, Side::Server, 3 * MS + 70 * US, false);
     }
     assert_eq!(
         tight(&pairs),
@@ -496,7 +496,7 @@ fn an_echo_of_the_ack_bounds_the_way_to_a_host_for_which_only_programs_answered(
         let mut pairs = Pairs::default();
         let [client, server] = [1, 2].map(|last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)));
         let pair = pairs.id(client, server);
-        pairs.add(pair, Side::Server.index(), MS, by_program);
+        pairs.add(pair, Side::Server, MS, by_program);
         let at = |frame, time_ns| At { frame, time_ns };
         let candidate = Candidate {
             small: at(1, 0),

@@ -24,15 +24,15 @@ impl Http1 {
         }
         match &mut half.state {
             State::Length(left) | State::StreamedLength(left) => {
-                let here = missing.min(*left);
-                *left -= here;
-                sink.piece(here);
+                let skipped = missing.min(*left);
+                *left -= skipped;
+                sink.piece(skipped);
                 if *left == 0 {
                     half.state = State::Head;
                     sink.end();
                 }
-                if here < missing {
-                    self.skip_hole(sink.lend(), missing - here)
+                if skipped < missing {
+                    self.skip_hole(sink.lend(), missing - skipped)
                 } else {
                     Ok(())
                 }

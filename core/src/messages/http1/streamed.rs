@@ -20,8 +20,8 @@ impl Half {
         let chunked = match state {
             State::Chunked(chunked) => chunked,
             State::StreamedLength(left) => {
-                let here = usize::try_from(*left).unwrap_or(usize::MAX);
-                let (body, rest) = split(bytes, here.min(bytes.len()));
+                let body_len = usize::try_from(*left).unwrap_or(usize::MAX);
+                let (body, rest) = split(bytes, body_len.min(bytes.len()));
                 *left -= body.len() as u64;
                 let ends = *left == 0;
                 report_pieces(&mut sink, pieces, body);
@@ -41,17 +41,17 @@ impl Half {
                 Chunked::Data(left) => usize::try_from(left).unwrap_or(usize::MAX),
                 _ => 0,
             };
-            let (here, rest) = split(bytes, data.clamp(1, bytes.len()));
-            let step = chunked.read(here);
+            let (chunk, rest) = split(bytes, data.clamp(1, bytes.len()));
+            let step = chunked.read(chunk);
             if let Step::Wrong(reason) = step {
                 sink.lost(reason);
                 return Err(bytes);
             }
             bytes = rest;
             if data > 0 {
-                report_pieces(&mut sink, pieces, here);
+                report_pieces(&mut sink, pieces, chunk);
             } else {
-                sink.count(here.len() as u64);
+                sink.count(chunk.len() as u64);
             }
             if let Step::Done(_) = step {
                 *self = Half::default();

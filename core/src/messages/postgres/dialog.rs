@@ -39,7 +39,7 @@ pub(super) struct Dialog {
 /// A request, from its first message to the end of its response.
 #[derive(Debug, Default)]
 struct Pending {
-    what: What,
+    kind: RequestKind,
     /// A Sync without a statement, which is no exchange.
     silent: bool,
     /// Name of the prepared statement.
@@ -61,7 +61,7 @@ struct Pending {
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum What {
+enum RequestKind {
     LogIn,
     Query,
     /// Parse, Bind, Describe, until the client shows whether Execute follows.
@@ -114,7 +114,7 @@ impl Dialog {
         bytes: u64,
     ) -> Result<(), Stop<'static>> {
         let pending = Pending {
-            what: What::LogIn,
+            kind: RequestKind::LogIn,
             synced: true,
             named: true,
             ..Pending::default()
@@ -194,7 +194,11 @@ impl Dialog {
         let (statement, cut) = (fields::text(message.head()).0, message.is_cut());
         let copies = kind == b'Q' && fields::copies_in(statement);
         let pending = Pending {
-            what: if copies { What::CopyIn } else { What::Query },
+            kind: if copies {
+                RequestKind::CopyIn
+            } else {
+                RequestKind::Query
+            },
             named: true,
             synced: true,
             ..Pending::default()
@@ -270,7 +274,7 @@ impl Dialog {
             b'P' => newest.parses = true,
             b'D' => newest.describes = true,
             b'E' => {
-                newest.what = What::Execute;
+                newest.kind = RequestKind::Execute;
                 newest.executes += 1;
                 newest.binds = false;
             }
@@ -289,8 +293,8 @@ impl Dialog {
         if std::mem::take(&mut self.is_open)
             && let Some((key, newest)) = self.waiting.last()
         {
-            if newest.what == What::Group {
-                newest.what = What::Prepare;
+            if newest.kind == RequestKind::Group {
+                newest.kind = RequestKind::Prepare;
                 let method = if newest.parses { "PREPARE" } else { "DESCRIBE" };
                 sink.exchange(key).name(RequestName::new(method, ""));
             }
@@ -335,12 +339,12 @@ impl Dialog {
         let Some((key, newest)) = self.waiting.last() else {
             return;
         };
-        if newest.what != What::CopyIn {
+        if newest.kind != RequestKind::CopyIn {
             return;
         }
         sink.exchange(key).count(bytes);
         if matches!(kind, b'c' | b'f') {
-            newest.what = What::Query;
+            newest.kind = RequestKind::Query;
             sink.exchange(key).end_request();
         }
     }

@@ -144,11 +144,11 @@ impl Resp {
     }
 
     fn string(&mut self, bytes: &mut &[u8]) {
-        let here = self.left.min(bytes.len() as u64);
-        let content = self.left.saturating_sub(LINE_END).min(here);
-        let (string, rest) = crate::cursor::split(bytes, here as usize);
+        let taken = self.left.min(bytes.len() as u64);
+        let content = self.left.saturating_sub(LINE_END).min(taken);
+        let (string, rest) = crate::cursor::split(bytes, taken as usize);
         self.keep(string.get(..content as usize).unwrap_or_default());
-        self.left -= here;
+        self.left -= taken;
         *bytes = rest;
     }
 
@@ -172,8 +172,8 @@ impl Resp {
     /// Reads a header line. None while it is not whole; false if it is no RESP.
     fn header(&mut self, client: bool, bytes: &mut &[u8]) -> Option<bool> {
         let end = memchr(b'\n', bytes);
-        let here = end.map_or(bytes.len(), |end| end + 1);
-        let (part, rest) = crate::cursor::split(bytes, here);
+        let part_len = end.map_or(bytes.len(), |end| end + 1);
+        let (part, rest) = crate::cursor::split(bytes, part_len);
         let room = (MAX_WORD * 2).saturating_sub(self.line.len());
         self.line.extend_from_slice(part.get(..room).unwrap_or(part));
         self.line_len += part.len() as u64;

@@ -3,7 +3,7 @@
 
 use smol_str::SmolStr;
 
-use super::super::{Side, TlsSetup};
+use super::super::{BySide, Side, TlsSetup};
 use super::{APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE};
 use crate::decrypt::handshake::{self as hello, TLS13};
 use crate::messages::{text, url};
@@ -20,7 +20,7 @@ const HEAD: usize = 4;
 #[derive(Debug, Default)]
 pub(super) struct Handshake {
     /// Per `Side`, the beginning of its hello.
-    hellos: [Hello; 2],
+    hellos: BySide<Hello>,
     setup: TlsSetup,
     /// The sender of the newest handshake record.
     last_sender: Option<Side>,
@@ -45,21 +45,20 @@ struct Hello {
 impl Handshake {
     /// Takes bytes of a handshake record in clear text.
     pub(super) fn feed(&mut self, side: Side, bytes: &[u8]) {
-        let Some(hello) = self.hellos.get_mut(side.index()).filter(|hello| !hello.over) else {
+        let hello = &mut self.hellos[side];
+        if hello.over {
             return;
-        };
+        }
         let room = MAX_HELLO.saturating_sub(hello.bytes.len());
         hello.bytes.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
     }
 
     /// Notes a hole in a record.
     pub(super) fn skip_hole(&mut self, side: Side) {
-        if let Some(hello) = self.hellos.get_mut(side.index()) {
-            *hello = Hello {
-                bytes: Vec::new(),
-                over: true,
-            };
-        }
+        self.hellos[side] = Hello {
+            bytes: Vec::new(),
+            over: true,
+        };
     }
 
     /// Takes the end of a record of this type.
@@ -81,9 +80,10 @@ impl Handshake {
 
     /// Reads the hello of `side` once it is whole.
     fn read(&mut self, side: Side) {
-        let Some(hello) = self.hellos.get_mut(side.index()).filter(|hello| !hello.over) else {
+        let hello = &mut self.hellos[side];
+        if hello.over {
             return;
-        };
+        }
         let [kind, high, middle, low, body @ ..] = hello.bytes.as_slice() else {
             return;
         };

@@ -97,7 +97,7 @@ impl Members {
 }
 
 fn contains(text: &[u8], word: &[u8]) -> bool {
-    text.windows(word.len()).any(|here| here == word)
+    text.windows(word.len()).any(|window| window == word)
 }
 
 fn text_of(value: &[u8]) -> Option<SmolStr> {

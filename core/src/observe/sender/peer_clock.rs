@@ -32,7 +32,7 @@ impl PeerClock {
     }
 
     /// Returns the delay of a packet beyond the path's best and a tick; 0 unless the timestamps count milliseconds.
-    pub(super) fn late(&self, time_ns: i64, tsval: u32) -> i64 {
+    pub(super) fn late_ns(&self, time_ns: i64, tsval: u32) -> i64 {
         if !self.counts_ms() {
             return 0;
         }
@@ -84,25 +84,29 @@ mod tests {
     fn what_passed_later_than_at_best_beyond_a_tick_was_late_on_its_way() {
         let ms = |ms: i64| ms * 1_000_000;
         let mut clock = PeerClock::default();
-        assert_eq!(clock.late(ms(99), 0), 0);
+        assert_eq!(clock.late_ns(ms(99), 0), 0);
         clock.record(ms(10), 5_000);
-        assert_eq!(clock.late(ms(90), 5_000), 0, "its rate is not known");
+        assert_eq!(clock.late_ns(ms(90), 5_000), 0, "its rate is not known");
         clock.record(ms(1_010), 6_000);
         assert_eq!(
-            (clock.late(ms(1_061), 6_030), clock.late(ms(1_041), 6_030)),
+            (clock.late_ns(ms(1_061), 6_030), clock.late_ns(ms(1_041), 6_030)),
             (ms(20), 0)
         );
         clock.record(ms(1_105), 6_100); // sooner than any
-        assert_eq!(clock.late(ms(1_061), 6_030), ms(25));
+        assert_eq!(clock.late_ns(ms(1_061), 6_030), ms(25));
         // the best of two windows: clocks drift
         clock.record(ms(12_020), 17_000);
-        assert_eq!(clock.late(ms(12_061), 17_030), ms(25));
+        assert_eq!(clock.late_ns(ms(12_061), 17_030), ms(25));
         clock.record(ms(23_021), 28_000);
-        assert_eq!(clock.late(ms(23_071), 28_030), ms(20), "the first is forgotten");
+        assert_eq!(
+            clock.late_ns(ms(23_071), 28_030),
+            ms(20),
+            "the first is forgotten"
+        );
         let mut coarse = PeerClock::default();
         coarse.record(0, 0);
         coarse.record(ms(1_000), 250);
-        assert_eq!(coarse.late(ms(1_090), 250), 0, "it counts four milliseconds");
+        assert_eq!(coarse.late_ns(ms(1_090), 250), 0, "it counts four milliseconds");
     }
 
     #[test]

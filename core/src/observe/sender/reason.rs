@@ -163,7 +163,7 @@ impl Sender {
                 candidate.after_end = self.peer_ended;
                 candidate.ack_late = ack
                     .tsval
-                    .map_or(0, |tsval| self.peer_clock.late(ack.at.time_ns, tsval));
+                    .map_or(0, |tsval| self.peer_clock.late_ns(ack.at.time_ns, tsval));
                 if d.own_rtt_ns >= AT_HOST_NS.get() {
                     candidate.fine = self.clock.is_fine();
                     candidate.lateness = d.tsval.and_then(|now| self.clock.lateness(d.at.time_ns, now));
@@ -260,7 +260,7 @@ impl Sender {
         let (time_ns, tsval) = (d.at.time_ns, d.tsval.unwrap_or(0));
         let acked = self.kernel_answered_after(since);
         let late = match d.tsval {
-            Some(tsval) => self.clock.late(time_ns, tsval),
+            Some(tsval) => self.clock.add(time_ns, tsval),
             None => 0,
         };
         match late {

@@ -6,7 +6,7 @@ use super::super::super::length_prefixed::LengthPrefixed;
 use super::super::super::sink::MessageSink;
 use super::super::super::{Listener, RequestName, Status, sql, text};
 use super::super::fields::{self, TYPE_AND_LENGTH};
-use super::{Dialog, What};
+use super::{Dialog, RequestKind};
 
 /// Status of the statements between an error and the Sync, which the server does not execute.
 const SKIPPED: &str = "skipped";
@@ -76,12 +76,15 @@ impl Dialog {
                         .name(RequestName::new(&sql::verb(&text::name(body)), ""));
                 }
                 oldest.executes = oldest.executes.saturating_sub(1);
-                oldest.what == What::Execute && oldest.executes == 0
+                oldest.kind == RequestKind::Execute && oldest.executes == 0
             }
             b'E' => {
                 oldest.error = Some(text::name(fields::field(body, b'C')));
-                self.skipping = !matches!(oldest.what, What::LogIn | What::Query | What::CopyIn);
-                oldest.what == What::LogIn || !oldest.synced
+                self.skipping = !matches!(
+                    oldest.kind,
+                    RequestKind::LogIn | RequestKind::Query | RequestKind::CopyIn
+                );
+                oldest.kind == RequestKind::LogIn || !oldest.synced
             }
             b'G' => {
                 // CopyInResponse requests the data, and is no answer yet
@@ -93,9 +96,9 @@ impl Dialog {
                 self.replicates = true;
                 true
             }
-            b'T' | b'n' => oldest.what == What::Prepare && oldest.describes,
-            b'1' => oldest.what == What::Prepare && !oldest.describes && !oldest.binds,
-            b'2' => oldest.what == What::Prepare && !oldest.describes,
+            b'T' | b'n' => oldest.kind == RequestKind::Prepare && oldest.describes,
+            b'1' => oldest.kind == RequestKind::Prepare && !oldest.describes && !oldest.binds,
+            b'2' => oldest.kind == RequestKind::Prepare && !oldest.describes,
             _ => false,
         };
         if ends && (!oldest.synced || matches!(kind, b'W' | b'E')) {

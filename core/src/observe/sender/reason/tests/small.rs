@@ -260,7 +260,7 @@ fn a_freed_segment_says_how_its_senders_clock_counts() {
             ..sender()
         };
         for stamp in stamps {
-            before.clock.late(0, stamp);
+            before.clock.add(0, stamp);
         }
         let freed = Data {
             own_rtt_ns: AT_HOST_NS.get(),

@@ -20,7 +20,7 @@ fn even_gaps_in_a_row_are_a_pace() {
 /// Its clock has counted milliseconds for a second when it sent the last segment.
 fn clocked() -> Sender {
     let mut state = sender();
-    state.clock.late(-1_000 * MS, 0);
+    state.clock.add(-1_000 * MS, 0);
     state.remember(&Data {
         tsval: Some(1_000),
         ..next(0)
@@ -166,7 +166,7 @@ fn an_answer_that_was_late_by_its_clock_was_queued() {
     let queued = |late: i64, own_rtt_ns| {
         let mut state = asked();
         for i in -100..-50 {
-            state.clock.late(10 * i * MS, (1_000 + 10 * i) as u32);
+            state.clock.add(10 * i * MS, (1_000 + 10 * i) as u32);
         }
         let tsval = Some(1_000);
         let d = Data {
