@@ -42,44 +42,43 @@ HINTS = {
 """Alerts by the sentence (`alert_…`) about what mends them."""
 
 
-def of(streams: pa.Table, probes: pa.Table | None = None) -> list[Finding]:
-    """Return the findings about connections, floods first, then by the number of connections.
+def of(table: pa.Table, probes: pa.Table | None = None) -> list[Finding]:
+    """Return the findings about connections of the table of streams, floods first, then by number of connections.
 
     `probes` has the SYNs that ICMP answered; without it they count as never answered.
     """
     import numpy as np
 
-    seen = _Seen(streams)
-    expired, unreachable = (seen.answered_by(probes, word) for word in ("time_exceeded", "unreachable"))
+    streams = _StreamArrays(table)
+    is_expired, is_unreachable = (streams.answered_by(probes, word) for word in ("time_exceeded", "unreachable"))
     findings: list[Finding] = []
     floods: list[int] = []
-    for server, rows in seen.by_server(seen.half_open):
-        flood = _flood(seen, server, rows)
+    for server, rows in streams.by_server(streams.half_open):
+        flood = _flood(streams, server, rows)
         if flood:
             findings.append(flood)
             floods.append(server)
-    is_explained = np.zeros(len(seen.of), bool)
-    is_explained[[*floods, *seen.server[expired].tolist()]] = True
-    unexplained = ~_by_code(is_explained, seen.server)
-    answered = seen.answered
-    silent = seen.half_open & ~answered & ~expired & ~unreachable & ~seen.cut_off()
-    unanswered = silent & unexplained & ~seen.has_one_way_client()
-    for which, sentence in (
-        (seen.port_answers(), "unanswered_port"),
-        (~seen.port_answers() & seen.host_answers(), "unanswered_host"),
-        (~seen.host_answers(), "unanswered_all"),
+    is_explained = np.zeros(len(streams.of), bool)
+    is_explained[[*floods, *streams.server[is_expired].tolist()]] = True
+    half_open = streams.half_open & ~_by_code(is_explained, streams.server)
+    is_silent = streams.half_open & ~streams.answered & ~is_expired & ~is_unreachable & ~streams.cut_off()
+    is_unanswered = half_open & is_silent & ~streams.has_one_way_client()
+    for mask, sentence in (
+        (streams.port_answers(), "unanswered_port"),
+        (~streams.port_answers() & streams.host_answers(), "unanswered_host"),
+        (~streams.host_answers(), "unanswered_all"),
     ):
-        mute = _events(seen, "unanswered", "server", unanswered & which, sentence)
-        findings += [_outage(seen, event, unanswered & which) for event in mute]
-    findings += [_traced(seen, event, silent) for event in _events(seen, "traceroute", "client", expired, "traced")]
-    findings += _events(seen, "unreachable", "network", unreachable & seen.half_open, "unreachable")
-    findings += _events(seen, "half_open", "client", seen.half_open & unexplained & answered, "half_open")
-    refused = (seen.code & Completeness.SYN != 0) & (seen.code & Completeness.SYN_ACK == 0) & seen.reset_by("server")
-    findings += _events(seen, "refused", "server", refused, "refused")
+        outages = _events(streams, "unanswered", "server", is_unanswered & mask, sentence)
+        findings += [_outage(streams, event, is_unanswered & mask) for event in outages]
+    traces = _events(streams, "traceroute", "client", is_expired, "traced")
+    findings += [_traced(streams, event, is_silent) for event in traces]
+    findings += _events(streams, "unreachable", "network", is_unreachable & streams.half_open, "unreachable")
+    findings += _events(streams, "half_open", "client", half_open & streams.answered, "half_open")
+    is_refused = (streams.code & Completeness.SYN != 0) & (streams.code & Completeness.SYN_ACK == 0)
+    findings += _events(streams, "refused", "server", is_refused & streams.reset_by("server"), "refused")
+    has_data = streams.code & Completeness.DATA != 0
     for side in ("server", "client"):
-        findings += _events(
-            seen, "reset", side, (seen.code & Completeness.DATA != 0) & seen.reset_by(side), f"reset_by_{side}"
-        )
+        findings += _events(streams, "reset", side, has_data & streams.reset_by(side), f"reset_by_{side}")
     return sorted(findings, key=lambda e: (e.cause != "syn_flood", -(e.streams or 0), e.server, e.server_port, e.cause))
 
 
@@ -92,13 +91,13 @@ def noted(tables: Mapping[str, pa.Table]) -> list[Finding]:
         return []
     findings: list[Finding] = []
     for side in (0, 1):
-        key, frame, often = events.noted("zero_window")
-        mine = key & 1 == side
+        keys, frames, counts = events.noted("zero_window")
+        of_side = keys & 1 == side
         values = {"side": "client" if side else "server"}
-        findings += _noted(streams, "zero_window", key[mine] >> 1, frame[mine], often[mine], values)
-    key, frame, often = events.noted("reports")
-    agreed = np.isin(key >> 1, events.noted("agreed")[0] >> 1)
-    return findings + _noted(streams, "ecn", key[agreed] >> 1, frame[agreed], often[agreed], {})
+        findings += _noted(streams, "zero_window", keys[of_side] >> 1, frames[of_side], counts[of_side], values)
+    keys, frames, counts = events.noted("reports")
+    is_agreed = np.isin(keys >> 1, events.noted("agreed")[0] >> 1)
+    return findings + _noted(streams, "ecn", keys[is_agreed] >> 1, frames[is_agreed], counts[is_agreed], {})
 
 
 def passive(tables: Mapping[str, pa.Table]) -> list[Finding]:
@@ -109,75 +108,78 @@ def passive(tables: Mapping[str, pa.Table]) -> list[Finding]:
     if not exchanges.num_rows:
         return []
     passive_mode = arrays.equals(exchanges, "method", "PASV", "EPSV") & arrays.equals(exchanges, "protocol", "ftp")
-    entered = np.flatnonzero(passive_mode & np.isin(arrays.numbers(exchanges, "status"), (227, 229)))
-    if not len(entered):
+    entered_rows = np.flatnonzero(passive_mode & np.isin(arrays.numbers(exchanges, "status"), (227, 229)))
+    if not len(entered_rows):
         return []
-    place = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream")[entered])
+    control_rows = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream")[entered_rows])
     client, _ = arrays.codes(streams, "client")
     start, end = arrays.numbers(streams, "start"), arrays.numbers(streams, "end")
-    named: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for at, control in sorted(zip(arrays.numbers(exchanges, "end")[entered].tolist(), place.tolist(), strict=True)):
-        named[int(client[control])].append((at, control))
+    ports_named: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    named_ns = arrays.numbers(exchanges, "end")[entered_rows].tolist()
+    for named_at, control in sorted(zip(named_ns, control_rows.tolist(), strict=True)):
+        ports_named[int(client[control])].append((named_at, control))
     code, answered = arrays.numbers(streams, "completeness"), arrays.numbers(streams, "server_packets") > 0
-    mute = np.flatnonzero((code & Completeness.SYN != 0) & ~answered & np.isin(client, list(named)))
+    unanswered = np.flatnonzero((code & Completeness.SYN != 0) & ~answered & np.isin(client, list(ports_named)))
     groups: dict[tuple[str, int, str], list[tuple[float, dict[str, Any]]]] = defaultdict(list)
-    for row in mute.tolist():
-        before = named[int(client[row])]
-        at, control = before[bisect_right(before, int(start[row]), key=lambda one: one[0]) - 1]
-        if 0 <= start[row] - at <= PASSIVE_NS:
+    for row in unanswered.tolist():
+        named_before = ports_named[int(client[row])]
+        last = bisect_right(named_before, int(start[row]), key=lambda port: port[0]) - 1
+        named_at, control = named_before[last]
+        if 0 <= start[row] - named_at <= PASSIVE_NS:
             names = ["server", "server_port", "client", "stream", "first_frame"]
-            data, ftp = (streams.select(names).slice(one, 1).to_pylist()[0] for one in (row, control))
-            waited = (end[row] - start[row]) / NS_PER_MS
-            groups[ftp["server"], ftp["server_port"], data["server"]].append((waited, data))
-    made = []
+            data, ftp = (streams.select(names).slice(stream_row, 1).to_pylist()[0] for stream_row in (row, control))
+            waited_ms = (end[row] - start[row]) / NS_PER_MS
+            groups[ftp["server"], ftp["server_port"], data["server"]].append((waited_ms, data))
+    findings = []
     for (server, port, data_host), cases in groups.items():
         cases.sort(key=lambda case: case[0])
         worst, data = cases[-1]
         sentence = "ftp_port" if data_host == server else "ftp_address"
         values = {"server": endpoint(server, port), "other": endpoint(data_host, data["server_port"]), "n": len(cases),
                   "span_ms": (cases[0][0], worst)}  # fmt: skip
-        made.append(Finding(
+        findings.append(Finding(
             kind="wait", server=server, server_port=port, cause=sentence,
             owner="network" if data_host == server else "server",
-            clients=len({of["client"] for _, of in cases}), client=data["client"], streams=len(cases),
+            clients=len({stream["client"] for _, stream in cases}), client=data["client"], streams=len(cases),
             total_ms=sum(case[0] for case in cases),
             max_ms=worst, harm="never",
             worst_stream=data["stream"], worst_ms=worst, worst_frames=(data["first_frame"],),
             filter=wireshark_filter(data['stream']), sentence=sentence, values=values,
         ))  # fmt: skip
-    return made
+    return findings
 
 
 def _noted(
-    streams: pa.Table, cause: str, stream: Array, frame: Array, often: Array, values: Mapping[str, Any]
+    streams: pa.Table, cause: str, stream: Array, frame: Array, counts: Array, values: Mapping[str, Any]
 ) -> list[Finding]:
     """Return a finding for each server of these streams, the one with the most of these packets first."""
     if not len(stream):
         return []
-    _, server, of = arrays.grouped(server_keys(streams))
-    places = spill.places(arrays.numbers(streams, "stream"), stream)
-    servers, findings = server[places], []
-    for one in arrays.distinct(servers).tolist():
-        rows = servers == one
-        worst = int(often[rows].argmax())
+    _, server_numbers, stream_counts = arrays.grouped(server_keys(streams))
+    stream_rows = spill.places(arrays.numbers(streams, "stream"), stream)
+    servers, findings = server_numbers[stream_rows], []
+    for number in arrays.distinct(servers).tolist():
+        is_of_server = servers == number
+        worst = int(counts[is_of_server].argmax())
         [row] = streams.select(["server", "server_port", "client", "stream"]).slice(
-            int(places[rows][worst]), 1
+            int(stream_rows[is_of_server][worst]), 1
         ).to_pylist()  # fmt: skip
-        count = int(often[rows].sum())
+        count = int(counts[is_of_server].sum())
         end = endpoint(row["server"], row["server_port"])
         findings.append(
             Finding(
                 kind="connection", server=row["server"], server_port=row["server_port"], cause=cause,
-                owner=values.get("side", "network"), streams=int(rows.sum()), of_streams=int(of[one]),
+                owner=values.get("side", "network"), streams=int(is_of_server.sum()),
+                of_streams=int(stream_counts[number]),
                 confidence=SEEN, worst_stream=row["stream"],
-                worst_frames=(int(frame[rows][worst]),), filter=wireshark_filter(row['stream']), sentence=cause,
-                values={"server": end, "n": count, "frame": int(frame[rows][worst]), **values},
+                worst_frames=(int(frame[is_of_server][worst]),), filter=wireshark_filter(row['stream']), sentence=cause,
+                values={"server": end, "n": count, "frame": int(frame[is_of_server][worst]), **values},
             )
         )  # fmt: skip
     return sorted(findings, key=lambda e: -(e.values or {})["n"])
 
 
-class _Seen:
+class _StreamArrays:
     """The streams as arrays, since a flood has millions of them. Servers are numbered; `of` counts their streams."""
 
     def __init__(self, streams: pa.Table):
@@ -210,17 +212,17 @@ class _Seen:
 
         if probes is None or not probes.num_rows:
             return np.zeros(len(self.code), bool)
-        hit = arrays.equals(probes, "answer", answer)
-        numbers = arrays.numbers(probes, "stream")[hit]
-        which: Array = np.isin(arrays.numbers(self._streams, "stream"), numbers)
-        return which
+        is_answer = arrays.equals(probes, "answer", answer)
+        numbers = arrays.numbers(probes, "stream")[is_answer]
+        is_answered: Array = np.isin(arrays.numbers(self._streams, "stream"), numbers)
+        return is_answered
 
     def cut_off(self) -> Array:
         """Return the stream whose only packet, a SYN, is the capture's last one; its answer may have come later."""
         last, packets = arrays.numbers(self._streams, "last_frame"), arrays.numbers(self._streams, "client_packets")
-        most = max((last[span].max() for span in spill.parts(len(last))), default=0)
+        newest = max((last[span].max() for span in spill.parts(len(last))), default=0)
         spans = spill.parts(len(last))
-        return spill.from_pieces("bool", ((packets[span] == 1) & (last[span] == most) for span in spans))
+        return spill.from_pieces("bool", ((packets[span] == 1) & (last[span] == newest) for span in spans))
 
     def port_answers(self) -> Array:
         """Return the streams to a port that answered another connection."""
@@ -242,13 +244,13 @@ class _Seen:
             np.add.at(one_way, client[(self.code[span] & Completeness.DATA != 0) & ~answered], 1)
         return _by_code(one_way > answering, self._client)
 
-    def by_server(self, which: Array) -> Iterator[tuple[int, Array]]:
+    def by_server(self, mask: Array) -> Iterator[tuple[int, Array]]:
         """Yield each server with its rows among these streams, in rising order."""
         import numpy as np
 
-        spans = spill.parts(len(which))
+        spans = spill.parts(len(mask))
         yield from spill.places_by_key(
-            spill.from_pieces("int32", (np.where(which[span], self.server[span], -1) for span in spans))
+            spill.from_pieces("int32", (np.where(mask[span], self.server[span], -1) for span in spans))
         ).items()
 
     def name(self, server: int) -> tuple[str, int]:
@@ -256,10 +258,10 @@ class _Seen:
         [row] = self._streams.select(["server", "server_port"]).slice(int(self._first[server]), 1).to_pylist()
         return row["server"], row["server_port"]
 
-    def place(self, event: Finding, which: Array) -> int:
+    def server_number(self, event: Finding, mask: Array) -> int:
         """Return the number of the server of a finding about these streams."""
-        names = (place for place, _ in self.by_server(which))
-        return next(place for place in names if self.name(place) == (event.server, event.server_port))
+        numbers = (number for number, _ in self.by_server(mask))
+        return next(number for number in numbers if self.name(number) == (event.server, event.server_port))
 
     def first(self, rows: Array) -> dict[str, Any]:
         """Return number, client and first frame of the earliest of these streams."""
@@ -273,84 +275,86 @@ class _Seen:
         return 1 if len(rows) == 1 else len(arrays.distinct(spill.take(self._client, rows)))
 
 
-def _by_code(known: Array, codes: Array) -> Array:
-    """Return for each row the value of its code in `known`."""
-    return spill.from_pieces("bool", (known[codes[span]] for span in spill.parts(len(codes))))
+def _by_code(value_by_code: Array, codes: Array) -> Array:
+    """Return for each row the value of its code."""
+    return spill.from_pieces("bool", (value_by_code[codes[span]] for span in spill.parts(len(codes))))
 
 
-def _shared(codes: Array, which: Array) -> Array:
-    """Return the rows that share their code with a row of `which`."""
+def _shared(codes: Array, mask: Array) -> Array:
+    """Return the rows that share their code with a marked row."""
     import numpy as np
 
-    known = np.zeros(int(codes.max()) + 1 if len(codes) else 0, bool)
+    is_shared = np.zeros(int(codes.max()) + 1 if len(codes) else 0, bool)
     for span in spill.parts(len(codes)):
-        known[codes[span][which[span]]] = True
-    return _by_code(known, codes)
+        is_shared[codes[span][mask[span]]] = True
+    return _by_code(is_shared, codes)
 
 
-def _flood(seen: _Seen, server: int, half_open: Array) -> Finding | None:
-    of = int(seen.of[server])
+def _flood(streams: _StreamArrays, server: int, half_open: Array) -> Finding | None:
+    of = int(streams.of[server])
     if len(half_open) < LIMITS["flood_connections"] or len(half_open) < LIMITS["flood_share"] * of:
         return None
-    starts = seen.start[half_open]
+    starts = streams.start[half_open]
     seconds = max(int(starts.max() - starts.min()) / 1e9, 1e-3)
     rate = len(half_open) / seconds
     if rate < LIMITS["flood_per_s"]:
         return None
-    sources = seen.clients(half_open)
-    certain = sources >= LIMITS["flood_sources"] and rate >= LIMITS["flood_sure_per_s"]
-    sure = SEEN if certain else LIKELY
-    values = {"sources": sources, "rate": rate, "answered": int(seen.answered[half_open].sum())}
-    flood = _event(seen, "syn_flood", "client", server, half_open, sure, "syn_flood", values)
+    sources = streams.clients(half_open)
+    is_certain = sources >= LIMITS["flood_sources"] and rate >= LIMITS["flood_sure_per_s"]
+    confidence = SEEN if is_certain else LIKELY
+    values = {"sources": sources, "rate": rate, "answered": int(streams.answered[half_open].sum())}
+    flood = _event(streams, "syn_flood", "client", server, half_open, confidence, "syn_flood", values)
     return replace(flood, rate_per_s=rate)
 
 
-def _outage(seen: _Seen, event: Finding, unanswered: Array) -> Finding:
+def _outage(streams: _StreamArrays, event: Finding, unanswered: Array) -> Finding:
     """Add the clients' wait to a finding if most connections to a port that answered others got no answer."""
-    hit, of = event.streams or 0, event.of_streams or 0
-    if hit < MIN_OUTAGE or 2 * hit < of or hit == of:
+    count, of = event.streams or 0, event.of_streams or 0
+    if count < MIN_OUTAGE or 2 * count < of or count == of:
         return event
     import numpy as np
 
-    mine = unanswered & (seen.server == seen.place(event, unanswered))
+    is_of_server = unanswered & (streams.server == streams.server_number(event, unanswered))
     # a SYN that was not repeated waited for its first timeout, or for the rest of the capture
-    left = np.minimum(seen.end.max() - seen.start[mine], SYN_RTO_NS)
-    waited = np.maximum(seen.end[mine] - seen.start[mine], left)
-    ms = waited / NS_PER_MS
+    remaining = np.minimum(streams.end.max() - streams.start[is_of_server], SYN_RTO_NS)
+    waited_ns = np.maximum(streams.end[is_of_server] - streams.start[is_of_server], remaining)
+    ms = waited_ns / NS_PER_MS
     values = {**(event.values or {}), "waited": words.say("unanswered_waited", span_ms=(ms.min(), ms.max()))}
     return replace(event, harm="never", total_ms=float(ms.sum()), max_ms=float(ms.max()), values=values)
 
 
-def _traced(seen: _Seen, event: Finding, silent: Array) -> Finding:
+def _traced(streams: _StreamArrays, event: Finding, silent: Array) -> Finding:
     """Add to a traceroute how many of its other SYNs were lost, or reached the target."""
-    mine = seen.server == seen.place(event, seen.half_open)
-    lost, reached = int((mine & silent).sum()), int((mine & seen.answered).sum())
+    is_of_server = streams.server == streams.server_number(event, streams.half_open)
+    lost, reached = int((is_of_server & silent).sum()), int((is_of_server & streams.answered).sum())
     parts = [words.say("traced_lost", n=lost)] if lost else []
     parts += [words.say("traced_reached", n=reached)] if reached else []
     rest = words.say("and_more").join(parts)
     return replace(event, values={**(event.values or {}), "rest": words.say("traced_rest", parts=rest) if rest else ""})
 
 
-def _events(seen: _Seen, cause: str, owner: str, which: Array, sentence: str) -> list[Finding]:
+def _events(streams: _StreamArrays, cause: str, owner: str, mask: Array, sentence: str) -> list[Finding]:
     """Return a finding for each server of these streams."""
-    sure = worth(cause)
-    return [_event(seen, cause, owner, server, rows, sure, sentence) for server, rows in seen.by_server(which)]
+    confidence = worth(cause)
+    by_server = streams.by_server(mask)
+    return [_event(streams, cause, owner, server, rows, confidence, sentence) for server, rows in by_server]
 
 
 def _event(
-    seen: _Seen, cause: str, owner: str, server: int, rows: Array, sure: float, sentence: str,
-    more: Mapping[str, Any] | None = None,
+    streams: _StreamArrays, cause: str, owner: str, server: int, rows: Array, confidence: float, sentence: str,
+    more_values: Mapping[str, Any] | None = None,
 ) -> Finding:  # fmt: skip
-    (address, port), first, of, clients = seen.name(server), seen.first(rows), int(seen.of[server]), seen.clients(rows)
-    many = "only_connection" if of == 1 else "some_connections"
+    (address, port), first = streams.name(server), streams.first(rows)
+    of, clients = int(streams.of[server]), streams.clients(rows)
+    phrase = "only_connection" if of == 1 else "some_connections"
     values = {
         "n": len(rows), "of": of, "rest": "", "waited": "",
-        "connections": words.say(many, n=len(rows), of=of, server=endpoint(address, port)), **(more or {}),
+        "connections": words.say(phrase, n=len(rows), of=of, server=endpoint(address, port)), **(more_values or {}),
     }  # fmt: skip
     return Finding(
         kind="connection", server=address, server_port=port, cause=cause, owner=owner, clients=clients,
         client=first["client"] if clients == 1 else None, streams=len(rows), of_streams=of,
-        confidence=sure, worst_stream=first["stream"], worst_frames=(first["first_frame"],),
+        confidence=confidence, worst_stream=first["stream"], worst_frames=(first["first_frame"],),
         filter=wireshark_filter(first['stream']), sentence=sentence, values=values,
     )  # fmt: skip
 
@@ -361,37 +365,37 @@ def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:
 
     exchanges, streams = tables["exchanges"], tables["streams"]
     code, texts = arrays.codes(exchanges, "status_text")
-    places = [place for place, text in enumerate(texts) if text and ALERT in text]
-    if not places:
+    alert_codes = [index for index, text in enumerate(texts) if text and ALERT in text]
+    if not alert_codes:
         return []
-    shakes = arrays.equals(exchanges, "method", "handshake")
-    rows = np.flatnonzero(np.isin(code, places) & shakes)
+    is_handshake = arrays.equals(exchanges, "method", "handshake")
+    rows = np.flatnonzero(np.isin(code, alert_codes) & is_handshake)
     stream = arrays.numbers(exchanges, "stream")
     names = ("server", "server_port", "client")
     ends = arrays.looked_up(streams, "stream", stream[rows], names)
-    every = arrays.looked_up(streams, "stream", stream[np.flatnonzero(shakes)], names)
+    all_ends = arrays.looked_up(streams, "stream", stream[np.flatnonzero(is_handshake)], names)
     groups: dict[tuple[str, int, str], list[tuple[int, str]]] = defaultdict(list)
     for row, (server, port, client) in zip(rows.tolist(), ends, strict=True):
         groups[server, port, texts[int(code[row])]].append((row, client))
     findings = []
-    for (server, port, text), mine in groups.items():
+    for (server, port, text), cases in groups.items():
         side, _, alert = text.partition(ALERT)
         columns = ["exchange", "stream", "request_first_frame", "start", "end"]
-        [first] = exchanges.select(columns).slice(mine[0][0], 1).to_pylist()
-        kind = next((hint for hint, known in HINTS.items() if alert in known), "other")
-        if kind == "trust" and side == "server":
-            kind = "client"
-        of = sum(1 for s, p, _ in every if (s, p) == (server, port))
-        start, end = (arrays.numbers(exchanges, c)[[row for row, _ in mine]] for c in ("start", "end"))
+        [first] = exchanges.select(columns).slice(cases[0][0], 1).to_pylist()
+        hint_id = next((hint for hint, alerts in HINTS.items() if alert in alerts), "other")
+        if hint_id == "trust" and side == "server":
+            hint_id = "client"
+        of = sum(1 for s, p, _ in all_ends if (s, p) == (server, port))
+        start, end = (arrays.numbers(exchanges, c)[[row for row, _ in cases]] for c in ("start", "end"))
         took = (end - start) / NS_PER_MS
         values = {
-            "server": endpoint(server, port), "n": len(mine), "of": of, "side": side, "alert": alert,
-            "frame": first["request_first_frame"], "hint": words.say(f"alert_{kind}"),
+            "server": endpoint(server, port), "n": len(cases), "of": of, "side": side, "alert": alert,
+            "frame": first["request_first_frame"], "hint": words.say(f"alert_{hint_id}"),
         }  # fmt: skip
         findings.append(
             Finding(
                 kind="wait", server=server, server_port=port, cause="tls_alert", owner=side,
-                clients=len({client for _, client in mine}), exchanges=len(mine), of_exchanges=of,
+                clients=len({client for _, client in cases}), exchanges=len(cases), of_exchanges=of,
                 total_ms=float(took.sum()), max_ms=float(took.max()),  worst_exchange=first["exchange"],
                 worst_stream=first["stream"],
                 worst_frames=(first["request_first_frame"],), filter=wireshark_filter(first['stream']), harm="never",

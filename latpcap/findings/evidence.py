@@ -78,10 +78,10 @@ def _alike(values: Array, value: float, before: int) -> int:
     import numpy as np
 
     for span in spill.parts(len(values)):
-        alike = np.flatnonzero(values[span] == value)
-        if before < len(alike):
-            return int(span.start + alike[before])
-        before -= len(alike)
+        equal = np.flatnonzero(values[span] == value)
+        if before < len(equal):
+            return int(span.start + equal[before])
+        before -= len(equal)
     raise ValueError(f"{value} is not there so often")
 
 
@@ -101,28 +101,28 @@ def _half(values: Array) -> int:
     return next(begin + int(np.searchsorted(total, half)) for begin, total in sums() if total[-1] >= half)
 
 
-def _case(item: CauseTotal, which: int, tables: Mapping[str, pa.Table]) -> ExampleExchange:
+def _case(item: CauseTotal, index: int, tables: Mapping[str, pa.Table]) -> ExampleExchange:
     import numpy as np
 
     exchanges, causes = tables["exchanges"], tables["causes"]
-    position = int(item.rows[which])
+    position = int(item.rows[index])
     number = exchanges["exchange"][position].as_py()
-    mine = _pieces(item, number, causes)
-    longest = int(mine[np.argmax(arrays.numbers(causes, "duration_ms")[mine])])
+    cause_rows = _pieces(item, number, causes)
+    longest = int(cause_rows[np.argmax(arrays.numbers(causes, "duration_ms")[cause_rows])])
     return ExampleExchange(
         exchange=number,
         stream=exchanges["stream"][position].as_py(),
-        ms=float(item.ms[which]),
+        ms=float(item.ms[index]),
         frames=tuple(_frames(tables, longest)),
         elsewhere=item.owner == BACKEND,
     )
 
 
 def _frames(tables: Mapping[str, pa.Table], cause: int) -> list[int]:
-    found: list[int] = (
+    frames: list[int] = (
         tables.frames(cause) if isinstance(tables, HasSegments) else tables["causes"]["evidence"][cause].as_py()
     )
-    return found
+    return frames
 
 
 def _pieces(item: CauseTotal, exchange: int, causes: pa.Table) -> Array:
@@ -131,12 +131,13 @@ def _pieces(item: CauseTotal, exchange: int, causes: pa.Table) -> Array:
 
     numbers = arrays.numbers(causes, "exchange")
     spans = spill.parts(len(item.causes))
-    mine: Array = np.concatenate([rows[numbers[rows] == exchange] for rows in (item.causes[span] for span in spans)])
+    row_parts = (item.causes[span] for span in spans)
+    cause_rows: Array = np.concatenate([rows[numbers[rows] == exchange] for rows in row_parts])
     texts, names = arrays.codes(causes, "cause")
     if item.cause != STALL or "delayed_ack" not in names:
-        return mine
-    held: Array = mine[texts[mine] == names.index("delayed_ack")]
-    return held if len(held) else mine
+        return cause_rows
+    held_rows: Array = cause_rows[texts[cause_rows] == names.index("delayed_ack")]
+    return held_rows if len(held_rows) else cause_rows
 
 
 def pieces(item: CauseTotal, exchange: int, causes: pa.Table) -> tuple[int, float]:
@@ -148,15 +149,15 @@ def pieces(item: CauseTotal, exchange: int, causes: pa.Table) -> tuple[int, floa
 def rival_left(item: CauseTotal, causes: pa.Table) -> tuple[str, str] | None:
     """Return the rival that the rows leave for the longest time, and what is missing to exclude it, or None."""
     (left, rivals), (missing, becauses) = arrays.codes(causes, "rival"), arrays.codes(causes, "because")
-    mine = spill.long_lived_copy(item.causes[spill.take(left, item.causes) >= 0])
-    if not len(mine):
+    cause_rows = spill.long_lived_copy(item.causes[spill.take(left, item.causes) >= 0])
+    if not len(cause_rows):
         return None
     ms = arrays.numbers(causes, "duration_ms")
-    first = int(spill.sum_weights(left, ms, len(rivals), mine).argmax())
-    mine = spill.long_lived_copy(mine[(left[mine] == first) & (missing[mine] >= 0)])
-    if not len(mine):
+    first = int(spill.sum_weights(left, ms, len(rivals), cause_rows).argmax())
+    cause_rows = spill.long_lived_copy(cause_rows[(left[cause_rows] == first) & (missing[cause_rows] >= 0)])
+    if not len(cause_rows):
         return None
-    return rivals[first], becauses[int(spill.sum_weights(missing, ms, len(becauses), mine).argmax())]
+    return rivals[first], becauses[int(spill.sum_weights(missing, ms, len(becauses), cause_rows).argmax())]
 
 
 def hardest_client(item: CauseTotal, tables: Mapping[str, pa.Table]) -> tuple[str | None, float | None]:
@@ -188,9 +189,9 @@ def handshake_ms(server: Server, tables: Mapping[str, pa.Table]) -> float | None
     import numpy as np
 
     stream = arrays.numbers(tables["exchanges"], "stream")[server.rows[-1]]
-    at = int(np.flatnonzero(arrays.numbers(tables["streams"], "stream") == stream)[0])
-    found: float | None = tables["streams"]["initial_rtt_ms"][at].as_py()
-    return found
+    row = int(np.flatnonzero(arrays.numbers(tables["streams"], "stream") == stream)[0])
+    rtt_ms: float | None = tables["streams"]["initial_rtt_ms"][row].as_py()
+    return rtt_ms
 
 
 def software_of(server: Server, tables: Mapping[str, pa.Table]) -> str | None:
@@ -208,9 +209,9 @@ def _words_of(server: Server, streams: pa.Table, column: str) -> list[str]:
     import numpy as np
 
     (address, addresses), (word, texts) = arrays.codes(streams, "server"), arrays.codes(streams, column)
-    mine = address == (addresses.index(server.address) if server.address in addresses else -2)
-    mine &= arrays.numbers(streams, "server_port") == server.port
-    counts = np.bincount(word[mine & (word >= 0)], minlength=1)
+    is_of_server = address == (addresses.index(server.address) if server.address in addresses else -2)
+    is_of_server &= arrays.numbers(streams, "server_port") == server.port
+    counts = np.bincount(word[is_of_server & (word >= 0)], minlength=1)
     return [texts[i] for i in np.argsort(-counts, kind="stable").tolist() if counts[i]]
 
 

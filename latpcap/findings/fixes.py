@@ -101,10 +101,10 @@ def fix(
     elif cause in cause_names(trait="by_probe_or_timer") and owner in ("client", "server"):
         knob = words.say("host_drops", owner=owner)  # retransmissions of bytes that had arrived
     else:
-        known = words.fix_of(cause)
-        if known is None:
+        cause_fix = words.fix_of(cause)
+        if cause_fix is None:
             return Fix(None, None, None)
-        knob = known
+        knob = cause_fix
         if cause in PROGRAMS and not proven:  # only a proven fix names who is not to blame
             first = knob.partition(words.say("between").strip())[0].rstrip(".。")
             knob = words.say("once_ruled_out", fix=first, how=_ruled_out(rival, owner))
@@ -220,10 +220,10 @@ time in ms that the wait hides."""
 
 def _of_other(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, causes: pa.Table) -> _Left:
     """Predict for a cause that is no stall: at best without all of its time, at worst without the proven part."""
-    sure = _sure(causes)
-    where = _ExchangeOfCause(exchanges, causes)
-    left = _less(item, exchanges, where.sums([item.causes]))
-    worst = _less(item, exchanges, where.sums([spill.selected(item.causes, sure)]))
+    is_proven = _is_proven(causes)
+    exchange_of = _ExchangeOfCause(exchanges, causes)
+    left = _less(item, exchanges, exchange_of.sums([item.causes]))
+    worst = _less(item, exchanges, exchange_of.sums([spill.selected(item.causes, is_proven)]))
     return left, worst, left, 0.0
 
 
@@ -236,11 +236,11 @@ def _less(item: CauseTotal, exchanges: pa.Table, ms: Array) -> Array:
     return spill.from_pieces("float64", (np.maximum(latency[rows[s]] - ms[rows[s]], 0.0) for s in spans))
 
 
-def _sure(causes: pa.Table) -> Array:
+def _is_proven(causes: pa.Table) -> Array:
     """Return which rows of "causes" are proven."""
     confidence, levels = arrays.levels(causes, "confidence")
-    found: Array = (levels >= PROVEN)[confidence]
-    return found
+    is_proven: Array = (levels >= PROVEN)[confidence]
+    return is_proven
 
 
 def _of_stall(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, causes: pa.Table) -> _Left:
@@ -256,36 +256,38 @@ def _of_stall(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, ca
     kinds = {(STALL, sender), ("nagle", sender), ("delayed_ack", SIDES.get(sender, sender))}
     stalls = spill.concatenated([i.causes for i in items if (i.cause, i.owner) in kinds])
     programs = [i.causes for i in items if i.cause in PROGRAMS]
-    doubt = spill.concatenated([i.causes for i in items if i.cause == f"{sender}_think"])
-    sure = _sure(causes)
-    at_work, late = (spill.selected(doubt, ~sure & arrays.equals(causes, "because", word)) for word in (AT_WORK, LATE))
-    where = _ExchangeOfCause(exchanges, causes)
-    sure_work = np.zeros(causes.num_rows, bool)
-    for several, truth in ((programs, True), ((at_work, late), False)):
-        for rows in several:
+    uncertain = spill.concatenated([i.causes for i in items if i.cause == f"{sender}_think"])
+    is_proven = _is_proven(causes)
+    work_rows, late_rows = (
+        spill.selected(uncertain, ~is_proven & arrays.equals(causes, "because", word)) for word in (AT_WORK, LATE)
+    )
+    exchange_of = _ExchangeOfCause(exchanges, causes)
+    is_sure_work = np.zeros(causes.num_rows, bool)
+    for row_lists, is_sure in ((programs, True), ((work_rows, late_rows), False)):
+        for rows in row_lists:
             for span in spill.parts(len(rows)):
-                sure_work[rows[span]] = truth
-    best, work = where.sums([stalls, at_work, late]), where.sums_of(sure_work)
-    made = where.sums_of(sure_work & arrays.equals(causes, "rule", TURN))
+                is_sure_work[rows[span]] = is_sure
+    best_ms, work_ms = exchange_of.sums([stalls, work_rows, late_rows]), exchange_of.sums_of(is_sure_work)
+    turn_ms = exchange_of.sums_of(is_sure_work & arrays.equals(causes, "rule", TURN))
     # without a control group only the end of a wait is proven, not its length
-    least = where.sums([spill.selected(stalls, sure & ~arrays.equals(causes, "because", NO_CONTROL))])
-    more = where.sums([at_work])
+    least_ms = exchange_of.sums([spill.selected(stalls, is_proven & ~arrays.equals(causes, "because", NO_CONTROL))])
+    work_beside_ms = exchange_of.sums([work_rows])
     latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
-    quickest = _percentile(spill.take(made, rows), 0.1)
-    queued = where.sums([i.causes for i in items if i.cause == "queueing"])
-    queue, gone = _percentile(spill.take(queued, rows), 0.9), spill.take(least, rows)
-    shortest = _shortest(gone)
+    quickest = _percentile(spill.take(turn_ms, rows), 0.1)
+    queued_ms = exchange_of.sums([i.causes for i in items if i.cause == "queueing"])
+    queue_ms, least_of_rows = _percentile(spill.take(queued_ms, rows), 0.9), spill.take(least_ms, rows)
+    shortest = _shortest(least_of_rows)
     left, warm, worst = (spill.zeros(len(rows), "float64") for _ in range(3))
     for span in spill.parts(len(rows)):
-        mine = rows[span]
-        took = latency[mine]
-        left[span] = np.maximum(took - best[mine], 0.0)
-        warmer = np.minimum(WARMER_SHARE * work[mine], WARMER_MS)
-        warm[span] = np.maximum(left[span] - np.maximum(warmer, made[mine] - quickest), 0.0)
-        goes = _beyond_queue(least[mine], shortest, queue)
-        worst[span] = np.maximum(np.minimum(took, took - goes + more[mine]), 0.0)
+        exchange_rows = rows[span]
+        took_ms = latency[exchange_rows]
+        left[span] = np.maximum(took_ms - best_ms[exchange_rows], 0.0)
+        warmer = np.minimum(WARMER_SHARE * work_ms[exchange_rows], WARMER_MS)
+        warm[span] = np.maximum(left[span] - np.maximum(warmer, turn_ms[exchange_rows] - quickest), 0.0)
+        gone_ms = _beyond_queue(least_ms[exchange_rows], shortest, queue_ms)
+        worst[span] = np.maximum(np.minimum(took_ms, took_ms - gone_ms + work_beside_ms[exchange_rows]), 0.0)
     spill.release_memory()
-    return left, worst, warm, 2 * _percentile(spill.take(more, rows), 0.5)
+    return left, worst, warm, 2 * _percentile(spill.take(work_beside_ms, rows), 0.5)
 
 
 def _shortest(waits: Array) -> float:
@@ -307,30 +309,30 @@ class _ExchangeOfCause:
 
     def __init__(self, exchanges: pa.Table, causes: pa.Table):
         self._size, self._ms = exchanges.num_rows, arrays.numbers(causes, "duration_ms")
-        self._place = spill.places(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange"))
+        self._exchange_row = spill.places(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange"))
 
-    def sums(self, several: Sequence[Array]) -> Array:
+    def sums(self, row_lists: Sequence[Array]) -> Array:
         """Return the time of these rows of "causes" in each exchange, in ms."""
         import numpy as np
 
-        found = spill.zeros(self._size, "float64")
-        for rows in several:
+        sums = spill.zeros(self._size, "float64")
+        for rows in row_lists:
             for span in spill.parts(len(rows)):
-                mine = rows[span]
-                np.add.at(found, self._place[mine], self._ms[mine])
+                cause_rows = rows[span]
+                np.add.at(sums, self._exchange_row[cause_rows], self._ms[cause_rows])
         spill.release_memory()
-        return found
+        return sums
 
-    def sums_of(self, which: Array) -> Array:
+    def sums_of(self, mask: Array) -> Array:
         """Return the time of the marked rows of "causes" in each exchange, in ms."""
         import numpy as np
 
-        found = spill.zeros(self._size, "float64")
-        for span in spill.parts(len(which)):
-            mine = which[span]
-            np.add.at(found, self._place[span][mine], self._ms[span][mine])
+        sums = spill.zeros(self._size, "float64")
+        for span in spill.parts(len(mask)):
+            part = mask[span]
+            np.add.at(sums, self._exchange_row[span][part], self._ms[span][part])
         spill.release_memory()
-        return found
+        return sums
 
 
 @dataclass(frozen=True)
@@ -354,9 +356,10 @@ class _Loop:
     def of(cls, item: CauseTotal, exchanges: pa.Table) -> _Loop | None:
         import numpy as np
 
-        mine = spill.row_mask(item.server.rows, exchanges.num_rows)
-        spans = spill.parts(len(mine))
-        rows = spill.concatenated([(np.flatnonzero(mine[span]) + span.start).astype("uint32") for span in spans])
+        is_of_server = spill.row_mask(item.server.rows, exchanges.num_rows)
+        spans = spill.parts(len(is_of_server))
+        row_parts = [(np.flatnonzero(is_of_server[span]) + span.start).astype("uint32") for span in spans]
+        rows = spill.concatenated(row_parts)
         stream, start, end = (spill.take(arrays.numbers(exchanges, c), rows) for c in ("stream", "start", "end"))
         seconds = (end.max() - start.min()) / 1e9
         answers, pauses = spill.zeros(len(rows), "float64"), _pauses(stream, start, end)
@@ -399,15 +402,15 @@ def _pauses(stream: Array, start: Array, end: Array) -> Array:
     order = spill.argsort_nearly_sorted(start)
     order = spill.take(order, spill.argsort(spill.take(stream, order)))
     stream, start, end = (spill.take(column, order) for column in (stream, start, end))
-    found, done = spill.zeros(len(stream), "float64"), 0
+    pauses, count = spill.zeros(len(stream), "float64"), 0
     for span in spill.parts(len(stream) - 1):
-        behind = slice(span.start + 1, span.stop + 1)
-        same = stream[behind] == stream[span]
-        pauses = ((start[behind] - end[span]) / NS_PER_MS)[same]
-        found[done : done + len(pauses)] = pauses
-        done += len(pauses)
+        next_span = slice(span.start + 1, span.stop + 1)
+        is_same_stream = stream[next_span] == stream[span]
+        pauses_of_span = ((start[next_span] - end[span]) / NS_PER_MS)[is_same_stream]
+        pauses[count : count + len(pauses_of_span)] = pauses_of_span
+        count += len(pauses_of_span)
     spill.release_memory()
-    return found[:done]
+    return pauses[:count]
 
 
 def _median(values: Array) -> float:
@@ -428,28 +431,29 @@ def _capacity(rows: Array, exchanges: pa.Table) -> tuple[float, float] | None:
     requested, answered = _instants(rows, exchanges)
     requested.sort()
     answered.sort()
-    least = LIMITS["busy_requests"]
-    busy_ns = done = between = leaving = 0
+    min_waiting = LIMITS["busy_requests"]
+    busy_ns = busy_answers = between = leaving = 0
     # requests come before answers of the same instant
     for own, other, answers in ((answered, requested, True), (requested, answered, False)):
         for span in spill.parts(len(own)):
             times = own[span]
-            ahead = np.searchsorted(other, times, side="right" if answers else "left")
-            place = np.arange(span.start, span.stop)
-            waiting = ahead - place if answers else place - ahead
-            busy = waiting >= least
-            before = np.maximum(own[np.maximum(place - 1, 0)], other[np.maximum(ahead - 1, 0)])
-            before = np.where(place == 0, other[np.maximum(ahead - 1, 0)], np.where(ahead == 0, own[place - 1], before))
-            busy_ns += int((times - before)[busy].sum())
+            passed = np.searchsorted(other, times, side="right" if answers else "left")
+            positions = np.arange(span.start, span.stop)
+            waiting = passed - positions if answers else positions - passed
+            is_busy = waiting >= min_waiting
+            before_here, before_other = own[np.maximum(positions - 1, 0)], other[np.maximum(passed - 1, 0)]
+            previous = np.where(passed == 0, before_here, np.maximum(before_here, before_other))
+            previous = np.where(positions == 0, before_other, previous)
+            busy_ns += int((times - previous)[is_busy].sum())
             if answers:
-                done += int(busy.sum())
-                gap = own[np.minimum(place + 1, len(own) - 1)] - times
-                left = (waiting - 1 >= least) & (place + 1 < len(own))
-                between, leaving = between + int(gap[left].sum()), leaving + int(left.sum())
+                busy_answers += int(is_busy.sum())
+                gap = own[np.minimum(positions + 1, len(own) - 1)] - times
+                is_left = (waiting - 1 >= min_waiting) & (positions + 1 < len(own))
+                between, leaving = between + int(gap[is_left].sum()), leaving + int(is_left.sum())
     first, last = min(requested[0], answered[0]), max(requested[-1], answered[-1])
-    if done < LIMITS["busy_answers"] or busy_ns <= LIMITS["busy_share"] * (last - first):
+    if busy_answers < LIMITS["busy_answers"] or busy_ns <= LIMITS["busy_share"] * (last - first):
         return None
-    rates = [1e9 * done / busy_ns]
+    rates = [1e9 * busy_answers / busy_ns]
     if leaving >= LIMITS["busy_answers"] and between > 0:
         rates.append(1e9 / (between / leaving))
     return min(rates), max(rates)
@@ -467,20 +471,20 @@ def _turns(rows: Array, exchanges: pa.Table) -> tuple[float, bool]:
     requested, answered = spill.take(requested, order), spill.take(answered, order)
     together = overtaken = between = leaving = 0
     for span in spill.parts(len(requested) - 1):
-        behind = slice(span.start + 1, span.stop + 1)
-        both = requested[behind] < answered[span]
-        together += int(both.sum())
-        overtaken += int((both & (answered[behind] < answered[span])).sum())
+        next_span = slice(span.start + 1, span.stop + 1)
+        is_together = requested[next_span] < answered[span]
+        together += int(is_together.sum())
+        overtaken += int((is_together & (answered[next_span] < answered[span])).sum())
     answered.sort()
     for span in spill.parts(len(answered) - 1):
-        behind = slice(span.start + 1, span.stop + 1)
+        next_span = slice(span.start + 1, span.stop + 1)
         ahead = np.searchsorted(requested, answered[span], side="right")
-        left = ahead - np.arange(span.start, span.stop) - 1 >= 1
-        between += int((answered[behind] - answered[span])[left].sum())
-        leaving += int(left.sum())
+        is_left = ahead - np.arange(span.start, span.stop) - 1 >= 1
+        between += int((answered[next_span] - answered[span])[is_left].sum())
+        leaving += int(is_left.sum())
     spill.release_memory()
-    enough = leaving >= LIMITS["gain_exchanges"]
-    return between / leaving / NS_PER_MS if enough else 0.0, overtaken <= LIMITS["overtaken_share"] * together
+    is_enough = leaving >= LIMITS["gain_exchanges"]
+    return between / leaving / NS_PER_MS if is_enough else 0.0, overtaken <= LIMITS["overtaken_share"] * together
 
 
 def _instants(rows: Array, exchanges: pa.Table) -> tuple[Array, Array]:
@@ -520,8 +524,8 @@ def of_backend(name: str, knob: str | None, owner: str) -> str | None:
     return words.say("fix_towards" if owner == "client" else "fix_at", server=name, fix=fix)
 
 
-def backend_clause(cause: str, found: CauseTotal | None, phrase: str) -> str:
+def backend_clause(cause: str, item: CauseTotal | None, phrase: str) -> str:
     """Return a clause about what requests to the backend wait for."""
-    if cause != STALL or found is None:
+    if cause != STALL or item is None:
         return words.say("behind_cause", cause=phrase)
-    return words.say(f"behind_stall_{found.owner}")
+    return words.say(f"behind_stall_{item.owner}")

@@ -117,8 +117,8 @@ class Pushed:
         import numpy as np
 
         count = np.append(self._count, 0)  # a stream beyond the last one with pushes has none
-        found: Array = count[np.minimum(streams, len(count) - 1)]
-        return found
+        counts: Array = count[np.minimum(streams, len(count) - 1)]
+        return counts
 
     def held(self) -> HeldPushes | None:
         """Return the messages that were held; None without any."""
@@ -151,23 +151,23 @@ class Pushed:
         import numpy as np
 
         names: dict[tuple[str, str], int] = {}
-        found: list[tuple[Array, Array, Array, Array]] = []
+        parts: list[tuple[Array, Array, Array, Array]] = []
         for table in self._kept["pushes"]:
             (protocol, protocols), (method, methods) = (arrays.codes(table, name) for name in ("protocol", "method"))
             pairs, index = np.unique(protocol * (len(methods) + 1) + method + 1, return_inverse=True)
             called = [(protocols[p // (len(methods) + 1)], ["", *methods][p % (len(methods) + 1)]) for p in pairs]
             codes = np.array([names.setdefault(pair, len(names)) for pair in called])[index]
-            found.append((*_ids(table, "push"), np.zeros(len(codes), bool), codes))
+            parts.append((*_ids(table, "push"), np.zeros(len(codes), bool), codes))
         for table in self._kept["gaps"]:
-            found.append((*_ids(table, "gap"), np.ones(table.num_rows, bool), np.full(table.num_rows, -1)))
-        if not found:
+            parts.append((*_ids(table, "gap"), np.ones(table.num_rows, bool), np.full(table.num_rows, -1)))
+        if not parts:
             return None
-        known, stream, by_client, name = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        order = np.argsort(known)
-        at = order[np.minimum(np.searchsorted(known[order], number), len(known) - 1)]
-        is_known = known[at] == number
-        at = at[is_known]
-        return is_known, stream[at], by_client[at], name[at], list(names)
+        numbers_known, stream, by_client, name = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        order = np.argsort(numbers_known)
+        row = order[np.minimum(np.searchsorted(numbers_known[order], number), len(numbers_known) - 1)]
+        is_known = numbers_known[row] == number
+        row = row[is_known]
+        return is_known, stream[row], by_client[row], name[row], list(names)
 
 
 def _ids(table: pa.Table, number: str) -> tuple[Array, Array]:
@@ -189,8 +189,8 @@ def _is_stall(rows: pa.Table) -> Array:
 def _is_known(rows: pa.Table, link: str) -> Array:
     import numpy as np
 
-    known: Array = ~np.isnan(arrays.numbers(rows, link).astype(float))
-    return known
+    is_known: Array = ~np.isnan(arrays.numbers(rows, link).astype(float))
+    return is_known
 
 
 def _numbers(causes: pa.Table) -> Array:
@@ -303,7 +303,7 @@ def _pushed_sentence(
     values = {"n": len(rows), "of": push_count, "server": server, "sure": sure, "until": until, "wait": wait}
     if by_client:
         return words.say("unasked_mqtt" if protocol == "mqtt" else "unasked", **values)
-    names = {held.names[place] for place in arrays.distinct(held.name[rows]).tolist()}
+    names = {held.names[index] for index in arrays.distinct(held.name[rows]).tolist()}
     kinds = sorted({words.say(MESSAGE_IDS.get(name, "push_message"), protocol=name[0], n=push_count) for name in names})
     kind = kinds[0] if len(kinds) == 1 else words.say("push_messages", n=push_count)
     return words.say("pushed", kind=kind, **values)

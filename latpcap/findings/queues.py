@@ -129,12 +129,12 @@ def _time_by_length(ahead: Array, think: Array) -> list[tuple[float, float]]:
     import numpy as np
 
     power = np.floor(np.log2(ahead + 1)).astype(np.int64)
-    found = []
+    steps = []
     for step in np.unique(power):
-        which = power == step
-        if which.sum() >= LIMITS["queue_in_step"]:
-            found.append((float(np.median(ahead[which])), float(np.median(think[which]))))
-    return found
+        is_in_class = power == step
+        if is_in_class.sum() >= LIMITS["queue_in_step"]:
+            steps.append((float(np.median(ahead[is_in_class])), float(np.median(think[is_in_class]))))
+    return steps
 
 
 def finding(queue: Queue, server: Server) -> Finding:

@@ -63,11 +63,11 @@ def blocked(server: Server, tables: Mapping[str, pa.Table], pushed: Pushed) -> F
         server.slow.tolist(), streams.tolist(), start.tolist(), end.tolist(), strict=True
     ):
         same_stream = stream == number
-        for place in np.flatnonzero(same_stream & is_start & (time < ended)).tolist():
-            unblocked = time[same_stream & ~is_start & (time > time[place])]
+        for notice_row in np.flatnonzero(same_stream & is_start & (time < ended)).tolist():
+            unblocked = time[same_stream & ~is_start & (time > time[notice_row])]
             resumed = min(ended, int(unblocked.min())) if len(unblocked) else ended
-            if resumed - max(begun, int(time[place])) >= MIN_BLOCKED_SHARE * (ended - begun):
-                hits.append(((ended - begun) / NS_PER_MS, row, int(frame[place])))
+            if resumed - max(begun, int(time[notice_row])) >= MIN_BLOCKED_SHARE * (ended - begun):
+                hits.append(((ended - begun) / NS_PER_MS, row, int(frame[notice_row])))
                 break
     if not hits:
         return None
@@ -122,11 +122,15 @@ def _shared_client_ids(tables: Mapping[str, pa.Table]) -> list[Finding]:
         if target:
             sessions[host, port, target].append(_Session(client, stream, begun, ends_ns[stream], frame))
     findings = []
-    for (host, port, name), of_id in sessions.items():
-        of_id.sort(key=lambda one: one.start)
-        ended = [(a, b) for a, b in pairwise(of_id) if a.client != b.client and 0 <= a.end - b.start <= MAX_TAKEOVER_NS]
+    for (host, port, name), sessions_of_id in sessions.items():
+        sessions_of_id.sort(key=lambda session: session.start)
+        ended = [
+            (old, new)
+            for old, new in pairwise(sessions_of_id)
+            if old.client != new.client and 0 <= old.end - new.start <= MAX_TAKEOVER_NS
+        ]
         if len(ended) >= MIN_TAKEOVERS and len({old.client for old, _ in ended}) > 1:
-            findings.append(_takeover_finding((host, port), name, of_id, ended))
+            findings.append(_takeover_finding((host, port), name, sessions_of_id, ended))
     return findings
 
 
@@ -136,7 +140,7 @@ def _takeover_finding(
     """Return the finding of one client id; `ended`: each session that another login ended, with that login."""
     away_ms = []
     for old, _ in ended:
-        returns = [one.start for one in sessions if one.client == old.client and one.start > old.end]
+        returns = [session.start for session in sessions if session.client == old.client and session.start > old.end]
         away_ms.append((min(returns, default=sessions[-1].end) - old.end) / NS_PER_MS)
     durations_ms = sorted((old.end - old.start) / NS_PER_MS for old, _ in ended)
     clients = sorted({old.client for old, _ in ended})
@@ -226,13 +230,13 @@ def _closed_windows(tables: Mapping[str, pa.Table]) -> list[Finding]:
     key, _, counts = events.noted("zero_window")
     closed = arrays.distinct(key[counts > 1] >> 1)  # each window probe is answered with a closed window again
     courses = stream_ends.courses(events, closed)
-    known_ms = _known_closed(tables) if courses else {}
+    accounted_ms = _accounted_closed_ms(tables) if courses else {}
     names = ("server", "server_port", "client")
     endpoints = arrays.looked_up(streams, "stream", closed[: len(courses)], names)
     for (stream, course), (server, port, client) in zip(courses.items(), endpoints, strict=True):
         for by_client in (False, True):
             spans = course.closed_windows(by_client)
-            if spans and 2 * known_ms.get((stream, by_client), 0.0) < sum(span for span, _, _ in spans):
+            if spans and 2 * accounted_ms.get((stream, by_client), 0.0) < sum(span for span, _, _ in spans):
                 groups[server, port, by_client] += [(*span, stream, client) for span in spans]
     return [_closed_window_finding(*key, cases) for key, cases in groups.items()]
 
@@ -251,10 +255,10 @@ def _forged_resets(tables: Mapping[str, pa.Table]) -> list[Finding]:
         courses = stream_ends.courses(events, number)
         endpoints = arrays.looked_up(streams, "stream", number[: len(courses)], ("server", "server_port", "client"))
         for (stream, course), (server, port, client) in zip(courses.items(), endpoints, strict=True):
-            place = course.goes_on_after_reset(by_client)
-            if place is not None:
+            reset = course.goes_on_after_reset(by_client)
+            if reset is not None:
                 lasted_ms = int(course.end - course.time[0]) / NS_PER_MS
-                groups[server, port, by_client].append((lasted_ms, int(course.frame[place]), stream, client))
+                groups[server, port, by_client].append((lasted_ms, int(course.frame[reset]), stream, client))
     findings = []
     for (server, port, by_client), cases in groups.items():
         lasted_ms, frame, stream, client = max(cases)
@@ -270,24 +274,24 @@ def _forged_resets(tables: Mapping[str, pa.Table]) -> list[Finding]:
     return findings
 
 
-def _known_closed(tables: Mapping[str, pa.Table]) -> dict[tuple[int, bool], float]:
+def _accounted_closed_ms(tables: Mapping[str, pa.Table]) -> dict[tuple[int, bool], float]:
     """Return the ms for which requests and transfers are known to have waited for closed windows.
 
     Keys: the stream, and whether the client's window was closed. Requests count for both sides.
     """
     import numpy as np
 
-    exchanges, known_ms = tables["exchanges"], defaultdict[tuple[int, bool], float](float)
+    exchanges, accounted_ms = tables["exchanges"], defaultdict[tuple[int, bool], float](float)
     if exchanges.num_rows:
         waited = np.nan_to_num(arrays.numbers(exchanges, "zero_window_ms").astype(float))
         rows = np.flatnonzero(waited)
         for stream, ms in zip(arrays.numbers(exchanges, "stream")[rows].tolist(), waited[rows].tolist(), strict=True):
             for by_client in (False, True):
-                known_ms[stream, by_client] += ms
+                accounted_ms[stream, by_client] += ms
     for row in tables["transfers"].to_pylist() if "transfers" in tables else ():
         if row["limited_by"].startswith("receiver"):
-            known_ms[row["stream"], row["direction"] == "to_client"] += row["duration_ms"]
-    return known_ms
+            accounted_ms[row["stream"], row["direction"] == "to_client"] += row["duration_ms"]
+    return accounted_ms
 
 
 def _closed_window_finding(
@@ -312,9 +316,9 @@ def _closed_window_finding(
 
 def _starts(streams: pa.Table) -> dict[tuple[str, int, str], list[int]]:
     """Return the starts of the connections between each server, port and client, ascending, in ns."""
-    found: dict[tuple[str, int, str], list[int]] = defaultdict(list)
+    starts: dict[tuple[str, int, str], list[int]] = defaultdict(list)
     rows = zip(*(streams[name].to_pylist() for name in ("server", "server_port", "client")), strict=True)
-    begun = zip(rows, arrays.numbers(streams, "start").tolist(), strict=True)
-    for key, at in sorted(begun, key=lambda row: row[1]):
-        found[key].append(at)
-    return found
+    connections = zip(rows, arrays.numbers(streams, "start").tolist(), strict=True)
+    for key, start in sorted(connections, key=lambda row: row[1]):
+        starts[key].append(start)
+    return starts

@@ -92,11 +92,11 @@ def find_answered_together(
         candidates.append(_Group(rows, first, ends, quiet if quiet >= MOST_OF_WAIT * (end - begun) else 0))
     if not candidates:
         return None
-    worst = max(candidates, key=lambda one: float(took[one.first]))
+    worst = max(candidates, key=lambda group: float(took[group.first]))
     rows, first, is_frozen = worst.rows, worst.first, bool(worst.quiet)
-    candidates = [one for one in candidates if bool(one.quiet) == is_frozen]
+    candidates = [group for group in candidates if bool(group.quiet) == is_frozen]
     # the holder of a lock works and does not wait; in a program that stands still all of them wait
-    total = sum(float(took[one.rows].sum()) - (0.0 if is_frozen else float(took[one.first])) for one in candidates)
+    total = sum(float(took[g.rows].sum()) - (0.0 if is_frozen else float(took[g.first])) for g in candidates)
     row = request(exchanges, first)
     values = {
         "server": server.name, "n": len(rows) - (not is_frozen), "streams": len(set(stream[rows].tolist())),
@@ -105,7 +105,7 @@ def find_answered_together(
     }  # fmt: skip
     return wait_finding(
         server, row, float(took[first]), "frozen" if is_frozen else "behind_one", values, total_ms=total,
-        clients=len(server.clients), exchanges=sum(len(one.rows) for one in candidates),
+        clients=len(server.clients), exchanges=sum(len(group.rows) for group in candidates),
     )  # fmt: skip
 
 
@@ -128,26 +128,29 @@ def find_behind_other(server: Server, items: Sequence[CauseTotal], tables: Mappi
     if not len(late) or not len(rows):
         return None
     span = int(answered[rows].max() - arrived[rows].min())
-    near = max(BEHIND_MS, BEHIND_LATENCIES * arrays.percentile(server.latency, 1 / 2)) * NS_PER_MS
+    near_ns = max(BEHIND_MS, BEHIND_LATENCIES * arrays.percentile(server.latency, 1 / 2)) * NS_PER_MS
     method, methods = arrays.codes(exchanges, "method")
     ends = rows[np.isin(method[rows], [methods.index(word) for word in ENDS_WORK if word in methods])]
     begins = rows[method[rows] == methods.index("BEGIN")] if "BEGIN" in methods else rows[:0]
     hits = []  # the waiting row, the row whose end freed it, and the row of the transaction's BEGIN or -1
     for row in late.tolist():
         gap = answered[row] - answered[ends]
-        for end in ends[(-gap <= BEHIND_MS * NS_PER_MS) & (gap <= near)].tolist():
-            opened = begins[(stream[begins] == stream[end]) & (arrived[begins] < arrived[end])]
-            if stream[end] != stream[row] and len(opened) and arrived[opened].max() < arrived[row] < arrived[end]:
-                hits.append((row, end, int(opened[arrived[opened].argmax()])))
+        for end in ends[(-gap <= BEHIND_MS * NS_PER_MS) & (gap <= near_ns)].tolist():
+            begins_before = begins[(stream[begins] == stream[end]) & (arrived[begins] < arrived[end])]
+            if stream[end] == stream[row] or not len(begins_before):
+                continue
+            begin = int(begins_before[arrived[begins_before].argmax()])
+            if arrived[begin] < arrived[row] < arrived[end]:
+                hits.append((row, end, begin))
                 break
     if hits:
-        return None if len(ends) * near > MAX_CHANCE * span else _behind_other(server, hits, tables)
+        return None if len(ends) * near_ns > MAX_CHANCE * span else _behind_other(server, hits, tables)
     for row in late.tolist():
         ahead = late[(arrived[late] < arrived[row]) & (stream[late] != stream[row])]
-        ahead = ahead[(answered[ahead] <= answered[row]) & (answered[row] - answered[ahead] <= near)]
+        ahead = ahead[(answered[ahead] <= answered[row]) & (answered[row] - answered[ahead] <= near_ns)]
         if len(ahead):
             hits.append((row, int(ahead[answered[ahead].argmax()]), -1))
-    if len(hits) * len(late) * near > MAX_CHANCE * span:
+    if len(hits) * len(late) * near_ns > MAX_CHANCE * span:
         return None
     session = [hit for hit in hits if _is_same_session(server, *hit[:2], tables)]
     if session:
@@ -166,14 +169,14 @@ def _is_same_session(server: Server, row: int, end: int, tables: Mapping[str, pa
     stream, took = (arrays.numbers(exchanges, name) for name in ("stream", "latency_ms"))
     client = arrays.codes(streams, "client")[0]
     clients = client[spill.places(arrays.numbers(streams, "stream"), stream[server.rows])]
-    both = client[spill.places(arrays.numbers(streams, "stream"), stream[[row, end]])]
+    two_clients = client[spill.places(arrays.numbers(streams, "stream"), stream[[row, end]])]
     (method, _), (target, _) = (arrays.codes(exchanges, name) for name in ("method", "target"))
     arrived, answered = (arrays.filled(exchanges, name, 0) for name in ("request_end", "response_start"))
-    rows = server.rows[clients != both[0]]
-    same = rows[(method[rows] == method[row]) & (target[rows] == target[row])]
-    same = same[took[same] <= MAX_QUICK_SHARE * took[row]]
-    meanwhile = int(np.sum((arrived[same] > arrived[row]) & (answered[same] < answered[row])))
-    return bool(both[0] == both[1]) and meanwhile >= MIN_QUICK
+    rows = server.rows[clients != two_clients[0]]
+    alike = rows[(method[rows] == method[row]) & (target[rows] == target[row])]
+    alike = alike[took[alike] <= MAX_QUICK_SHARE * took[row]]
+    meanwhile = int(np.sum((arrived[alike] > arrived[row]) & (answered[alike] < answered[row])))
+    return bool(two_clients[0] == two_clients[1]) and meanwhile >= MIN_QUICK
 
 
 def _behind_other(
@@ -205,7 +208,7 @@ def _behind_other(
     holders = set() if in_transaction else {hit[1] for hit in hits}
     return wait_finding(
         server, worst, waits[-1], sentence, values, owner="client" if in_transaction else "server",
-        client=client_end[0], exchanges=len(hits), total_ms=sum(waits) + sum(float(took[at]) for at in holders),
+        client=client_end[0], exchanges=len(hits), total_ms=sum(waits) + sum(float(took[holder]) for holder in holders),
         worst_frames=tuple(dict.fromkeys((frame, worst["request_first_frame"]))),
     )  # fmt: skip
 
@@ -216,12 +219,13 @@ def _is_passed_on_after(server: Server, row: int, end: int, tables: Mapping[str,
 
     exchanges, streams = tables["exchanges"], tables["streams"]
     clients, names = arrays.codes(streams, "client")
-    place = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
+    stream_row = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
     (method, _), (target, _) = (arrays.codes(exchanges, name) for name in ("method", "target"))
-    same = (method == method[row]) & (target == target[row]) & (clients[place] == arrays.code_of(names, server.address))
+    is_same = (method == method[row]) & (target == target[row])
+    is_same &= clients[stream_row] == arrays.code_of(names, server.address)
     arrived, answered = arrays.filled(exchanges, "request_end", 0), arrays.filled(exchanges, "response_start", 0)
-    within = (arrived > arrived[row]) & (arrived < answered[row]) & (arrived >= arrived[end])
-    return bool(np.any(same & within))
+    is_within = (arrived > arrived[row]) & (arrived < answered[row]) & (arrived >= arrived[end])
+    return bool(np.any(is_same & is_within))
 
 
 def find_stampede(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:

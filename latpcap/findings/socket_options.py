@@ -188,7 +188,7 @@ def _os(value: float | None, tick: float | None) -> str | None:
 
 def of_options(evidence: pa.Table) -> list[Finding]:
     """Find options that changed during the capture: by a deployment, a reload, or a login that ended."""
-    found = []
+    findings = []
     for row in evidence.to_pylist():
         frame, side = row["changed_frame"], row["sender"]
         if frame is None:
@@ -198,7 +198,7 @@ def of_options(evidence: pa.Table) -> list[Finding]:
         seen_off, seen_on = (after, before) if is_off else (before, after)
         confidence = SHOWN if row["changed_grade"] == "proven" else PROBABLE
         server = endpoint(row["server"], row["server_port"])
-        found.append(
+        findings.append(
             Finding(
                 kind="change", server=row["server"], server_port=row["server_port"], cause=STALL, owner=side,
                 client=row["client"], confidence=confidence, sender=side,
@@ -208,7 +208,7 @@ def of_options(evidence: pa.Table) -> list[Finding]:
                 values={"frame": frame, "side": side, "server": server, "before": before, "after": after},
             )
         )  # fmt: skip
-    return found
+    return findings
 
 
 def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[Finding]:
@@ -223,14 +223,14 @@ def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[Finding]:
     groups: dict[tuple[str, int, str], list[tuple[float, int, int]]] = {}
     for ms, frame, stream, by_client, (name, port) in zip(*(c.tolist() for c in held), ends, strict=True):
         groups.setdefault((name, port, "client" if by_client else "server"), []).append((ms, frame, stream))
-    found = []
+    findings = []
     for (server, port, side), holds in sorted(groups.items(), key=lambda g: (-len(g[1]), g[0])):
         if len(holds) < LIMITS["held_few"]:
             continue
         ms = np.sort([s[0] for s in holds])
         typical = sorted(holds)[len(holds) // 2]
         values = {"side": side, "n": len(holds), "low": float(ms[0]), "high": float(ms[-1])}
-        found.append(
+        findings.append(
             Finding(
                 kind="harmless", server=server, server_port=port, cause="delayed_ack", owner=side,
                 grade="harmless", confidence=SHOWN, sender=SIDES[side], delayed_ack="on",
@@ -242,7 +242,7 @@ def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[Finding]:
                 sentence="held_back_harmless", values={"server": endpoint(server, port), **values},
             )
         )  # fmt: skip
-    return found
+    return findings
 
 
 METHOD = "one_way"
@@ -258,12 +258,12 @@ def suspects(tables: Mapping[str, pa.Table]) -> list[Finding]:
     rows = np.flatnonzero(method == methods.index(METHOD)) if METHOD in methods else np.zeros(0, np.int64)
     if not len(rows):
         return []
-    column = {c: arrays.numbers(exchanges, c) for c in ("stream", "request_first_frame", "request_last_frame")}
+    columns = {c: arrays.numbers(exchanges, c) for c in ("stream", "request_first_frame", "request_last_frame")}
     held, nagle = arrays.numbers(exchanges, "delayed_ack_ms"), arrays.numbers(exchanges, "nagle_ms")
     groups: dict[tuple[str, int, str, str], list[tuple[float, int, int, int]]] = defaultdict(list)
-    ends = arrays.looked_up(streams, "stream", column["stream"][rows], ("server", "server_port", "client_packets"))
+    ends = arrays.looked_up(streams, "stream", columns["stream"][rows], ("server", "server_port", "client_packets"))
     for row, (server, port, client_packets) in zip(rows.tolist(), ends, strict=True):
-        stream, *frames = (int(column[c][row]) for c in ("stream", "request_first_frame", "request_last_frame"))
+        stream, *frames = (int(columns[c][row]) for c in ("stream", "request_first_frame", "request_last_frame"))
         # the released segment shows as an ACK's round trip only if the receiver's side was captured
         captured = "acks" if nagle[row] else "data"
         seen_side = "client" if client_packets else "server"

@@ -76,8 +76,8 @@ class Lazy(HasSegments):
 
 def read_from(scope: Any) -> Lazy:
     """Return the tables of a capture, a part of one, or an archive: those it kept for findings, else lazy ones."""
-    found: Lazy = getattr(scope, "kept", None) or Lazy(scope.arrow)
-    return found
+    tables: Lazy = getattr(scope, "kept", None) or Lazy(scope.arrow)
+    return tables
 
 
 def pushes_of(tables: Mapping[str, pa.Table]) -> Pushed | None:
@@ -103,7 +103,7 @@ def with_stretches(tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
 
 def by_server(evidence: pa.Table) -> dict[tuple[str, int], list[dict[str, Any]]]:
     """Return the rows of "evidence" by the server's address and port."""
-    found: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    rows_by_server: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for row in evidence.to_pylist():
-        found.setdefault((row["server"], row["server_port"]), []).append(row)
-    return found
+        rows_by_server.setdefault((row["server"], row["server_port"]), []).append(row)
+    return rows_by_server

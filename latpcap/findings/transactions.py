@@ -43,6 +43,12 @@ class _Transaction(NamedTuple):
     explicit: bool
     """Whether a BEGIN or START opened it, rather than the statement after the last COMMIT."""
 
+    @property
+    def is_idle_with_locks(self) -> bool:
+        """Whether it held locks for long while its client sent nothing."""
+        least = max(MIN_IDLE_SHARE * (self.ended - self.begun), MIN_IDLE_MS * NS_PER_MS)
+        return self.has_locks and self.idle >= least
+
 
 def _locks_table(method: str, target: str) -> bool:
     is_locking = method in LOCKING or (method == "SELECT" and FOR_UPDATE.search(target) is not None)
@@ -85,12 +91,11 @@ def find(server: Server, tables: Mapping[str, pa.Table]) -> list[Finding]:
     names = ["method", "target", "stream", "exchange", "request_first_frame"]
     columns = {name: arrays.taken(exchanges, name, order).to_pylist() for name in names}
     end = arrays.filled(exchanges, "end", 0)
-    every = list(_transactions(range(len(order)), columns, start[order], end[order]))
-    idle = [one for one in every if one.explicit and one.idle >= MIN_IDLE_SHARE * (one.ended - one.begun)]
-    idle = [one for one in idle if one.idle >= MIN_IDLE_MS * NS_PER_MS and one.has_locks]
+    all_transactions = list(_transactions(range(len(order)), columns, start[order], end[order]))
+    idle = [item for item in all_transactions if item.explicit and item.is_idle_with_locks]
     if not idle:
         return []
-    worst = max(idle, key=lambda one: one.idle)
+    worst = max(idle, key=lambda item: item.idle)
     [(client,)] = arrays.looked_up(tables["streams"], "stream", np.array([worst.stream], np.int64), ("client",))
     frames = tuple(columns["request_first_frame"][row] for row in (worst.first, worst.last))
     idle_ms = worst.idle / NS_PER_MS
@@ -100,7 +105,7 @@ def find(server: Server, tables: Mapping[str, pa.Table]) -> list[Finding]:
     }  # fmt: skip
     return [wait_finding(
         server, {name: columns[name][worst.last] for name in names}, idle_ms, "client_in_transaction", values,
-        owner="client", client=client, clients=len(server.clients), streams=len({one.stream for one in idle}),
-        exchanges=len(idle), of_exchanges=len(every), total_ms=sum(one.idle for one in idle) / NS_PER_MS,
+        owner="client", client=client, clients=len(server.clients), streams=len({item.stream for item in idle}),
+        exchanges=len(idle), of_exchanges=len(all_transactions), total_ms=sum(item.idle for item in idle) / NS_PER_MS,
         worst_frames=frames,
     )]  # fmt: skip

@@ -56,50 +56,49 @@ if the sender halves its window for each loss (Mathis et al. 1997)."""
 
 def costs(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find requests delayed by the queue of a transfer, by transfer and server, the largest cost first."""
-    moved = tables["transfers"]
-    spans = zip(*(arrays.numbers(moved, name).tolist() for name in ("start", "end")), strict=True)
-    made: list[Finding] = []
-    for row, span in zip(moved.to_pylist(), spans, strict=True):
+    transfers = tables["transfers"]
+    spans = zip(*(arrays.numbers(transfers, name).tolist() for name in ("start", "end")), strict=True)
+    findings: list[Finding] = []
+    for row, span in zip(transfers.to_pylist(), spans, strict=True):
         if row["limited_by"] == "line" and row["grade"] != "suspected" and (row["queue_ms"] or 0.0) >= MIN_QUEUE_MS:
-            made += _of(row, span, tables)
-    return sorted(made, key=lambda one: -(one.total_ms or 0.0))
+            findings += _costs_of(row, span, tables)
+    return sorted(findings, key=lambda finding: -(finding.total_ms or 0.0))
 
 
-def excused(findings: Iterable[Finding], of: Sequence[Finding]) -> list[Finding]:
-    """Return the findings; programs whose requests waited in a transfer's queue (`of`) become only suspected."""
-    queued = {(one.server, one.server_port): one for one in of if one.grade == "probable"}
-    made = []
-    for one in findings:
-        cost = queued.get((one.server, one.server_port or 0))
-        program = one.cause == "server_think" and one.grade == "probable" and one.of_p50_share is not None
-        if cost is not None and program and 2 * (cost.exchanges or 0) >= (one.exchanges or 0):
-            lost = words.say("transfer_rival_left")
-            one = replace(
-                one, grade="suspected", confidence=GUESSED, rival=words.say("rival_queue_beside"), rival_lost=lost
-            )
-        made.append(one)
-    return made
+def excused(findings: Iterable[Finding], queue_costs: Sequence[Finding]) -> list[Finding]:
+    """Return the findings; programs whose requests waited in a transfer's queue become only suspected."""
+    cost_by_server = {(cost.server, cost.server_port): cost for cost in queue_costs if cost.grade == "probable"}
+    kept = []
+    for finding in findings:
+        cost = cost_by_server.get((finding.server, finding.server_port or 0))
+        is_program = finding.cause == "server_think" and finding.of_p50_share is not None
+        is_doubtful = cost is not None and 2 * (cost.exchanges or 0) >= (finding.exchanges or 0)
+        if is_program and is_doubtful and finding.grade == "probable":
+            rival, lost = words.say("rival_queue_beside"), words.say("transfer_rival_left")
+            finding = replace(finding, grade="suspected", confidence=GUESSED, rival=rival, rival_lost=lost)
+        kept.append(finding)
+    return kept
 
 
-def _of(row: Mapping[str, Any], span: tuple[int, int], tables: Mapping[str, pa.Table]) -> list[Finding]:
+def _costs_of(row: Mapping[str, Any], span: tuple[int, int], tables: Mapping[str, pa.Table]) -> list[Finding]:
     at_client = (row["direction"] == "to_server") == row["at_sender"]
     import numpy as np
 
     if not at_client and row["direction"] == "to_server":
         return []
     exchanges, streams = tables["exchanges"], tables["streams"]
-    same = arrays.equals(streams, "client", row["client"]) & arrays.equals(streams, "server", row["server"])
-    same &= arrays.numbers(streams, "stream") != row["stream"]
-    numbers, ports = (arrays.numbers(streams, name)[same] for name in ("stream", "server_port"))
-    complete = arrays.numbers(exchanges, "complete").astype(bool)
-    made = []
+    is_same_pair = arrays.equals(streams, "client", row["client"]) & arrays.equals(streams, "server", row["server"])
+    is_same_pair &= arrays.numbers(streams, "stream") != row["stream"]
+    numbers, ports = (arrays.numbers(streams, name)[is_same_pair] for name in ("stream", "server_port"))
+    is_complete = arrays.numbers(exchanges, "complete").astype(bool)
+    findings = []
     for port in arrays.distinct(ports).tolist():
-        rows = np.flatnonzero(complete & np.isin(arrays.numbers(exchanges, "stream"), numbers[ports == port]))
-        made.append(_at(row, span, tables, (port, rows), at_client))
-    return [one for one in made if one is not None]
+        rows = np.flatnonzero(is_complete & np.isin(arrays.numbers(exchanges, "stream"), numbers[ports == port]))
+        findings.append(_cost_at(row, span, tables, (port, rows), at_client))
+    return [finding for finding in findings if finding is not None]
 
 
-def _at(
+def _cost_at(
     row: Mapping[str, Any],
     span: tuple[int, int],
     tables: Mapping[str, pa.Table],
@@ -110,67 +109,67 @@ def _at(
     import numpy as np
 
     exchanges, (start, end), (port, rows) = tables["exchanges"], span, requests
-    begun, over = (arrays.filled(exchanges, name, 0)[rows] for name in ("request_end", "end"))
+    requested, ended = (arrays.filled(exchanges, name, 0)[rows] for name in ("request_end", "end"))
     if at_client:
-        took = arrays.numbers(exchanges, "latency_ms")[rows]
+        took_ms = arrays.numbers(exchanges, "latency_ms")[rows]
     else:
-        took = _acknowledged(tables, arrays.numbers(exchanges, "stream")[rows], over)
-    seen = ~np.isnan(took)
-    inside, outside = seen & (begun >= start) & (over <= end), seen & ((over < start) | (begun > end))
+        took_ms = _acknowledged(tables, arrays.numbers(exchanges, "stream")[rows], ended)
+    is_seen = ~np.isnan(took_ms)
+    inside, outside = is_seen & (requested >= start) & (ended <= end), is_seen & ((ended < start) | (requested > end))
     if min(inside.sum(), outside.sum()) < MIN_REQUESTS:
         return None
-    idle, loaded, queue = float(np.median(took[outside])), float(np.median(took[inside])), float(row["queue_ms"])
-    more = loaded - idle
-    if more < max(MIN_COST_SHARE * queue, MIN_QUEUE_MS):
+    idle, loaded, queue = float(np.median(took_ms[outside])), float(np.median(took_ms[inside])), float(row["queue_ms"])
+    added_ms = loaded - idle
+    if added_ms < max(MIN_COST_SHARE * queue, MIN_QUEUE_MS):
         return None
-    measured = not at_client or 2 * np.median(arrays.numbers(exchanges, "queueing_ms")[rows][inside]) >= min(
-        more, queue
+    is_measured = not at_client or 2 * np.median(arrays.numbers(exchanges, "queueing_ms")[rows][inside]) >= min(
+        added_ms, queue
     )
-    sure = bool(measured) or MIN_MATCH_SHARE * queue <= more <= MAX_MATCH_SHARE * queue
-    each = np.minimum(np.maximum(took[inside] - idle, 0.0), queue)
-    slowest = int(rows[inside][np.argmax(took[inside])])
+    is_sure = bool(is_measured) or MIN_MATCH_SHARE * queue <= added_ms <= MAX_MATCH_SHARE * queue
+    delays = np.minimum(np.maximum(took_ms[inside] - idle, 0.0), queue)
+    slowest = int(rows[inside][np.argmax(took_ms[inside])])
     [worst] = exchanges.select(["exchange", "stream", "request_first_frame"]).slice(slowest, 1).to_pylist()
     download, count = row["direction"] == "to_client", int(inside.sum())
     values = {
         "server": endpoint(row["server"], port), "n": count, "idle_ms": idle, "loaded_ms": loaded,
-        "cost_ms": min(more, queue), "all_ms": float(each.sum()),
+        "cost_ms": min(added_ms, queue), "all_ms": float(delays.sum()),
         "what": words.say("a_download" if download else "an_upload"),
         "end": endpoint(row["server"], row["server_port"]), "sender": "server" if download else "client",
         "window": size(row["window_needed_bytes"] or 0),
     }  # fmt: skip
     return Finding(
         kind="wait", server=row["server"], server_port=port, cause="queueing", owner="network",
-        client=row["client"], clients=1, exchanges=count, of_exchanges=len(rows), total_ms=float(each.sum()),
-        median_ms=min(more, queue), max_ms=float(each.max()), confidence=LIKELY if sure else GUESSED,
+        client=row["client"], clients=1, exchanges=count, of_exchanges=len(rows), total_ms=float(delays.sum()),
+        median_ms=min(added_ms, queue), max_ms=float(delays.max()), confidence=LIKELY if is_sure else GUESSED,
         worst_exchange=worst["exchange"], worst_stream=worst["stream"],
         worst_frames=(worst["request_first_frame"],),
         filter=f"{wireshark_filter(row['stream'])} or {wireshark_filter(worst['stream'])}",
-        harm="late" if sure else None, values=values,
-        sentence="queue_cost_or" if not sure else "queue_cost" if at_client else "queue_cost_server",
+        harm="late" if is_sure else None, values=values,
+        sentence="queue_cost_or" if not is_sure else "queue_cost" if at_client else "queue_cost_server",
     )  # fmt: skip
 
 
-def _acknowledged(tables: Mapping[str, pa.Table], streams: Array, over: Array) -> Array:
+def _acknowledged(tables: Mapping[str, pa.Table], streams: Array, ended: Array) -> Array:
     """Return the ms until the client acknowledged the end of each answer; NaN if not captured."""
     import numpy as np
 
-    took, segments_of = np.full(len(over), np.nan), segments(tables)
+    took_ms, segments_of = np.full(len(ended), np.nan), segments(tables)
     if segments_of is None:
-        return took
+        return took_ms
     events = segments_of.of_streams(arrays.distinct(streams))
     names = ("stream", "time", "seq", "ack", "len")
     stream, time, seq, ack, length = (arrays.filled(events, name, 0).astype(np.int64) for name in names)
     client = arrays.numbers(events, "from_client").astype(bool)
-    for number in arrays.distinct(streams).tolist():
-        of = np.flatnonzero(streams == number)
-        back, data = (stream == number) & client, (stream == number) & ~client & (length > 0)
-        if not back.any() or not data.any():
+    for stream_number in arrays.distinct(streams).tolist():
+        answers = np.flatnonzero(streams == stream_number)
+        is_back, is_data = (stream == stream_number) & client, (stream == stream_number) & ~client & (length > 0)
+        if not is_back.any() or not is_data.any():
             continue
-        last = np.maximum(np.searchsorted(time[data], over[of], side="right") - 1, 0)
-        at = np.searchsorted(np.maximum.accumulate(ack[back]), (seq + length)[data][last])
-        when = np.append(time[back], -1)[at]
-        took[of] = np.where(when >= over[of], (when - over[of]) / NS_PER_MS, np.nan)
-    return took
+        last = np.maximum(np.searchsorted(time[is_data], ended[answers], side="right") - 1, 0)
+        first_ack = np.searchsorted(np.maximum.accumulate(ack[is_back]), (seq + length)[is_data][last])
+        acked_at = np.append(time[is_back], -1)[first_ack]
+        took_ms[answers] = np.where(acked_at >= ended[answers], (acked_at - ended[answers]) / NS_PER_MS, np.nan)
+    return took_ms
 
 
 def find(tables: Mapping[str, pa.Table]) -> list[Finding]:
@@ -182,10 +181,10 @@ def find(tables: Mapping[str, pa.Table]) -> list[Finding]:
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         groups[row["server"], row["server_port"], row["direction"], row["limited_by"]].append(row)
-    made = [
+    findings = [
         _finding(group, len(rows)) for group in groups.values() if sum(r["duration_ms"] for r in group) >= MIN_SUM_MS
     ]
-    return sorted(made, key=lambda one: -(one.total_ms or 0.0))
+    return sorted(findings, key=lambda finding: -(finding.total_ms or 0.0))
 
 
 def in_queue(server: Server, tables: Mapping[str, pa.Table]) -> int:
@@ -195,24 +194,24 @@ def in_queue(server: Server, tables: Mapping[str, pa.Table]) -> int:
     """
     import numpy as np
 
-    here = server.address, server.port
-    moved = tables["transfers"]
-    times = zip(*(arrays.numbers(moved, name).tolist() for name in ("start", "end")), strict=True)
-    full = [
-        span for row, span in zip(moved.to_pylist(), times, strict=True)
+    this_server = server.address, server.port
+    transfers = tables["transfers"]
+    times = zip(*(arrays.numbers(transfers, name).tolist() for name in ("start", "end")), strict=True)
+    full_spans = [
+        span for row, span in zip(transfers.to_pylist(), times, strict=True)
         if row["limited_by"] == "line" and (row["queue_ms"] or 0.0) >= LIMITS["slow_ms"]
-        and (row["server"], row["server_port"]) != here
+        and (row["server"], row["server_port"]) != this_server
     ]  # fmt: skip
-    if not full or len(server.slow) < MIN_IN_QUEUE:
+    if not full_spans or len(server.slow) < MIN_IN_QUEUE:
         return 0
     start, end = (arrays.filled(tables["exchanges"], name, 0) for name in ("start", "end"))
-    meanwhile = np.zeros(len(start), bool)
-    for begun, ended in full:
-        meanwhile |= (start < ended) & (end > begun)
-    inside, quick = int(meanwhile[server.slow].sum()), int((~meanwhile[server.rows]).sum())
+    is_meanwhile = np.zeros(len(start), bool)
+    for queue_start, queue_end in full_spans:
+        is_meanwhile |= (start < queue_end) & (end > queue_start)
+    inside, quick_count = int(is_meanwhile[server.slow].sum()), int((~is_meanwhile[server.rows]).sum())
     outside = len(server.slow) - inside
-    shown = inside >= MIN_IN_QUEUE and quick >= MIN_IN_QUEUE and outside <= MAX_OUTSIDE_SHARE * quick
-    return inside if shown and 2 * inside >= int(meanwhile[server.rows].sum()) else 0
+    is_shown = inside >= MIN_IN_QUEUE and quick_count >= MIN_IN_QUEUE and outside <= MAX_OUTSIDE_SHARE * quick_count
+    return inside if is_shown and 2 * inside >= int(is_meanwhile[server.rows].sum()) else 0
 
 
 def _between_messages(rows: list[dict[str, Any]], exchanges: pa.Table) -> set[tuple[int, str]]:
@@ -222,34 +221,35 @@ def _between_messages(rows: list[dict[str, Any]], exchanges: pa.Table) -> set[tu
     """
     import numpy as np
 
-    stream, begun = arrays.numbers(exchanges, "stream"), arrays.filled(exchanges, "response_start", 0)
-    mine = np.isin(stream, [row["stream"] for row in rows]) & (begun > 0)
-    streams, at = np.unique(stream[mine], return_inverse=True)
-    instants = {name: arrays.filled(exchanges, name, 0)[mine] for name in ("start", "request_end", "end")}
-    counts = dict(zip(streams.tolist(), np.bincount(at).tolist(), strict=True))
+    stream, answer_start = arrays.numbers(exchanges, "stream"), arrays.filled(exchanges, "response_start", 0)
+    is_of_rows = np.isin(stream, [row["stream"] for row in rows]) & (answer_start > 0)
+    streams, index = np.unique(stream[is_of_rows], return_inverse=True)
+    instants = {name: arrays.filled(exchanges, name, 0)[is_of_rows] for name in ("start", "request_end", "end")}
+    counts = dict(zip(streams.tolist(), np.bincount(index).tolist(), strict=True))
     limited = set()
-    for way, spent in (
-        ("to_client", instants["end"] - begun[mine]), ("to_server", instants["request_end"] - instants["start"]),
+    for direction, spent in (
+        ("to_client", instants["end"] - answer_start[is_of_rows]),
+        ("to_server", instants["request_end"] - instants["start"]),
     ):  # fmt: skip
-        in_ms = dict(zip(streams.tolist(), np.bincount(at, weights=spent / NS_PER_MS).tolist(), strict=True))
+        in_ms = dict(zip(streams.tolist(), np.bincount(index, weights=spent / NS_PER_MS).tolist(), strict=True))
         for row in rows:
-            several = row["direction"] == way and counts.get(row["stream"], 0) > 1
-            if several and 2 * in_ms[row["stream"]] < row["duration_ms"]:
-                limited.add((row["stream"], way))
+            has_several = row["direction"] == direction and counts.get(row["stream"], 0) > 1
+            if has_several and 2 * in_ms[row["stream"]] < row["duration_ms"]:
+                limited.add((row["stream"], direction))
     return limited
 
 
 def _matters(row: dict[str, Any]) -> bool:
-    trips = row["rtt_idle_ms"] or 0.0
-    known = row["limited_by"] != "none" and row["grade"] != "unknown"
-    return known and row["rate_mbit"] is not None and row["duration_ms"] >= max(MIN_TRANSFER_MS, MIN_TRIPS * trips)
+    rtt_ms = row["rtt_idle_ms"] or 0.0
+    is_known = row["limited_by"] != "none" and row["grade"] != "unknown"
+    return is_known and row["rate_mbit"] is not None and row["duration_ms"] >= max(MIN_TRANSFER_MS, MIN_TRIPS * rtt_ms)
 
 
 def _finding(rows: list[dict[str, Any]], of: int) -> Finding:
-    row = max(rows, key=lambda one: one["duration_ms"])
+    row = max(rows, key=lambda transfer: transfer["duration_ms"])
     sentence = _sentence(row)
     grade: Grade = row["grade"]
-    waits = sorted(one["duration_ms"] + (one["rtt_idle_ms"] or 0.0) for one in rows)
+    waits = sorted(transfer["duration_ms"] + (transfer["rtt_idle_ms"] or 0.0) for transfer in rows)
     to_client = row["direction"] == "to_client"
     sender, receiver = ("server", "client") if to_client else ("client", "server")
     owner = {"transfer_far": sender, "transfer_level": receiver, "transfer_lost": "network"}.get(sentence, row["owner"])
@@ -272,21 +272,21 @@ def _finding(rows: list[dict[str, Any]], of: int) -> Finding:
         "flight": size(row["rate_mbit"] * 125 * (row["rtt_load_ms"] or row["rtt_idle_ms"] or 0.0)),
         "rival": words.say(f"transfer_or_{row['rival']}") if sentence == "transfer_line_or" else "",
     }
-    felt = waits[-1] >= MIN_FELT_SUM_MS or row["limited_by"] != "start"  # every download has slow start
+    is_felt = waits[-1] >= MIN_FELT_SUM_MS or row["limited_by"] != "start"  # every download has slow start
     rival = row["rival"] and words.say(f"transfer_or_{row['rival']}")
-    lost = row["rival"] and words.say("transfer_rival_left")
+    rival_lost = row["rival"] and words.say("transfer_rival_left")
     return Finding(
         kind="transfer", server=row["server"], server_port=row["server_port"], cause=row["limited_by"],
-        owner=owner or "network", clients=len({one["client"] for one in rows}), client=row["client"],
-        streams=len({one["stream"] for one in rows}), of_streams=of, total_ms=sum(waits), max_ms=waits[-1],
-        median_ms=waits[len(waits) // 2], confidence=CONFIDENCES[grade], harm="late" if felt else None, rival=rival,
-        rival_lost=lost,
+        owner=owner or "network", clients=len({transfer["client"] for transfer in rows}), client=row["client"],
+        streams=len({transfer["stream"] for transfer in rows}), of_streams=of, total_ms=sum(waits), max_ms=waits[-1],
+        median_ms=waits[len(waits) // 2], confidence=CONFIDENCES[grade], harm="late" if is_felt else None, rival=rival,
+        rival_lost=rival_lost,
         worst_stream=row["stream"], worst_ms=waits[-1], sender=sender,
         filter=wireshark_filter(row['stream']), sentence=sentence, values=values,
     )  # fmt: skip
 
 
-def _slowed(row: dict[str, Any]) -> bool:
+def _is_slowed_by_losses(row: dict[str, Any]) -> bool:
     """Return whether losses explain the rate, so that the sender's pauses come from its congestion window."""
     rtt, lost = row["rtt_load_ms"] or row["rtt_idle_ms"] or 0.0, row["retransmissions"]
     if lost < MIN_LOSSES or not rtt:
@@ -300,7 +300,7 @@ def _sentence(row: dict[str, Any]) -> str:
     limit = row["limited_by"]
     if limit == "receiver_window":
         return "transfer_unscaled" if row["window_scaling"] is False else "transfer_window"
-    if limit in _FAR and row["grade"] == "suspected" and _slowed(row):
+    if limit in _FAR and row["grade"] == "suspected" and _is_slowed_by_losses(row):
         return "transfer_lost"
     if limit == "sender_buffer" and row["window_scaling"] is None and not row["at_sender"]:
         return "transfer_level"

@@ -46,8 +46,8 @@ def find_pool(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     if not LIMITS["pool_least"] <= len(rows) < LIMITS["queue_requests"]:
         return None  # `queues.find` is responsible for more requests
     arrived, answered = (arrays.filled(exchanges, c, 0)[rows] for c in ("request_end", "response_start"))
-    known = answered > 0
-    arrived, answered, rows = arrived[known], answered[known], rows[known]
+    is_answered = answered > 0
+    arrived, answered, rows = arrived[is_answered], answered[is_answered], rows[is_answered]
     if len(rows) < LIMITS["pool_least"]:
         return None
     order = np.argsort(arrived, kind="stable")
@@ -56,30 +56,30 @@ def find_pool(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     order = order[np.lexsort((answered[order], np.cumsum(apart)))]
     arrived, answered, rows = arrived[order], answered[order], rows[order]
     took_ms = (answered - arrived) / NS_PER_MS
-    each = float(took_ms.min())
-    if each < LIMITS["pool_least_ms"] or took_ms.max() < LIMITS["pool_grows"] * each:
+    each_ms = float(took_ms.min())
+    if each_ms < LIMITS["pool_least_ms"] or took_ms.max() < LIMITS["pool_grows"] * each_ms:
         return None
-    span = float(answered.max() - answered.min()) / NS_PER_MS
-    workers = max(1, round((len(rows) - 1) * each / span)) if span else len(rows)
+    span_ms = float(answered.max() - answered.min()) / NS_PER_MS
+    workers = max(1, round((len(rows) - 1) * each_ms / span_ms)) if span_ms else len(rows)
     if workers * LIMITS["pool_grows"] > len(rows):
         return None
-    expected = _simulated_answers(arrived, each, workers)
-    near = np.abs(expected - answered) / NS_PER_MS <= LIMITS["pool_near_share"] * np.maximum(each, took_ms)
+    expected = _simulated_answers(arrived, each_ms, workers)
+    is_near = np.abs(expected - answered) / NS_PER_MS <= LIMITS["pool_near_share"] * np.maximum(each_ms, took_ms)
     worst = int(took_ms.argmax())
-    if float(np.mean(near)) < LIMITS["pool_fits_share"] or not near[worst]:
+    if float(np.mean(is_near)) < LIMITS["pool_fits_share"] or not is_near[worst]:
         return None
     streams = arrays.numbers(exchanges, "stream")[rows]
-    has_waited = expected - arrived > LIMITS["pool_grows"] / 2 * each * NS_PER_MS
+    has_waited = expected - arrived > LIMITS["pool_grows"] / 2 * each_ms * NS_PER_MS
     if has_waited.sum() < MIN_STREAMS or len(set(streams[has_waited].tolist())) < MIN_STREAMS:
         return None  # a protocol that answers in order, or a client that pipelines
     sentence = "pool_of_one" if workers == 1 else "pool_of_some"
-    values = {"server": server.name, "workers": workers, "n": len(rows), "each_ms": each,
+    values = {"server": server.name, "workers": workers, "n": len(rows), "each_ms": each_ms,
               "most_ms": float(took_ms.max())}  # fmt: skip
-    if backend := _backend_of_pool(server, rows, each, tables):
+    if backend := _backend_of_pool(server, rows, each_ms, tables):
         sentence, values["behind"] = "pool_before", backend
     return wait_finding(
         server, request(exchanges, int(rows[worst])), float(took_ms.max()), sentence, values, cause="pool",
-        clients=len(server.clients), exchanges=len(rows), total_ms=float((took_ms - each).sum()),
+        clients=len(server.clients), exchanges=len(rows), total_ms=float((took_ms - each_ms).sum()),
     )  # fmt: skip
 
 
@@ -87,12 +87,12 @@ def _simulated_answers(arrived: Array, each_ms: float, workers: int) -> Array:
     """Return when each request is answered if `workers` take them in order and each takes `each_ms`."""
     import numpy as np
 
-    free_at, each = [0] * workers, round(each_ms * NS_PER_MS)
-    done = np.zeros(len(arrived), np.int64)
-    for place, at in enumerate(arrived.tolist()):
-        done[place] = max(at, free_at[0]) + each
-        heapq.heapreplace(free_at, int(done[place]))
-    return done
+    free_at, each_ns = [0] * workers, round(each_ms * NS_PER_MS)
+    answered = np.zeros(len(arrived), np.int64)
+    for index, time in enumerate(arrived.tolist()):
+        answered[index] = max(time, free_at[0]) + each_ns
+        heapq.heapreplace(free_at, int(answered[index]))
+    return answered
 
 
 def _backend_of_pool(server: Server, rows: Array, each_ms: float, tables: Mapping[str, pa.Table]) -> str:
@@ -105,21 +105,21 @@ def _backend_of_pool(server: Server, rows: Array, each_ms: float, tables: Mappin
     exchanges, streams = tables["exchanges"], tables["streams"]
     (method, _), (target, _) = (arrays.codes(exchanges, name) for name in ("method", "target"))
     arrived, answered = (arrays.filled(exchanges, name, 0) for name in ("request_end", "response_start"))
-    inner = sent_by_host(server, tables, slice(None)) & (answered > 0)
-    inner[server.rows] = False
-    passed = []
+    is_inner = sent_by_host(server, tables, slice(None)) & (answered > 0)
+    is_inner[server.rows] = False
+    passed_rows = []
     for row in rows.tolist():
-        same = inner & (method == method[row]) & (target == target[row])
-        same &= (arrived >= arrived[row]) & (answered <= answered[row])
-        if (at := np.flatnonzero(same)).size:
-            passed.append(int(at[answered[at].argmax()]))
-    if len(passed) < show.MIN_NESTED_SHARE * len(rows):
+        is_same = is_inner & (method == method[row]) & (target == target[row])
+        is_same &= (arrived >= arrived[row]) & (answered <= answered[row])
+        if (candidates := np.flatnonzero(is_same)).size:
+            passed_rows.append(int(candidates[answered[candidates].argmax()]))
+    if len(passed_rows) < show.MIN_NESTED_SHARE * len(rows):
         return ""
-    if abs(float(np.median(arrays.numbers(exchanges, "latency_ms")[passed])) - each_ms) > (
+    if abs(float(np.median(arrays.numbers(exchanges, "latency_ms")[passed_rows])) - each_ms) > (
         LIMITS["pool_near_share"] * each_ms
     ):
         return ""  # the line is at the backend
-    numbers = arrays.numbers(exchanges, "stream")[passed]
+    numbers = arrays.numbers(exchanges, "stream")[passed_rows]
     ends = arrays.looked_up(streams, "stream", numbers, ("server", "server_port"))
     return endpoint(*ends[0]) if len(set(ends)) == 1 else ""
 
@@ -134,22 +134,22 @@ def find_rate_limit(server: Server, tables: Mapping[str, pa.Table]) -> Finding |
     arrived, answered = (arrays.filled(exchanges, c, 0)[rows] for c in ("request_end", "response_start"))
     order = np.argsort(answered, kind="stable")
     arrived, answered, rows = arrived[order], answered[order], rows[order]
-    waits = (answered[:-1] > 0) & (arrived[1:] < answered[:-1])  # it had arrived before the previous answer
-    apart = np.diff(answered)[waits] / NS_PER_MS
+    is_waiting = (answered[:-1] > 0) & (arrived[1:] < answered[:-1])  # it had arrived before the previous answer
+    apart = np.diff(answered)[is_waiting] / NS_PER_MS
     if len(apart) < MIN_STEADY:
         return None
-    each = float(np.median(apart))
-    steady = np.abs(apart - each) <= max(STEADY_MS, STEADY_SHARE * each)
-    late = np.flatnonzero(waits)[steady] + 1
-    took_ms = (answered - arrived)[late] / NS_PER_MS
-    streams = set(arrays.numbers(exchanges, "stream")[rows[late]].tolist())
-    if len(late) < MIN_STEADY or steady.mean() < LIMITS["pool_fits_share"] or len(streams) < MIN_STREAMS:
+    each_ms = float(np.median(apart))
+    is_steady = np.abs(apart - each_ms) <= max(STEADY_MS, STEADY_SHARE * each_ms)
+    steady_rows = np.flatnonzero(is_waiting)[is_steady] + 1
+    took_ms = (answered - arrived)[steady_rows] / NS_PER_MS
+    streams = set(arrays.numbers(exchanges, "stream")[rows[steady_rows]].tolist())
+    if len(steady_rows) < MIN_STEADY or is_steady.mean() < LIMITS["pool_fits_share"] or len(streams) < MIN_STREAMS:
         return None
-    if each < LIMITS["slow_ms"] or np.median(took_ms) < 2 * each:
+    if each_ms < LIMITS["slow_ms"] or np.median(took_ms) < 2 * each_ms:
         return None
     median, longest = float(np.median(took_ms)), float(took_ms.max())
-    values = {"server": server.name, "n": len(late), "each_ms": each, "span_ms": (median, longest)}
+    values = {"server": server.name, "n": len(steady_rows), "each_ms": each_ms, "span_ms": (median, longest)}
     return wait_finding(
-        server, request(exchanges, int(rows[late[int(took_ms.argmax())]])), longest, "at_a_rate", values,
-        clients=len(server.clients), exchanges=len(late), total_ms=float(took_ms.sum()), median_ms=median,
+        server, request(exchanges, int(rows[steady_rows[int(took_ms.argmax())]])), longest, "at_a_rate", values,
+        clients=len(server.clients), exchanges=len(steady_rows), total_ms=float(took_ms.sum()), median_ms=median,
     )  # fmt: skip

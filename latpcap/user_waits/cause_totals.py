@@ -250,7 +250,9 @@ class _Judgement:
         return is_answered
 
     def _is_complete(self, span: slice) -> Array:
-        return self._is_answered(span) & (~self.facts.is_poll[span] | self._has_polls_only[self.server_of[span]])
+        is_no_poll = ~self.facts.is_poll[span] | self._has_polls_only[self.server_of[span]]
+        is_complete: Array = self._is_answered(span) & is_no_poll
+        return is_complete
 
     def _is_stuck(self, span: slice) -> Array:
         is_stuck: Array = self._is_open(span) & (self.facts.stuck_ms[span] > LIMITS["stuck_ms"])
@@ -269,7 +271,9 @@ class _Judgement:
 
     def is_poll(self, span: slice) -> Array:
         """Mark long polls of servers that have other requests."""
-        return self._is_answered(span) & self.facts.is_poll[span] & ~self._has_polls_only[self.server_of[span]]
+        has_others = ~self._has_polls_only[self.server_of[span]]
+        is_poll: Array = self._is_answered(span) & self.facts.is_poll[span] & has_others
+        return is_poll
 
     def is_incomplete(self, span: slice) -> Array:
         """Mark incomplete requests that are not judged."""

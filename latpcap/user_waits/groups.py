@@ -290,9 +290,9 @@ def _methods(group: Group) -> list[str | None]:
 
 def _names(names: Sequence[str | None], between: str) -> str | None:
     """Join the distinct names, in their order; None without any."""
-    different = list(dict.fromkeys(name for name in names if name))
-    more = ["…"] if len(different) > SHOWN else []
-    return between.join([*different[:SHOWN], *more]) or None
+    distinct = list(dict.fromkeys(name for name in names if name))
+    more = ["…"] if len(distinct) > SHOWN else []
+    return between.join([*distinct[:SHOWN], *more]) or None
 
 
 def _held(groups: Sequence[Group], tables: Mapping[str, pa.Table]) -> list[int]:
@@ -300,10 +300,10 @@ def _held(groups: Sequence[Group], tables: Mapping[str, pa.Table]) -> list[int]:
 
     Counts stalls before the end of a request, and those of messages sent between requests ("gaps").
     """
-    place = {row.exchange: (number, row) for number, group in enumerate(groups) for row in group.rows}
-    by_stream: dict[int, list[int]] = {}
-    for number, group in enumerate(groups):
-        by_stream.setdefault(group.rows[0].stream, []).append(number)
+    group_and_row = {row.exchange: (index, row) for index, group in enumerate(groups) for row in group.rows}
+    groups_of_stream: dict[int, list[int]] = {}
+    for index, group in enumerate(groups):
+        groups_of_stream.setdefault(group.rows[0].stream, []).append(index)
     spans: list[list[tuple[int, int]]] = [[] for _ in groups]
     causes = tables["causes"]
     causes = causes.filter(arrays.equals(causes, "cause", *cause_names("stall")))
@@ -311,15 +311,15 @@ def _held(groups: Sequence[Group], tables: Mapping[str, pa.Table]) -> list[int]:
     starts, ends = (arrays.numbers(causes, name).tolist() for name in ("start", "end"))
     links = zip(causes["exchange"].to_pylist(), causes["gap"].to_pylist(), starts, ends, strict=True)
     for exchange, gap, start, end in links:
-        if exchange in place:
-            number, row = place[exchange]
+        if exchange in group_and_row:
+            index, row = group_and_row[exchange]
             if end <= row.request_end:
-                spans[number].append((start, end))
+                spans[index].append((start, end))
         elif gap is not None and gaps.get(gap, {}).get("kind") == "held":
-            for number in by_stream.get(gaps[gap]["stream"], []):
-                first, last = groups[number].span
+            for index in groups_of_stream.get(gaps[gap]["stream"], []):
+                first, last = groups[index].span
                 if first <= start and end <= last:
-                    spans[number].append((start, end))
+                    spans[index].append((start, end))
     return [_union(held) for held in spans]
 
 

@@ -114,53 +114,53 @@ class Resolution:
     @property
     def name(self) -> str:
         """The name whose answer had an address, else the shortest one."""
-        found = [q.name for q in self.questions if q.addresses]
-        return found[0] if found else min((q.name for q in self.questions), key=len)
+        names = [q.name for q in self.questions if q.addresses]
+        return names[0] if names else min((q.name for q in self.questions), key=len)
 
 
 def questions(lookups: pa.Table) -> list[Question]:
     """Return the rows of "lookups" in order of time."""
     if not lookups.num_rows:
         return []
-    columns = ("lookup", "client", "client_port", "server", "server_port", "id", "method", "target",
+    names = ("lookup", "client", "client_port", "server", "server_port", "id", "method", "target",
                "status_text", "error", "addresses", "repeats", "request_frame", "response_frame")  # fmt: skip
-    read = {name: lookups[name].to_pylist() for name in columns}
+    columns = {name: lookups[name].to_pylist() for name in names}
     start, last = (arrays.numbers(lookups, name).tolist() for name in ("start", "last_sent"))
     latency = lookups["latency_ms"].to_pylist()
     end = arrays.filled(lookups, "end", 0).tolist()
     rows = [
         Question(
-            read["lookup"][at], read["client"][at], read["client_port"][at], read["server"][at],
-            read["server_port"][at], read["id"][at], read["method"][at], read["target"][at], read["status_text"][at],
-            bool(read["error"][at]), tuple(read["addresses"][at] or ()), start[at], last[at],
-            None if latency[at] is None else end[at],
-            read["repeats"][at], read["request_frame"][at], read["response_frame"][at],
+            columns["lookup"][row], columns["client"][row], columns["client_port"][row], columns["server"][row],
+            columns["server_port"][row], columns["id"][row], columns["method"][row], columns["target"][row],
+            columns["status_text"][row], bool(columns["error"][row]), tuple(columns["addresses"][row] or ()),
+            start[row], last[row], None if latency[row] is None else end[row],
+            columns["repeats"][row], columns["request_frame"][row], columns["response_frame"][row],
         )
-        for at in range(lookups.num_rows)
+        for row in range(lookups.num_rows)
     ]  # fmt: skip
     return sorted(rows, key=lambda q: (q.start, q.number))
 
 
 def resolutions(lookups: pa.Table) -> list[Resolution]:
     """Return the resolutions in order of time, in linear time."""
-    done: list[Resolution] = []
-    open_by: dict[tuple[str, str], Resolution] = {}
+    all_resolutions: list[Resolution] = []
+    open_resolutions: dict[tuple[str, str], Resolution] = {}
     numbers: dict[str, set[int | None]] = {}
     for question in questions(lookups):
         if question.kind not in ADDRESS:
             continue
         key = question.client, _label(question.name)
-        now = open_by.get(key)
-        used = numbers.setdefault(question.client, set())
-        used.add(question.id)
+        resolution = open_resolutions.get(key)
+        ids = numbers.setdefault(question.client, set())
+        ids.add(question.id)
         # a client that uses one id for all questions gives no sign of a repeat by it
-        again = now is not None and len(used) > 1 and _again(now, question) is not None
-        if now is None or not (again or _goes_on(now, question)):
-            now = open_by[key] = Resolution()
-            done.append(now)
-        now.questions.append(question)
-        now.last = max(now.last, question.end or 0)
-    return done
+        is_repeat = resolution is not None and len(ids) > 1 and _repeated(resolution, question) is not None
+        if resolution is None or not (is_repeat or _continues(resolution, question)):
+            resolution = open_resolutions[key] = Resolution()
+            all_resolutions.append(resolution)
+        resolution.questions.append(question)
+        resolution.last = max(resolution.last, question.end or 0)
+    return all_resolutions
 
 
 def address_in(name: str) -> str | None:
@@ -184,40 +184,41 @@ def _label(name: str) -> str:
     return name.partition(".")[0].lower()
 
 
-def _goes_on(now: Resolution, question: Question) -> bool:
+def _continues(resolution: Resolution, question: Question) -> bool:
     """Return whether this question continues the resolution."""
-    before, recent = now.questions[-1], now.questions[-MAX_RECENT:]
-    mine = [q for q in recent if q.name.lower() == before.name.lower()]
-    answered = {q.kind for q in mine if q.end is not None and q.end <= question.start}
-    same = question.name.lower() == before.name.lower()
-    if {q.kind for q in mine} - answered:  # unanswered: a question of the other type, or a repeat
-        return (same or _searched(before, question)) and question.start - before.start <= GIVEN_UP_NS
-    if question.start - now.last > GAP_NS:
+    previous, recent = resolution.questions[-1], resolution.questions[-MAX_RECENT:]
+    same_name = [q for q in recent if q.name.lower() == previous.name.lower()]
+    answered = {q.kind for q in same_name if q.end is not None and q.end <= question.start}
+    is_same_name = question.name.lower() == previous.name.lower()
+    may_continue = is_same_name or _may_share_search_list(previous, question)
+    if {q.kind for q in same_name} - answered:  # unanswered: a question of the other type, or a repeat
+        return may_continue and question.start - previous.start <= GIVEN_UP_NS
+    if question.start - resolution.last > GAP_NS:
         return False
-    if not any(q.addresses for q in mine) and before.failed and (same or _searched(before, question)):
+    if may_continue and previous.failed and not any(q.addresses for q in same_name):
         return True
-    return same and question.kind not in answered
+    return is_same_name and question.kind not in answered
 
 
-def _again(now: Resolution, question: Question) -> Question | None:
+def _repeated(resolution: Resolution, question: Question) -> Question | None:
     """Return the answered question of the resolution that this one repeats, if any."""
-    recent = now.questions[-MAX_RECENT:]
+    recent = resolution.questions[-MAX_RECENT:]
     return next((q for q in recent if question.repeats_answered(q)), None)
 
 
-def _searched(one: Question, other: Question) -> bool:
+def _may_share_search_list(first: Question, second: Question) -> bool:
     """Return whether one search list may have made both names: "host" and "host.a.org", or "host.a.org" and
     "host.b.org".
     """
-    short, long = sorted((one.name.lower(), other.name.lower()), key=len)
+    short, long = sorted((first.name.lower(), second.name.lower()), key=len)
     return long.startswith(f"{short}.") or (short != long and _label(short) == _label(long) and "." in short)
 
 
-def late(rows: list[Resolution]) -> dict[int, tuple[str, float, Question]]:
+def late(resolutions: list[Resolution]) -> dict[int, tuple[str, float, Question]]:
     """Return by position the reason of each late resolution, its ms of the wait, and the question that shows it."""
-    alive = {q.server for row in rows for q in row.questions if q.end is not None}
-    found = ((place, _late(row, alive)) for place, row in enumerate(rows))
-    return {place: case for place, case in found if case is not None}
+    alive = {q.server for resolution in resolutions for q in resolution.questions if q.end is not None}
+    reasons = ((index, _late(resolution, alive)) for index, resolution in enumerate(resolutions))
+    return {index: case for index, case in reasons if case is not None}
 
 
 def owner_of(reason: str) -> str:
@@ -225,44 +226,42 @@ def owner_of(reason: str) -> str:
     return "client" if reason == "dns_search" else "dns"
 
 
-def _late(row: Resolution, alive: set[str]) -> tuple[str, float, Question] | None:
+def _late(resolution: Resolution, alive: set[str]) -> tuple[str, float, Question] | None:
     """Return reason, ms and question of a late resolution (see `late`); None if it was not late."""
-    mute = [q for q in row.questions if q.end is None]
-    first = mute[0] if mute else row.questions[0]
-    if not row.answered:
-        again = len(row.questions) > 1 or first.repeats
-        return ("dns_never", row.waited_ms, first) if again and row.waited_ms >= AGAIN_MS else None
-    good = [q for q in row.questions if q.end is not None]
-    if mute:
-        later = [q for q in good if q.start > first.start and q.kind == first.kind]
-        waited = (
-            (min(q.start for q in later) - first.start) / NS_PER_MS if later else (row.end - first.start) / NS_PER_MS
-        )
-        if waited < AGAIN_MS:
+    unanswered = [q for q in resolution.questions if q.end is None]
+    first = unanswered[0] if unanswered else resolution.questions[0]
+    if not resolution.answered:
+        is_repeated = len(resolution.questions) > 1 or first.repeats
+        return ("dns_never", resolution.waited_ms, first) if is_repeated and resolution.waited_ms >= AGAIN_MS else None
+    answered = [q for q in resolution.questions if q.end is not None]
+    if unanswered:
+        later = [q for q in answered if q.start > first.start and q.kind == first.kind]
+        waited_ms = (min((q.start for q in later), default=resolution.end) - first.start) / NS_PER_MS
+        if waited_ms < AGAIN_MS:
             return None
         if first.server not in alive:
-            return "dns_dead", waited, first
-        return ("dns_lost_pair" if _pair(row, first) else "dns_lost"), waited, first
-    slow = max(good, key=lambda q: q.end - q.start if q.end is not None else 0)
-    took = ((slow.end or 0) - slow.start) / NS_PER_MS
-    if slow.repeats and took >= AGAIN_MS:
-        return ("dns_lost_pair" if _pair(row, slow) else "dns_lost"), took, slow
-    for question in row.questions:
-        before = _again(row, question)
-        if before is not None:
-            return "dns_lost", (question.start - before.start) / NS_PER_MS, before
-    needless = [q for q in good if q.status == "NXDOMAIN" and q.name.lower() != row.name.lower()]
-    if needless and any(q.addresses for q in good):
-        since = min(q.start for q in row.questions if q.name.lower() == row.name.lower() and q.addresses)
-        waited = (since - row.start) / NS_PER_MS
-        if 2 * waited > row.waited_ms:
-            return "dns_search", waited, needless[0]
-    if took >= LATE_MS:
-        return ("dns_failed" if slow.status in FAILED and slow.status != "NXDOMAIN" else "dns_slow"), took, slow
+            return "dns_dead", waited_ms, first
+        return ("dns_lost_pair" if _is_pair_half(resolution, first) else "dns_lost"), waited_ms, first
+    slow = max(answered, key=lambda q: q.end - q.start if q.end is not None else 0)
+    took_ms = ((slow.end or 0) - slow.start) / NS_PER_MS
+    if slow.repeats and took_ms >= AGAIN_MS:
+        return ("dns_lost_pair" if _is_pair_half(resolution, slow) else "dns_lost"), took_ms, slow
+    for question in resolution.questions:
+        repeated = _repeated(resolution, question)
+        if repeated is not None:
+            return "dns_lost", (question.start - repeated.start) / NS_PER_MS, repeated
+    needless = [q for q in answered if q.status == "NXDOMAIN" and q.name.lower() != resolution.name.lower()]
+    if needless and any(q.addresses for q in answered):
+        since = min(q.start for q in resolution.questions if q.name.lower() == resolution.name.lower() and q.addresses)
+        waited_ms = (since - resolution.start) / NS_PER_MS
+        if 2 * waited_ms > resolution.waited_ms:
+            return "dns_search", waited_ms, needless[0]
+    if took_ms >= LATE_MS:
+        return ("dns_failed" if slow.status in FAILED and slow.status != "NXDOMAIN" else "dns_slow"), took_ms, slow
     return None
 
 
-def _pair(row: Resolution, lost: Question) -> bool:
+def _is_pair_half(resolution: Resolution, lost: Question) -> bool:
     """Return whether the question for the other address family, from the same socket, was answered at once."""
-    others = [q for q in row.questions if q.port == lost.port and q.kind != lost.kind and q.end is not None]
+    others = [q for q in resolution.questions if q.port == lost.port and q.kind != lost.kind and q.end is not None]
     return any(q.end is not None and (q.end - q.start) / NS_PER_MS < AGAIN_MS for q in others)

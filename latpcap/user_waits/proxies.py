@@ -23,46 +23,46 @@ if TYPE_CHECKING:
 
 def fronts(servers: Sequence[Server], exchanges: pa.Table) -> dict[int, int]:
     """Map the position of each backend in the list to that of its proxy."""
-    found: dict[int, int] = {}
-    few = list(enumerate(servers[: show.MIN_SERVERS_EXAMINED]))
-    for back, server in few:
-        for front, other in few:
+    front_by_back: dict[int, int] = {}
+    examined = list(enumerate(servers[: show.MIN_SERVERS_EXAMINED]))
+    for back, server in examined:
+        for front, other in examined:
             if front != back and _may_be_proxy(other, server) and _is_nested(server, other, exchanges):
-                found[back] = front
+                front_by_back[back] = front
                 break
-    return found
+    return front_by_back
 
 
 def in_order(count: int, behind: dict[int, int]) -> list[int]:
     """Return the positions of `count` servers, each followed by its backends; the first server stays the first."""
     order: dict[int, None] = {}
-    backs: dict[int, list[int]] = {}
+    backs_of_front: dict[int, list[int]] = {}
     for back, front in behind.items():
-        backs.setdefault(front, []).append(back)
+        backs_of_front.setdefault(front, []).append(back)
 
-    def put(place: int) -> None:
-        if place not in order:
-            order[place] = None
-            for back in backs.get(place, ()):
+    def put(position: int) -> None:
+        if position not in order:
+            order[position] = None
+            for back in backs_of_front.get(position, ()):
                 put(back)
 
-    for place in range(count):
-        ahead = behind.get(place)
-        if place == 0 or ahead is None or ahead in order:
-            put(place)
-    for place in range(count):
-        put(place)
+    for position in range(count):
+        proxy = behind.get(position)
+        if position == 0 or proxy is None or proxy in order:
+            put(position)
+    for position in range(count):
+        put(position)
     return list(order)
 
 
 def _may_be_proxy(front: Server, back: Server) -> bool:
     """Return whether the front's host is the backend's only client; over loopback that client has another address."""
-    local = _loopback(front.address) != _loopback(back.address)
+    local = _is_loopback(front.address) != _is_loopback(back.address)
     return back.clients == [front.address] or (local and len(back.clients) == 1)
 
 
 @lru_cache(maxsize=show.MIN_SERVERS_EXAMINED)
-def _loopback(address: str) -> bool:
+def _is_loopback(address: str) -> bool:
     return ip_address(without_site(address)).is_loopback
 
 
@@ -92,13 +92,13 @@ def source(server: Server, cause: str, ledger: CauseTotals, exchanges: pa.Table)
     None if no server of the capture is a backend of this one.
     """
     behind = fronts(ledger.servers, exchanges)
-    place, seen = ledger.servers.index(server), set[int]()
-    while place not in seen:
-        seen.add(place)
-        backs = [ledger.servers[back] for back, front in behind.items() if front == place]
+    position, seen = ledger.servers.index(server), set[int]()
+    while position not in seen:
+        seen.add(position)
+        backs = [ledger.servers[back] for back, front in behind.items() if front == position]
         items = [item for leg in backs for item in ledger.spent(leg) if item.cause == cause]
         most = max(items, key=lambda item: item.total_ms, default=None)
         if most is None or most.owner != BACKEND:
             return most
-        place = ledger.servers.index(most.server)
+        position = ledger.servers.index(most.server)
     return None

@@ -44,32 +44,32 @@ class ServiceWait(NamedTuple):
         return (self.until - self.question.start) / NS_PER_MS
 
 
-def late(rows: Sequence[Question], streams: pa.Table) -> dict[int, ServiceWait]:
-    """Return the late or unanswered requests by number; `rows`: all of "lookups"."""
-    mine = [q for q in rows if q.kind in SERVICES]
-    if not mine:
+def late(questions: Sequence[Question], streams: pa.Table) -> dict[int, ServiceWait]:
+    """Return the late or unanswered requests by number; `questions`: all of "lookups"."""
+    service_requests = [q for q in questions if q.kind in SERVICES]
+    if not service_requests:
         return {}
-    did = _did(rows, streams, {q.client for q in mine if q.end is None})
-    sought = [q for q in rows if q.kind in NEIGHBOUR and q.end is None]
-    offered = any(q.kind == DHCP and q.end is not None for q in mine)
-    found = {}
-    for question in mine:
+    acts_by_client = _acts(questions, streams, {q.client for q in service_requests if q.end is None})
+    neighbour_requests = [q for q in questions if q.kind in NEIGHBOUR and q.end is None]
+    has_offer = any(q.kind == DHCP and q.end is not None for q in service_requests)
+    late_waits = {}
+    for question in service_requests:
         if question.end is not None:
             checks = sum(
-                q.repeats + 1 for q in sought
+                q.repeats + 1 for q in neighbour_requests
                 if (q.client, q.name) == (question.server, question.name) and question.start < q.start < question.end
             )  # fmt: skip
             case: ServiceWait | None = ServiceWait(
                 "dhcp_checked" if checks else "datagram_late", question, question.end, checks
             )
         elif question.kind == DHCP:
-            alone = not offered and question.repeats + 1 >= MIN_DISCOVERS
-            case = ServiceWait("dhcp_never", question, question.last) if alone else None
+            is_late_alone = not has_offer and question.repeats + 1 >= MIN_DISCOVERS
+            case = ServiceWait("dhcp_never", question, question.last) if is_late_alone else None
         else:
-            case = _dead(question, mine, did[question.client])
+            case = _dead(question, service_requests, acts_by_client[question.client])
         if case is not None and case.waited_ms >= LATE_MS:
-            found[question.number] = case
-    return found
+            late_waits[question.number] = case
+    return late_waits
 
 
 class Failure(NamedTuple):
@@ -80,49 +80,52 @@ class Failure(NamedTuple):
     """Number of all answers of this server for this service."""
 
 
-def failed(rows: Sequence[Question]) -> list[Failure]:
+def failed(questions: Sequence[Question]) -> list[Failure]:
     """Find errors that are at least half of a server's answers, to clients that later got no good answer.
 
     A single error among many answers is normal (the end of an SNMP walk, a file that a boot loader tries first).
     """
-    mine = [q for q in rows if q.kind in SERVICES and q.end is not None and q.status]
-    answers = Counter((q.kind, q.server) for q in mine)
-    good = {(q.kind, q.client): q.start for q in mine if not q.error}
+    answered = [q for q in questions if q.kind in SERVICES and q.end is not None and q.status]
+    answers = Counter((q.kind, q.server) for q in answered)
+    newest_good = {(q.kind, q.client): q.start for q in answered if not q.error}
     groups: dict[tuple[str, str, str | None], list[Question]] = defaultdict(list)
-    for q in mine:
-        if q.error and good.get((q.kind, q.client), q.start) <= q.start:
+    for q in answered:
+        if q.error and newest_good.get((q.kind, q.client), q.start) <= q.start:
             groups[q.kind, q.server, q.status].append(q)
-    found = [Failure(those, answers[kind, server]) for (kind, server, _), those in groups.items()]
-    return [failure for failure in found if 2 * len(failure.questions) >= failure.of]
+    failures = [Failure(group, answers[kind, server]) for (kind, server, _), group in groups.items()]
+    return [failure for failure in failures if 2 * len(failure.questions) >= failure.of]
 
 
-def _did(rows: Sequence[Question], streams: pa.Table, clients: set[str]) -> dict[str, list[tuple[int, int]]]:
+def _acts(questions: Sequence[Question], streams: pa.Table, clients: set[str]) -> dict[str, list[tuple[int, int]]]:
     """Return start and end of the connections and name lookups of each of these clients."""
-    did: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for q in rows:
+    acts: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for q in questions:
         if q.client in clients and q.kind not in (*SERVICES, *NEIGHBOUR):
-            did[q.client].append((q.start, q.last))
+            acts[q.client].append((q.start, q.last))
     code, names = arrays.codes(streams, "client")
     start, end = (arrays.numbers(streams, name) for name in ("start", "end"))
-    for number, name in enumerate(names):
+    for code_of_name, name in enumerate(names):
         if name in clients:
-            which = code == number
-            did[name] += zip(start[which].tolist(), end[which].tolist(), strict=True)
-    return did
+            is_of_client = code == code_of_name
+            acts[name] += zip(start[is_of_client].tolist(), end[is_of_client].tolist(), strict=True)
+    return acts
 
 
-def _dead(question: Question, mine: Sequence[Question], did: Sequence[tuple[int, int]]) -> ServiceWait | None:
+def _dead(
+    question: Question, service_requests: Sequence[Question], acts: Sequence[tuple[int, int]]
+) -> ServiceWait | None:
     """Return the wait for an unanswered request, until the client sent to another server, or anything else."""
     if not question.repeats:
         return None
     first, last = question.start, question.last
     until = 2 * last - first + NEXT_NS
-    others = [q for q in mine if (q.client, q.kind) == (question.client, question.kind) and q is not question]
+    key = question.client, question.kind
+    others = [q for q in service_requests if (q.client, q.kind) == key and q is not question]
     then = next((q for q in others if last < q.start <= until), None)
-    if any(begun <= last and first < ended for begun, ended in did) or any(first < q.start <= last for q in others):
+    if any(start <= last and first < end for start, end in acts) or any(first < q.start <= last for q in others):
         return None  # the client did something else meanwhile
-    begun = [at for at, _ in did if last < at <= until] + ([then.start] if then is not None else [])
-    return ServiceWait("datagram_dead", question, min(begun), then=then) if begun else None
+    starts = [start for start, _ in acts if last < start <= until] + ([then.start] if then is not None else [])
+    return ServiceWait("datagram_dead", question, min(starts), then=then) if starts else None
 
 
 def owner_of(reason: str) -> str:
