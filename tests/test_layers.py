@@ -169,6 +169,7 @@ ORDER = [
     "plot",
     "page.parts",
     "page.pictures",
+    "page.report",
     "page",
     "reports.report_text",
     "reports.probe_packets",

@@ -23,7 +23,7 @@ from transfer_simulator import Transfer
 import latpcap as lp
 from latpcap import page, words
 from latpcap.format import requested
-from latpcap.page import parts, pictures
+from latpcap.page import parts, pictures, report
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "sample_pcaps" / "nginx-latency.pcap"
@@ -69,7 +69,7 @@ class Parsed(HTMLParser):
 def checked(text: str) -> Parsed:
     """Nothing is fetched, no handler stands in it, one script runs: ours."""
     found = Parsed(text)
-    assert found.scripts == [page._asset("page.js")]
+    assert found.scripts == [report._asset("page.js")]
     policy = next(value for tag, name, value in found.attributes if tag == "meta" and name == "content")
     allowed = base64.b64encode(hashlib.sha256(found.scripts[0].encode()).digest()).decode()
     assert policy.startswith("default-src 'none'") and f"script-src 'sha256-{allowed}'" in policy
@@ -115,7 +115,7 @@ def test_a_page_holds_the_answer_and_the_tables(sample: str) -> None:
     assert f"{slowest:,.3f}" in words and "192.168.0.30:8080" in words
     assert sample.count('id="exchanges-table"') == 1
     rows = re.search(r'id="exchanges-table".*?</table>', sample, re.DOTALL)
-    assert rows is not None and rows[0].count("<tr>") - 1 == page.MAX_ROWS
+    assert rows is not None and rows[0].count("<tr>") - 1 == report.MAX_ROWS
     assert "The 500 slowest of 960 requests." in words and "06:07:31" in words
     assert "PSH, ACK - Len: 612" in words, "flow graphs have their words as text"
 
@@ -258,7 +258,7 @@ def test_ipv6_servers_are_written_as_in_the_answer_and_sql_says_its_verb_once() 
            "exchanges": 8, "total_ms": 1.0, "of_p50_ms": 1.0, "of_p99_ms": 1.0, "fix": None, "text": None,
            "filter": "tcp"}  # fmt: skip
     subject: Any = SimpleNamespace(findings=pd.DataFrame([row]))
-    told = page._found(subject)[0]
+    told = report._findings(subject)[0]
     assert "[2001:db8::1]:80" in told and 'data-head="server"' in told
     assert requested("SELECT", "SELECT ?") == "SELECT ?" and requested("select", "SELECT ?") == "SELECT ?"
     assert requested("GET", "/GET") == "GET /GET" and requested("GET", None) == "GET"
@@ -272,7 +272,7 @@ def test_one_request_has_no_chart_over_the_clock_and_no_option_of_the_terminal_s
     talk.server(20, b"".join(answer(5)))
     one = page.of_capture(lp.read(pcap(talk.tape)))
     assert 'id="timeline"' not in one and 'id="waterfall"' in one and "longest of" not in one
-    assert page._MORE.sub("", "  further   2 servers: nothing is slow there (--top 3 lists them)").endswith("there")
+    assert report._MORE.sub("", "  further   2 servers: nothing is slow there (--top 3 lists them)").endswith("there")
 
 
 def test_transfers_have_their_rates_over_the_clock() -> None:

@@ -275,7 +275,8 @@ class Comparison:
         Captures that were given as paths are read once more. OutputError where it cannot be written, or for another
         suffix than .html; CaptureError where a capture is gone.
         """
-        page.write(path, page.of_comparison(self, [subject() for subject in self._subjects]))
+        sides = [subject() for subject in self._subjects]
+        page.write(path, page.of_comparison(str(self), self.to_dict(), sides))
 
     def __str__(self) -> str:
         lines = []

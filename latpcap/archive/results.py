@@ -344,7 +344,8 @@ class Results:
         from latpcap import page, words
 
         with words.language(lang):
-            page.write(path, page.of_results(self))
+            exchanges = self.dataset("exchanges").to_table(columns=page.EXCHANGES)
+            page.write(path, page.of_results(self, exchanges))
 
     def _together(self) -> Union:
         if self._union is None:

@@ -45,18 +45,14 @@ def table(
     rows: Iterable[Sequence[Any]],
     *,
     name: str = "",
-    ids: Sequence[str] = (),
     stacks: bool = False,
 ) -> str:
-    """Return a table that a click on a heading sorts. `ids` are ids of its rows; with `stacks` it is a list on a
-    phone.
-    """
+    """Return a table that a click on a heading sorts; with `stacks` it is a list on a phone."""
     heads = "".join(f'<th scope="col"{_side(c)}>{safe(c.head)}</th>' for c in columns)
     body = []
-    for place, row in enumerate(rows):
-        mark = f' id="{escape(ids[place])}"' if ids else ""
+    for row in rows:
         cells = "".join(_cell(c, value, stacks=stacks) for c, value in zip(columns, row, strict=True))
-        body.append(f"<tr{mark}>{cells}</tr>")
+        body.append(f"<tr>{cells}</tr>")
     named = f' id="{escape(name)}"' if name else ""
     head = f"<thead><tr>{heads}</tr></thead>"
     look = "sorts stacks" if stacks else "sorts"
@@ -98,12 +94,12 @@ def note(text: str) -> str:
 
 def keys(entries: Iterable[tuple[str, str, str, str]]) -> str:
     """Return a legend. Each entry is a colour, the class of its hatch, a name and words."""
-    found = "".join(
+    legend = "".join(
         f'<span><i class="{escape(look)}" style="background-color:{escape(colour)}"></i>'
         f"<b>{safe(name)}</b> {safe(meaning)}</span>"
         for colour, look, name, meaning in entries
     )
-    return f'<div class="keys">{found}</div>'
+    return f'<div class="keys">{legend}</div>'
 
 
 def answer(text: str) -> str:

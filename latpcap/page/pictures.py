@@ -49,10 +49,10 @@ def shape(cause: str | None) -> str:
     return _SHAPES.get(CAUSES[cause].family, "h0") if cause in CAUSES else "h0"
 
 
-def _width(cause: str | None, *, many: bool) -> float:
+def _width(cause: str | None, *, is_crowded: bool) -> float:
     drawn = shape(cause)
     if drawn == "h0":
-        return 3 if many else 5
+        return 3 if is_crowded else 5
     return 0 if drawn.endswith("z") else 2
 
 
@@ -68,15 +68,15 @@ def waterfall(plan: Plan) -> str:
     ):
         name = names[int(cause)]
         look = f"f-{CAUSES[name].family}" if proven else "probable"
-        place = f"left:{left / longest * 100:.3f}%;width:{width / longest * 100:.3f}%"
-        place += f";background-color:{CAUSES[name].colour}"
+        style = f"left:{left / longest * 100:.3f}%;width:{width / longest * 100:.3f}%"
+        style += f";background-color:{CAUSES[name].colour}"
         tip = words.say("page_piece" if proven else "page_piece_probable", cause=name, took_ms=float(width))
-        cut[bar].append(f'<i class="{look}" style="{place}" data-tip="{safe(tip)}"></i>')
+        cut[bar].append(f'<i class="{look}" style="{style}" data-tip="{safe(tip)}"></i>')
         ends[bar] = max(ends[bar], float(left + width))
     rows = [
         f'<div class="bar"><span data-tip="{safe(bar.name)}">{safe(bar.name)}</span>'
-        f'<span class="track">{"".join(cut[place])}</span><span>{safe(bar.words)}</span></div>'
-        for place, bar in enumerate(plan.bars)
+        f'<span class="track">{"".join(cut[index])}</span><span>{safe(bar.words)}</span></div>'
+        for index, bar in enumerate(plan.bars)
     ]
     shown = [(colour(n), f"f-{CAUSES[n].family}", n, f"{ms(total)} ms") for n, total in plan.totals.items()]
     if plan.unproven:
@@ -99,8 +99,8 @@ class Dots:
         """Return the indices of the slowest requests, which have a text at the pointer."""
         import numpy as np
 
-        found: list[int] = np.argsort(-self.latency_ms, kind="stable")[:NAMED_DOTS].tolist()
-        return found
+        indices: list[int] = np.argsort(-self.latency_ms, kind="stable")[:NAMED_DOTS].tolist()
+        return indices
 
 
 def timeline(dots: Dots, tips: Sequence[str]) -> str:
@@ -128,24 +128,25 @@ def timeline(dots: Dots, tips: Sequence[str]) -> str:
     x, y = LEFT + (ns - first_ns) / span * (WIDE - RIGHT - LEFT), height(dots.latency_ms)
     cell = (x / WIDE * _CELLS[0]).astype(int) * (_CELLS[1] + 1) + (y / HIGH * _CELLS[1]).astype(int)
     drawn, number = [], {}
-    many = len(values) > MAX_DOTS
+    is_crowded = len(values) > MAX_DOTS
     for code in range(-1, len(dots.causes)):
         of_cause = np.flatnonzero(dots.code == code)
         if not len(of_cause):
             continue
         cause = dots.causes[code] if code >= 0 else None
         number[cause] = len(of_cause)
-        if many:
+        if is_crowded:
             of_cause = of_cause[np.sort(np.unique(cell[of_cause], return_index=True)[1])]
         mark = shape(cause)
         path = "".join(f"M{right:.1f} {down:.1f}{mark}" for right, down in zip(x[of_cause], y[of_cause], strict=True))
+        width = _width(cause, is_crowded=is_crowded)
         drawn.append(
-            f'<path d="{path}" stroke="{colour(cause)}" '
-            f'fill="{colour(cause)}" stroke-width="{_width(cause, many=many)}" stroke-linecap="round" opacity="0.75"/>'
+            f'<path d="{path}" stroke="{colour(cause)}" fill="{colour(cause)}" stroke-width="{width}" '
+            'stroke-linecap="round" opacity="0.75"/>'
         )
-    for place, tip in zip(dots.named(), tips, strict=True):
+    for index, tip in zip(dots.named(), tips, strict=True):
         drawn.append(
-            f'<circle cx="{x[place]:.1f}" cy="{y[place]:.1f}" r="6" fill="transparent" data-tip="{safe(tip)}"/>'
+            f'<circle cx="{x[index]:.1f}" cy="{y[index]:.1f}" r="6" fill="transparent" data-tip="{safe(tip)}"/>'
         )
     lines = [_row(value, float(height(value))) for value in _levels(low, high, log=log)]
     ticks = [_tick(ns, LEFT + (ns - first_ns) / span * (WIDE - RIGHT - LEFT)) for ns in clock(first_ns, last_ns)]
@@ -198,8 +199,8 @@ def clock(first_ns: int, last_ns: int, most: int = 7) -> list[int]:
     """Return at most `most` round instants between these two, in ns."""
     span = (last_ns - first_ns) / 1e9
     step = next((s for s in _STEPS if span / s <= most - 1), _STEPS[-1] * (int(span / _STEPS[-1] / most) + 1))
-    wide = round(step * 1e9)
-    return list(range(-(-first_ns // wide) * wide, last_ns + 1, wide))
+    step_ns = round(step * 1e9)
+    return list(range(-(-first_ns // step_ns) * step_ns, last_ns + 1, step_ns))
 
 
 def _hour(ns: int) -> str:
