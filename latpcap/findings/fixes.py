@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill, words
 from latpcap.limits import LIMITS
@@ -156,6 +156,14 @@ class Gain:
     factor_high: float | None = None
     open: str | None = None
     """Why nothing may be won; None if something is won even at worst."""
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of a finding."""
+        return {
+            "gain_p50_low_ms": self.low_ms, "gain_p50_high_ms": self.high_ms, "gain_p99_low_ms": self.p99_low_ms,
+            "gain_rate_low": self.factor_low, "gain_rate_high": self.factor_high, "gain_limit": self.limit,
+            "gain_open": self.open,
+        }  # fmt: skip
 
 
 def gain(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, causes: pa.Table) -> Gain | None:

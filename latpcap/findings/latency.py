@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays
@@ -30,7 +30,7 @@ def find(
     pools = {side: socket_options.pool(evidence_rows, side) for side in ("server", "client")}
     total = float(server.latency.sum()) or 1.0
     handshake_ms = evidence.handshake_ms(server, tables)
-    found: list[LatencyFinding] = []
+    findings: list[LatencyFinding] = []
     for item in items:
         cohorts = {name: cause_totals.cohort(item, name) for name in cause_totals.COHORTS}
         is_small = item.total_ms / total < MIN_SHARE and cohorts["p99"][1] < MIN_P99_SHARE
@@ -46,7 +46,7 @@ def find(
         timer = socket_options.timer(pools[options.sender]) if stalled else socket_options.Timer()
         fix, gain = _fix_and_gain(item, ledger, tables, typical.ms, verdict.grade, rival)
         ordered = item.ordered
-        found.append(
+        findings.append(
             LatencyFinding(
                 kind="latency", server=server.address, server_port=server.port, cause=item.cause, owner=item.owner,
                 held_by=item.held_by, clients=len(server.clients), client=client, client_share=share,
@@ -63,24 +63,12 @@ def find(
                 worst_exchange=worst.exchange, worst_stream=worst.stream, worst_ms=worst.ms, worst_frames=worst.frames,
                 typical_exchange=typical.exchange, typical_stream=typical.stream, typical_ms=typical.ms,
                 typical_frames=typical.frames, filter=typical.filter, sender=options.sender,
-                nodelay=options.nodelay.state, nodelay_seen_on=options.nodelay.seen_on,
-                nodelay_seen_off=options.nodelay.seen_off, nodelay_opportunities=options.nodelay.opportunities,
-                nodelay_streams_on=options.nodelay.streams_on, nodelay_streams_off=options.nodelay.streams_off,
-                delayed_ack=options.delayed_ack.state, delayed_ack_seen_on=options.delayed_ack.seen_on,
-                delayed_ack_seen_off=options.delayed_ack.seen_off,
-                delayed_ack_opportunities=options.delayed_ack.opportunities,
-                cork=options.cork.state, cork_seen_on=options.cork.seen_on, cork_seen_off=options.cork.seen_off,
-                cork_opportunities=options.cork.opportunities,
-                hold_min_ms=timer.hold_min_ms, hold_median_ms=timer.hold_median_ms, hold_max_ms=timer.hold_max_ms,
-                timer_ms=timer.timer_ms, tick_ms=timer.tick_ms, tick_p=timer.tick_p, os_hint=timer.os_hint,
-                fix=fix.knob, fix_side=fix.side, fix_cost=fix.cost,
-                gain_p50_low_ms=gain.low_ms if gain else None, gain_p50_high_ms=gain.high_ms if gain else None,
-                gain_p99_low_ms=gain.p99_low_ms if gain else None, gain_rate_low=gain.factor_low if gain else None,
-                gain_rate_high=gain.factor_high if gain else None, gain_limit=gain.limit if gain else None,
-                gain_open=gain.open if gain else None,
+                **options.nodelay.columns("nodelay"), **options.delayed_ack.columns("delayed_ack"),
+                **options.cork.columns("cork"), **asdict(timer),
+                fix=fix.knob, fix_side=fix.side, fix_cost=fix.cost, **(gain.columns() if gain is not None else {}),
             )
         )  # fmt: skip
-    return found
+    return findings
 
 
 @dataclass(frozen=True)

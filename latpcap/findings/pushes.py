@@ -2,13 +2,13 @@
 
 They are pushes of servers and messages of clients without a response. No request precedes them, so no latency contains
 the wait, but the users of a chat, a feed or a queue see each message late. `Pushed` collects rows batch by batch;
-`found` returns one finding per server, sender and protocol.
+`find` returns one finding per server, sender and protocol.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, words
@@ -269,12 +269,7 @@ def _finding(
         worst_stream=int(held.stream[worst_row]), worst_ms=float(held.ms[worst_row]),
         worst_frames=held.frames(int(worst_row)), typical_stream=stream,
         typical_ms=float(held.ms[median_row]), typical_frames=frames, filter=wireshark_filter(stream, *frames),
-        sender=sender, nodelay=nodelay.state, nodelay_seen_on=nodelay.seen_on, nodelay_seen_off=nodelay.seen_off,
-        nodelay_opportunities=nodelay.opportunities, nodelay_streams_on=nodelay.streams_on,
-        nodelay_streams_off=nodelay.streams_off, delayed_ack=acks.state, delayed_ack_seen_on=acks.seen_on,
-        delayed_ack_seen_off=acks.seen_off, delayed_ack_opportunities=acks.opportunities,
-        hold_min_ms=timer.hold_min_ms, hold_median_ms=timer.hold_median_ms, hold_max_ms=timer.hold_max_ms,
-        timer_ms=timer.timer_ms, tick_ms=timer.tick_ms, tick_p=timer.tick_p, os_hint=timer.os_hint,
+        sender=sender, **nodelay.columns("nodelay"), **acks.columns("delayed_ack"), **asdict(timer),
         fix=fix.knob, fix_side=fix.side, fix_cost=fix.cost, gain_p50_low_ms=0.0,
         gain_p50_high_ms=arrays.percentile(np.sort(waits_ms - proven), 0.5), text=sentence,
     )  # fmt: skip

@@ -57,7 +57,7 @@ def judge(tables: Mapping[str, pa.Table]) -> list[Check]:
     `tables` holds "streams", "exchanges" and "issues" of one capture or one stream. With "events", duplicated packets,
     jumps of the clock and merged recordings are found as well.
     """
-    found = [
+    checks = [
         *_directions(tables["streams"]),
         *_doubles(tables),
         *_gaps(tables["exchanges"]),
@@ -69,7 +69,7 @@ def judge(tables: Mapping[str, pa.Table]) -> list[Check]:
         *_starts(tables["streams"]),
         *_reading(tables["issues"]),
     ]
-    return sorted(found, key=lambda c: c.most)
+    return sorted(checks, key=lambda c: c.most)
 
 
 def ceiling(checks: list[Check]) -> float:
@@ -300,13 +300,13 @@ def _starts(streams: pa.Table) -> list[Check]:
 
 def _reading(issues: pa.Table) -> list[Check]:
     """Report frames that were damaged, cut or not understood, by layer and reason."""
-    found = []
+    checks = []
     for row in issues.select(["kind", "layer", "reason", "count", "code"]).to_pylist():
         if row["code"] in CODES:
             continue
         sentence = words.say("of_server", server=row["layer"], text=row["reason"])
-        found.append(Check(str(row["kind"]), row["count"], row["count"], 1.0, sentence))
-    return found
+        checks.append(Check(str(row["kind"]), row["count"], row["count"], 1.0, sentence))
+    return checks
 
 
 def lost(streams: pa.Table, exchanges: pa.Table) -> int:

@@ -7,11 +7,11 @@ is quick. The user waits for the pauses between the tries.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from latpcap import arrays, spill
-from latpcap.findings.evidence import called
+from latpcap.findings import evidence
 from latpcap.findings.schema import Finding
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, SETUP, Completeness
@@ -20,6 +20,7 @@ from latpcap.user_waits.cause_totals import endpoint
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from latpcap.arrays import Array
 
 LATER = (429, 503)
 """Too many requests, service unavailable: "come back later" (RFC 6585 4, RFC 9110 15.6.4)."""
@@ -53,19 +54,19 @@ class Run(NamedTuple):
 def runs(tries: list[Try]) -> list[Run]:
     """Return the runs among one client's tries of one thing, without those of periodic checks."""
     tries.sort()
-    found: list[Run] = []
+    all_runs: list[Run] = []
     failed: list[Try] = []
-    for at, one in enumerate(tries):
-        if one.refused:
-            failed.append(one)
+    for i, attempt in enumerate(tries):
+        if attempt.refused:
+            failed.append(attempt)
         elif failed:
-            pause = one.start - failed[-1].start
-            then = tries[at + 1].start - one.start if at + 1 < len(tries) else None
-            same_pace = then is not None and abs(then - pause) <= MAX_PACE_CHANGE * pause
-            if not same_pace and one.start - failed[0].start >= LIMITS["setup_ms"] * NS_PER_MS:
-                found.append(Run(failed, one))
+            pause = attempt.start - failed[-1].start
+            next_pause = tries[i + 1].start - attempt.start if i + 1 < len(tries) else None
+            is_periodic = next_pause is not None and abs(next_pause - pause) <= MAX_PACE_CHANGE * pause
+            if not is_periodic and attempt.start - failed[0].start >= LIMITS["setup_ms"] * NS_PER_MS:
+                all_runs.append(Run(failed, attempt))
             failed = []
-    return found
+    return all_runs
 
 
 def find(tables: Mapping[str, pa.Table]) -> list[Finding]:
@@ -82,25 +83,15 @@ def _refused(streams: pa.Table) -> Iterable[Finding]:
     if not refused.any() or not accepted.any():
         return
     (client, _), (server, servers) = arrays.codes(streams, "client"), arrays.codes(streams, "server")
-    port, start = arrays.numbers(streams, "server_port"), arrays.numbers(streams, "start")
-    end = arrays.numbers(streams, "end")
+    port = arrays.numbers(streams, "server_port")
     pairs = server.astype(np.int64) << 32 | client.astype(np.int64)
-    mine = np.flatnonzero(np.isin(pairs, pairs[refused]) & (refused | accepted))
-    tries: dict[tuple[int, int, int], list[Try]] = defaultdict(list)
-    for at in mine.tolist():
-        key = int(server[at]), int(port[at]), int(client[at])
-        tries[key].append(Try(int(start[at]), int(end[at]), at, bool(refused[at])))
-    by_server: dict[tuple[int, int], list[Run]] = defaultdict(list)
-    for (host, number, _), some in tries.items():
-        by_server[host, number] += runs(some)
-    for (host, number), these in by_server.items():
-        if these:
-            of = int(((server == host) & (port == number)).sum())
-            clients = len(np.unique(client[[run.success.row for run in these]]))
-            frames = [int(f) for f in arrays.numbers(streams, "first_frame")[_ends(these)]]
-            stream = int(arrays.numbers(streams, "stream")[_longest(these).failed[0].row])
-            ends = servers[host], number
-            yield _retry("refused_until", ends, these, {"of": of}, clients, frames, stream, streams=of)
+    rows = np.flatnonzero(np.isin(pairs, pairs[refused]) & (refused | accepted))
+    keys = server[rows], port[rows], client[rows]
+    for (host, number), runs_of_server in _runs_by_server(streams, rows, keys, refused).items():
+        values = {"of": int(((server == host) & (port == number)).sum())}
+        clients = len(np.unique(client[[run.success.row for run in runs_of_server]]))
+        ends = servers[host], number
+        yield _finding("refused_until", ends, runs_of_server, values, clients, streams, "streams", "first_frame")
 
 
 def _later(streams: pa.Table, exchanges: pa.Table) -> Iterable[Finding]:
@@ -110,68 +101,68 @@ def _later(streams: pa.Table, exchanges: pa.Table) -> Iterable[Finding]:
     if not exchanges.num_rows:
         return
     status = np.nan_to_num(arrays.numbers(exchanges, "status").astype(float))
-    protocol, words = arrays.codes(exchanges, "protocol")
-    requests = protocol != arrays.code_of(words, SETUP)
-    transient = arrays.equals(exchanges, "protocol", "smtp", "ftp")
-    later = np.where(transient, np.isin(status, TRANSIENT), np.isin(status, LATER)) & requests
+    is_request = ~arrays.equals(exchanges, "protocol", SETUP)
+    has_transient = arrays.equals(exchanges, "protocol", "smtp", "ftp")
+    later = np.where(has_transient, np.isin(status, TRANSIENT), np.isin(status, LATER)) & is_request
     if not later.any():
         return
     (method, _), (target, _) = arrays.codes(exchanges, "method"), arrays.codes(exchanges, "target")
     rows = np.flatnonzero(np.isin(target, target[later]) & (status > 0))
-    every = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
-    place = every[rows]
+    stream_rows = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
     (client, _), (server, servers) = arrays.codes(streams, "client"), arrays.codes(streams, "server")
     port = arrays.numbers(streams, "server_port")
-    start, end = arrays.numbers(exchanges, "start"), arrays.numbers(exchanges, "end")
-    tries: dict[tuple[int, ...], list[Try]] = defaultdict(list)
-    for at, where in zip(rows.tolist(), place.tolist(), strict=True):
-        key = int(server[where]), int(port[where]), int(client[where]), int(method[at]), int(target[at])
-        tries[key].append(Try(int(start[at]), int(end[at]), at, bool(later[at])))
-    by_server: dict[tuple[int, int], list[tuple[int, Run]]] = defaultdict(list)
-    for (host, number, who, *_), some in tries.items():
-        by_server[host, number] += [(who, run) for run in runs(some)]
-    for (host, number), pairs in by_server.items():
-        if not pairs:
-            continue
-        these = [run for _, run in pairs]
-        first = _longest(these).failed[0].row
-        [named] = exchanges.select(["method", "target", "stream"]).slice(first, 1).to_pylist()
-        here = (server == host) & (port == number)
-        of = int(here[every[requests]].sum())
+    keys = *(column[stream_rows[rows]] for column in (server, port, client)), method[rows], target[rows]
+    for (host, number), runs_of_server in _runs_by_server(exchanges, rows, keys, later).items():
+        first = _longest(runs_of_server).failed[0].row
+        request = evidence.request(exchanges, first)
+        is_of_server = (server == host) & (port == number)
         values: dict[str, int | str] = {
             "status": int(status[first]),
-            "name": called(named["method"], named["target"]),
-            "of": of,
+            "name": evidence.called(request["method"], request["target"]),
+            "of": int(is_of_server[stream_rows[is_request]].sum()),
         }
-        frames = [int(f) for f in arrays.numbers(exchanges, "request_first_frame")[_ends(these)]]
-        clients = len({who for who, _ in pairs})
+        clients = len(np.unique(client[stream_rows[[run.success.row for run in runs_of_server]]]))
         ends = servers[host], number
-        yield _retry("later_until", ends, these, values, clients, frames, named["stream"], exchanges=of)
+        yield _finding(
+            "later_until", ends, runs_of_server, values, clients, exchanges, "exchanges", "request_first_frame"
+        )
 
 
-def _longest(these: list[Run]) -> Run:
-    return max(these, key=lambda run: run.waited_ms)
+def _runs_by_server(
+    table: pa.Table, rows: Array, keys: Sequence[Array], refused: Array
+) -> dict[tuple[int, int], list[Run]]:
+    """Return the runs among these rows of a table; rows with equal `keys` (server, port, ...) try one thing."""
+    start, end = arrays.numbers(table, "start"), arrays.numbers(table, "end")
+    tries: dict[tuple[int, ...], list[Try]] = defaultdict(list)
+    for row, *key in zip(rows.tolist(), *(key.tolist() for key in keys), strict=True):
+        tries[tuple(key)].append(Try(int(start[row]), int(end[row]), row, bool(refused[row])))
+    by_server: dict[tuple[int, int], list[Run]] = defaultdict(list)
+    for (host, port, *_), tries_of_thing in tries.items():
+        by_server[host, port] += runs(tries_of_thing)
+    return {server: runs_of_server for server, runs_of_server in by_server.items() if runs_of_server}
 
 
-def _ends(these: list[Run]) -> list[int]:
-    """Return the rows of the first and of the successful try of the longest run."""
-    run = _longest(these)
-    return [run.failed[0].row, run.success.row]
+def _longest(runs_of_server: list[Run]) -> Run:
+    return max(runs_of_server, key=lambda run: run.waited_ms)
 
 
-def _retry(
-    sentence: str, server: tuple[str, int], these: list[Run], extra: Mapping[str, int | str], clients: int,
-    frames: list[int], stream: int, streams: int = 0, exchanges: int = 0,
+def _finding(
+    sentence: str, server: tuple[str, int], runs_of_server: list[Run], more_values: Mapping[str, int | str],
+    clients: int, table: pa.Table, unit: Literal["streams", "exchanges"], frame_column: str,
 ) -> Finding:  # fmt: skip
-    waited = sorted(run.waited_ms for run in these)
-    tries = sum(len(run.failed) for run in these)
-    values = {"server": endpoint(*server), "n": tries, "span_ms": (waited[0], waited[-1]), "frame": frames[0], **extra}
+    """Return the finding of one server; `unit` is what `table` has in its rows."""
+    waited = sorted(run.waited_ms for run in runs_of_server)
+    tries = sum(len(run.failed) for run in runs_of_server)
+    longest = _longest(runs_of_server)
+    rows = [longest.failed[0].row, longest.success.row]
+    frames = tuple(int(frame) for frame in arrays.numbers(table, frame_column)[rows])
+    values = {
+        "server": endpoint(*server), "n": tries, "span_ms": (waited[0], waited[-1]), "frame": frames[0], **more_values,
+    }  # fmt: skip
+    counts: dict[str, Any] = {unit: tries, f"of_{unit}": more_values["of"]}
     return Finding(
-        kind="wait", server=server[0], server_port=server[1], cause=sentence, owner="server",
-        clients=clients,
-        exchanges=tries if exchanges else None, of_exchanges=exchanges or None,
-        streams=tries if streams else None, of_streams=streams or None,
+        kind="wait", server=server[0], server_port=server[1], cause=sentence, owner="server", clients=clients,
         total_ms=sum(waited), median_ms=waited[len(waited) // 2], max_ms=waited[-1], harm="late",
-        worst_stream=stream, worst_ms=waited[-1], worst_frames=tuple(frames),
-        sentence=sentence, values=values,
+        worst_stream=int(arrays.numbers(table, "stream")[rows[0]]), worst_ms=waited[-1], worst_frames=frames,
+        sentence=sentence, values=values, **counts,
     )  # fmt: skip

@@ -46,10 +46,20 @@ class Option:
     """Connections that show it on (here) and off (below); both 0 where unknown."""
     streams_off: int = 0
 
+    def columns(self, name: str) -> dict[str, Any]:
+        """Return the columns of a finding about the option of this name."""
+        counts = {"seen_on": self.seen_on, "seen_off": self.seen_off, "opportunities": self.opportunities}
+        if name == "nodelay":
+            counts |= {"streams_on": self.streams_on, "streams_off": self.streams_off}
+        return {name: self.state, **{f"{name}_{count}": value for count, value in counts.items()}}
+
 
 @dataclass(frozen=True)
 class Timer:
-    """The receiver's delayed-ACK timer, from how long it held ACKs; None where they do not show it."""
+    """The receiver's delayed-ACK timer, from how long it held ACKs; None where they do not show it.
+
+    The fields are columns of a finding.
+    """
 
     hold_min_ms: float | None = None
     hold_median_ms: float | None = None

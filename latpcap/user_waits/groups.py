@@ -123,15 +123,15 @@ class Group:
 def find_groups(tables: Mapping[str, pa.Table]) -> list[Group]:
     """Return the groups of a capture, in order of time. `tables`: those of `READS`."""
     exchanges = tables["exchanges"]
-    found: list[Group] = []
+    groups: list[Group] = []
     in_order = set(protocol_names("in_order"))
     ends = dict(zip(*(tables["streams"][name].to_pylist() for name in ("stream", "end")), strict=True))
     for rows in _by_stream(exchanges.filter(_grouped(exchanges, in_order))):
-        last = ends.get(rows[0].stream)
-        found += (going := list(_going_on(rows, last.value if last is not None else 0)))
-        taken = {row.exchange for group in going for row in group.rows}
-        found += _groups([row for row in rows if row.protocol in in_order and row.exchange not in taken])
-    return sorted(found, key=lambda group: (group.rows[0].start, group.rows[0].exchange))
+        stream_end = ends.get(rows[0].stream)
+        groups += (polled := list(_going_on(rows, stream_end.value if stream_end is not None else 0)))
+        taken = {row.exchange for group in polled for row in group.rows}
+        groups += _groups([row for row in rows if row.protocol in in_order and row.exchange not in taken])
+    return sorted(groups, key=lambda group: (group.rows[0].start, group.rows[0].exchange))
 
 
 def _grouped(exchanges: pa.Table, in_order: Collection[str]) -> Any:

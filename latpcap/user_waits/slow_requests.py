@@ -50,11 +50,11 @@ def limits(exchanges: pa.Table, slow_ms: float | None) -> Array:
     import numpy as np
 
     code, words = arrays.codes(exchanges, "protocol")
-    found: Array = np.array([limit(word, slow_ms) for word in (*words, None)])[code]
+    limit_ms: Array = np.array([limit(word, slow_ms) for word in (*words, None)])[code]
     if slow_ms is None:  # log-ins have a higher limit, except for time of held ACKs
-        held = sum(np.nan_to_num(arrays.numbers(exchanges, f"{cause}_ms")) for cause in ("nagle", "delayed_ack"))
-        found = np.where(held > LIMITS["slow_ms"], np.minimum(found, LIMITS["slow_ms"]), found)
-    return found
+        held_ms = sum(np.nan_to_num(arrays.numbers(exchanges, f"{cause}_ms")) for cause in ("nagle", "delayed_ack"))
+        limit_ms = np.where(held_ms > LIMITS["slow_ms"], np.minimum(limit_ms, LIMITS["slow_ms"]), limit_ms)
+    return limit_ms
 
 
 def limit(protocol: str | None, slow_ms: float | None) -> float:
@@ -72,11 +72,11 @@ def limit(protocol: str | None, slow_ms: float | None) -> float:
 def unread(exchanges: pa.Table) -> Array:
     """Return the exchanges that are not known to be requests; TLS handshakes are, if the server's work took most."""
     turns: Array = arrays.codes(exchanges, "kind")[0] < 0
-    hello = arrays.equals(exchanges, "protocol", "tls") & arrays.equals(exchanges, "method", "handshake")
-    if not hello.any():
+    is_handshake = arrays.equals(exchanges, "protocol", "tls") & arrays.equals(exchanges, "method", "handshake")
+    if not is_handshake.any():
         return turns
     work, took = (arrays.numbers(exchanges, name) for name in ("server_think_ms", "latency_ms"))
-    return turns & ~(hello & (2 * work > took))
+    return turns & ~(is_handshake & (2 * work > took))
 
 
 def polls(exchanges: pa.Table) -> Array:
@@ -91,23 +91,23 @@ def polls(exchanges: pa.Table) -> Array:
 def _polls(exchanges: pa.Table) -> Array:
     import numpy as np
 
-    marked = arrays.equals(exchanges, "kind", POLL)
+    is_marked = arrays.equals(exchanges, "kind", POLL)
     status = arrays.numbers(exchanges, "status")
     if not (status == NO_CONTENT).any():
-        return marked
+        return is_marked
     target, words = arrays.codes(exchanges, "target")
     if not words:
-        return marked
-    get, took = arrays.equals(exchanges, "method", "GET"), arrays.numbers(exchanges, "latency_ms")
-    paths = np.unique([word.partition("?")[0] for word in words], return_inverse=True)[
-        1
-    ]  # without queries such as ?since=7
+        return is_marked
+    is_get, took = arrays.equals(exchanges, "method", "GET"), arrays.numbers(exchanges, "latency_ms")
+    without_queries = [word.partition("?")[0] for word in words]  # such as ?since=7
+    _, paths = np.unique(without_queries, return_inverse=True)
     path = np.where(target >= 0, paths[target], -1)
-    empty = np.flatnonzero(get & (status == NO_CONTENT) & (took >= LIMITS["poll_ms"]))
-    empty = empty[np.lexsort((took[empty], path[empty]))]
-    again = (path[empty][1:] == path[empty][:-1]) & (took[empty][1:] <= SAME_TIMER * took[empty][:-1])
-    found: Array = marked | (get & np.isin(path, path[empty][1:][again]))
-    return found
+    empty_rows = np.flatnonzero(is_get & (status == NO_CONTENT) & (took >= LIMITS["poll_ms"]))
+    empty_rows = empty_rows[np.lexsort((took[empty_rows], path[empty_rows]))]
+    empty_path, empty_took = path[empty_rows], took[empty_rows]
+    is_again = (empty_path[1:] == empty_path[:-1]) & (empty_took[1:] <= SAME_TIMER * empty_took[:-1])
+    is_poll: Array = is_marked | (is_get & np.isin(path, empty_path[1:][is_again]))
+    return is_poll
 
 
 def streams(exchanges: pa.Table) -> Array:
@@ -126,10 +126,10 @@ def waits_for_streams(exchanges: pa.Table, time: Array, slow_ms: float | None) -
     begun, start = (arrays.filled(exchanges, column, 0) for column in ("response_start", "start"))
     first: Array = np.where(begun > 0, np.minimum((begun - start) / NS_PER_MS, time), time)
     pieces, gap = (arrays.filled(exchanges, c, 0) for c in ("pieces", "longest_gap_ms"))
-    long = first - np.nan_to_num(arrays.numbers(exchanges, "network_ms").astype(float)) > limits(exchanges, slow_ms)
-    ticks = (pieces > 2) & (begun > 0) & long & (first <= show.MAX_FIRST_EVENT_RATIO * gap)
-    held = np.maximum(time - first - arrays.numbers(exchanges, "server_think_ms"), 0.0)
-    return np.where(ticks, 0.0, first), held / np.maximum(pieces, 1)
+    is_long = first - np.nan_to_num(arrays.numbers(exchanges, "network_ms").astype(float)) > limits(exchanges, slow_ms)
+    is_ticking = (pieces > 2) & (begun > 0) & is_long & (first <= show.MAX_FIRST_EVENT_RATIO * gap)
+    held_ms = np.maximum(time - first - arrays.numbers(exchanges, "server_think_ms"), 0.0)
+    return np.where(is_ticking, 0.0, first), held_ms / np.maximum(pieces, 1)
 
 
 def late(exchanges: pa.Table, time: Array, slow_ms: float | None) -> Array:
@@ -141,13 +141,13 @@ def late(exchanges: pa.Table, time: Array, slow_ms: float | None) -> Array:
     import numpy as np
 
     limit, network = limits(exchanges, slow_ms), arrays.numbers(exchanges, "network_ms").astype(float)
-    own = time - np.nan_to_num(network, nan=0.0)
-    stream = streams(exchanges)
-    if stream.any():
-        first, each = waits_for_streams(exchanges, time, slow_ms)
-        own = np.where(stream, np.maximum(first - (time - own), each), own)
-    found: Array = (own > limit) & ~polls(exchanges)
-    return found
+    own_ms = time - np.nan_to_num(network, nan=0.0)
+    is_event_stream = streams(exchanges)
+    if is_event_stream.any():
+        first_ms, later_ms = waits_for_streams(exchanges, time, slow_ms)
+        own_ms = np.where(is_event_stream, np.maximum(first_ms - (time - own_ms), later_ms), own_ms)
+    is_late: Array = (own_ms > limit) & ~polls(exchanges)
+    return is_late
 
 
 def how(slow: int, of: int) -> How:
@@ -184,8 +184,8 @@ def few(slow: Array, of: int) -> bool:
 
 def family(cause: str) -> str:
     """Return the family of a cause; the stall has one, too."""
-    known = CAUSES.get(cause)
-    return known.family if known else "stall"
+    entry = CAUSES.get(cause)
+    return entry.family if entry else "stall"
 
 
 def beyond(causes: Mapping[str, float]) -> float:
@@ -208,10 +208,10 @@ def by_family(items: Iterable[Piece], slow: Array, of: int) -> dict[str, dict[st
             causes = spent.setdefault(family(item.cause), {})
             causes[item.cause] = causes.get(item.cause, 0.0) + float(ms.sum())
         spill.release_memory()
-    known = list(FAMILIES)
+    families = list(FAMILIES)
     took = {name: beyond(causes) if len(slow) else sum(causes.values()) for name, causes in spent.items()}
-    most = took if few(slow, of) else {name: sum(causes.values()) for name, causes in spent.items()}
-    order = sorted(spent, key=lambda name: (-most[name], -sum(spent[name].values()), known.index(name)))
+    sums = took if few(slow, of) else {name: sum(causes.values()) for name, causes in spent.items()}
+    order = sorted(spent, key=lambda name: (-sums[name], -sum(spent[name].values()), families.index(name)))
     if "loss" in spent and took["loss"] >= show.MIN_LOSS_RATIO * max(took.values()):
         order = ["loss", *(name for name in order if name != "loss")]
     return {name: dict(sorted(spent[name].items(), key=lambda c: (-c[1], c[0]))) for name in order}
