@@ -12,8 +12,8 @@ import pytest
 from makepcap import Ends, Segment, Talk, answer, get, pcap
 
 import latpcap as lp
-from latpcap import page
 from latpcap.findings import search
+from latpcap.page import report as page
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 import connections
