@@ -29,40 +29,40 @@ def find(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
 
     exchanges, streams = tables["exchanges"], tables["streams"]
     is_event_stream = slow_requests.streams(exchanges)
-    late = np.union1d(server.slow, server.rows[is_event_stream[server.rows]]).tolist()
-    if not late or len(late) > LIMITS["pool_most"]:
+    late_rows = np.union1d(server.slow, server.rows[is_event_stream[server.rows]]).tolist()
+    if not late_rows or len(late_rows) > LIMITS["pool_most"]:
         return None
     start, end = (arrays.numbers(exchanges, c) for c in ("start", "end"))
-    begun = arrays.filled(exchanges, "response_start", 0)
+    answer_start = arrays.filled(exchanges, "response_start", 0)
     code, protocols = arrays.codes(exchanges, "protocol")
     is_request = code != arrays.code_of(protocols, SETUP)
-    least = LIMITS["stuck_ms"] * NS_PER_MS
-    inner = np.flatnonzero(is_request & (begun > 0) & (end - begun >= least))
+    min_ns = LIMITS["stuck_ms"] * NS_PER_MS
+    inner = np.flatnonzero(is_request & (answer_start > 0) & (end - answer_start >= min_ns))
     inner = inner[sent_by_host(server, tables, inner) & ~np.isin(inner, server.rows)]
     pause = arrays.filled(exchanges, "longest_gap_ms", 0)
     hits = []
-    for row in late if len(inner) else ():
-        inside = (start[row] <= start[inner]) & (end[inner] <= end[row])
-        is_whole = begun[row] >= end[inner] - least
+    for row in late_rows if len(inner) else ():
+        is_inside = (start[row] <= start[inner]) & (end[inner] <= end[row])
+        is_whole = answer_start[row] >= end[inner] - min_ns
         is_lumped = is_event_stream[row] & (pause[inner] > 0) & (pause[row] >= MIN_PAUSE_RATIO * pause[inner])
-        held = inside & (begun[row] - begun[inner] >= least) & (is_whole | is_lumped)
-        if held.any():
-            hits.append((row, int(inner[int(np.argmax(held))])))
-    if not hits or len(hits) * 2 < len(late):
+        is_held = is_inside & (answer_start[row] - answer_start[inner] >= min_ns) & (is_whole | is_lumped)
+        if is_held.any():
+            hits.append((row, int(inner[int(np.argmax(is_held))])))
+    if not hits or len(hits) * 2 < len(late_rows):
         return None
-    row, behind = max(hits, key=lambda hit: int(begun[hit[0]] - begun[hit[1]]))
+    row, behind = max(hits, key=lambda hit: int(answer_start[hit[0]] - answer_start[hit[1]]))
     [backend] = arrays.looked_up(
         streams, "stream", arrays.numbers(exchanges, "stream")[[behind]], ("server", "server_port")
     )
     worst = request(exchanges, row)
-    held_ms = int(begun[row] - begun[behind]) / NS_PER_MS
+    held_ms = int(answer_start[row] - answer_start[behind]) / NS_PER_MS
     values = {
         "server": server.name, "behind": endpoint(*backend), "n": len(hits),
         "name": called(worst["method"], worst["target"]), "frame": worst["request_first_frame"], "held_ms": held_ms,
-        "first_ms": int(begun[behind] - start[row]) / NS_PER_MS,
+        "first_ms": int(answer_start[behind] - start[row]) / NS_PER_MS,
     }  # fmt: skip
     return wait_finding(
         server, worst, held_ms, "buffered_events" if is_event_stream[behind] else "buffered", values, cause="buffered",
         clients=len(server.clients), exchanges=len(hits),
-        total_ms=sum(int(begun[front] - begun[back]) for front, back in hits) / NS_PER_MS,
+        total_ms=sum(int(answer_start[front] - answer_start[back]) for front, back in hits) / NS_PER_MS,
     )  # fmt: skip

@@ -329,8 +329,8 @@ def _traced(streams: _StreamArrays, event: Finding, silent: Array) -> Finding:
     lost, reached = int((is_of_server & silent).sum()), int((is_of_server & streams.answered).sum())
     parts = [words.say("traced_lost", n=lost)] if lost else []
     parts += [words.say("traced_reached", n=reached)] if reached else []
-    rest = words.say("and_more").join(parts)
-    return replace(event, values={**(event.values or {}), "rest": words.say("traced_rest", parts=rest) if rest else ""})
+    rest = words.say("traced_rest", parts=words.say("and_more").join(parts)) if parts else ""
+    return replace(event, values={**(event.values or {}), "rest": rest})
 
 
 def _events(streams: _StreamArrays, cause: str, owner: str, mask: Array, sentence: str) -> list[Finding]:
@@ -387,7 +387,7 @@ def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:
             hint_id = "client"
         of = sum(1 for s, p, _ in all_ends if (s, p) == (server, port))
         start, end = (arrays.numbers(exchanges, c)[[row for row, _ in cases]] for c in ("start", "end"))
-        took = (end - start) / NS_PER_MS
+        took_ms = (end - start) / NS_PER_MS
         values = {
             "server": endpoint(server, port), "n": len(cases), "of": of, "side": side, "alert": alert,
             "frame": first["request_first_frame"], "hint": words.say(f"alert_{hint_id}"),
@@ -396,7 +396,7 @@ def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:
             Finding(
                 kind="wait", server=server, server_port=port, cause="tls_alert", owner=side,
                 clients=len({client for _, client in cases}), exchanges=len(cases), of_exchanges=of,
-                total_ms=float(took.sum()), max_ms=float(took.max()),  worst_exchange=first["exchange"],
+                total_ms=float(took_ms.sum()), max_ms=float(took_ms.max()),  worst_exchange=first["exchange"],
                 worst_stream=first["stream"],
                 worst_frames=(first["request_first_frame"],), filter=wireshark_filter(first['stream']), harm="never",
                 sentence="tls_alert", values=values,

@@ -66,10 +66,10 @@ def cases(item: CauseTotal, tables: Mapping[str, pa.Table]) -> tuple[ExampleExch
     import numpy as np
 
     middle = _half(item.ordered)
-    ms = item.ordered[middle]
-    typical = _alike(item.ms, ms, middle - int(np.searchsorted(item.ordered, ms)))
-    most = item.ordered[-1]
-    worst = _alike(item.ms, most, len(item.ms) - 1 - int(np.searchsorted(item.ordered, most)))
+    typical_ms = item.ordered[middle]
+    typical = _alike(item.ms, typical_ms, middle - int(np.searchsorted(item.ordered, typical_ms)))
+    longest_ms = item.ordered[-1]
+    worst = _alike(item.ms, longest_ms, len(item.ms) - 1 - int(np.searchsorted(item.ordered, longest_ms)))
     return _case(item, worst, tables), _case(item, typical, tables)
 
 
@@ -168,15 +168,15 @@ def hardest_client(item: CauseTotal, tables: Mapping[str, pa.Table]) -> tuple[st
     client, names = arrays.codes(streams, "client")
     wanted = spill.take(arrays.numbers(exchanges, "stream"), item.rows)
     rows = spill.places(arrays.numbers(streams, "stream"), wanted)
-    spent: dict[int, float] = {}
+    spent_ms: dict[int, float] = {}
     for span in spill.parts(len(rows)):
-        for key, part in zip(*(a.tolist() for a in arrays.sums(client[rows[span]], item.ms[span])), strict=True):
-            spent[key] = spent.get(key, 0.0) + part
-    keys, ms = np.array(sorted(spent), np.int64), np.array([spent[key] for key in sorted(spent)])
+        for key, part_ms in zip(*(a.tolist() for a in arrays.sums(client[rows[span]], item.ms[span])), strict=True):
+            spent_ms[key] = spent_ms.get(key, 0.0) + part_ms
+    keys, ms = np.array(sorted(spent_ms), np.int64), np.array([spent_ms[key] for key in sorted(spent_ms)])
     if not len(keys):
         return None, None
-    most = int(np.argmax(ms))
-    return names[int(keys[most])], float(ms[most] / ms.sum()) if ms.sum() > 0 else 1.0
+    largest = int(np.argmax(ms))
+    return names[int(keys[largest])], float(ms[largest] / ms.sum()) if ms.sum() > 0 else 1.0
 
 
 def streams_hit(item: CauseTotal, tables: Mapping[str, pa.Table]) -> int:
@@ -279,11 +279,11 @@ def _against_pause(pool: Pool) -> str:
 
 
 def _against_stall(pool: Pool) -> str:
-    left = say("left_over", n=pool.refuted)
+    left_over = say("left_over", n=pool.refuted)
     if mixed(pool):
-        return say("stall_on_some", left=left, n=pool.tight)
+        return say("stall_on_some", left=left_over, n=pool.tight)
     if pool.verdict == "nodelay" or (pool.refuted and not pool.acts):
-        return say("stall_no_nagle", left=left)
+        return say("stall_no_nagle", left=left_over)
     if pool.verdict == "pause" and pool.slope is not None and pool.slope <= LIMITS["slope_follows"]:
         return say("stall_no_slope", slope=pool.slope)
     if pool.verdict == "pause":

@@ -174,18 +174,19 @@ def gain(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, causes:
     server = item.server
     if server.cut or len(server.rows) < LIMITS["gain_exchanges"] or item.cause in PROGRAMS:
         return None
-    left, worst, warm, hidden_ms = (_of_stall if item.cause in STALLS else _of_other)(item, items, exchanges, causes)
-    high, now = _percentile(worst, 0.5), _percentile(server.latency, 0.5)
-    middle, p99 = _percentile(left, 0.5), _percentile(left, 0.99)
+    predict = _of_stall if item.cause in STALLS else _of_other
+    best_ms, worst_ms, warm, hidden_ms = predict(item, items, exchanges, causes)
+    high, now = _percentile(worst_ms, 0.5), _percentile(server.latency, 0.5)
+    middle, p99 = _percentile(best_ms, 0.5), _percentile(best_ms, 0.99)
     loop = _Loop.of(item, exchanges)
     # the rest includes a queue of requests that one tick of the clients' timers released together
-    low = _percentile(left, 0.1) if loop is not None and loop.clients > 1 else middle
+    low = _percentile(best_ms, 0.1) if loop is not None and loop.clients > 1 else middle
     if loop is not None and loop.clients == 1:
         low = _percentile(warm, 0.5)
     doubt = words.say("gain_not_proven") if middle < SAME_SHARE * now <= high else None
     if loop is None or not loop.closed:
         return Gain(low, high, p99, NOT_SERVER, open=doubt)
-    alone, surely = (1000 * loop.clients / (float(of.mean()) + loop.pause_ms) for of in (left, worst))
+    alone, surely = (1000 * loop.clients / (float(ms.mean()) + loop.pause_ms) for ms in (best_ms, worst_ms))
     if loop.clients == 1:
         # a client with one request at a time never queues
         return Gain(low, high, p99, NOT_SERVER, max(1.0, surely / loop.rate), alone / loop.rate, doubt)
@@ -208,12 +209,12 @@ def gain(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, causes:
         return Gain(low, high, p99, NOT_SERVER, slow / loop.rate, fast / loop.rate, doubt)
     # the capacity bounds the range from above, but never makes it narrower than the measured one
     quick, long = (1000 * loop.clients / rate - loop.pause_ms for rate in (fast, slow))
-    least = min(middle, max(low, LIMITS["saturated_least"] * quick)) if in_turn else low
+    min_low = min(middle, max(low, LIMITS["saturated_least"] * quick)) if in_turn else low
     # the capacity is measured at the answers' first bytes: the program's time after them is added
     high = max(high if doubt else middle, LIMITS["saturated_most"] * long + hidden_ms)
     slow = min(slow, 1000 * loop.clients / (high + loop.pause_ms)) if hidden_ms else slow
     limit = NOT_SERVER if hidden_ms else "server"
-    return Gain(least, high, max(p99, least), limit, slow / loop.rate, fast / loop.rate, doubt)
+    return Gain(min_low, high, max(p99, min_low), limit, slow / loop.rate, fast / loop.rate, doubt)
 
 
 def _percentile(values: Array, share: float) -> float:
@@ -230,9 +231,9 @@ def _of_other(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, ca
     """Predict for a cause that is no stall: at best without all of its time, at worst without the proven part."""
     is_proven = _is_proven(causes)
     exchange_of = _ExchangeOfCause(exchanges, causes)
-    left = _less(item, exchanges, exchange_of.sums([item.causes]))
-    worst = _less(item, exchanges, exchange_of.sums([spill.selected(item.causes, is_proven)]))
-    return left, worst, left, 0.0
+    best_ms = _less(item, exchanges, exchange_of.sums([item.causes]))
+    worst_ms = _less(item, exchanges, exchange_of.sums([spill.selected(item.causes, is_proven)]))
+    return best_ms, worst_ms, best_ms, 0.0
 
 
 def _less(item: CauseTotal, exchanges: pa.Table, ms: Array) -> Array:
@@ -285,31 +286,31 @@ def _of_stall(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, ca
     queued_ms = exchange_of.sums([i.causes for i in items if i.cause == "queueing"])
     queue_ms, least_of_rows = _percentile(spill.take(queued_ms, rows), 0.9), spill.take(least_ms, rows)
     shortest = _shortest(least_of_rows)
-    left, warm, worst = (spill.zeros(len(rows), "float64") for _ in range(3))
+    left_ms, warm_ms, worst_ms = (spill.zeros(len(rows), "float64") for _ in range(3))
     for span in spill.parts(len(rows)):
         exchange_rows = rows[span]
         took_ms = latency[exchange_rows]
-        left[span] = np.maximum(took_ms - best_ms[exchange_rows], 0.0)
+        left_ms[span] = np.maximum(took_ms - best_ms[exchange_rows], 0.0)
         warmer = np.minimum(WARMER_SHARE * work_ms[exchange_rows], WARMER_MS)
-        warm[span] = np.maximum(left[span] - np.maximum(warmer, turn_ms[exchange_rows] - quickest), 0.0)
+        warm_ms[span] = np.maximum(left_ms[span] - np.maximum(warmer, turn_ms[exchange_rows] - quickest), 0.0)
         gone_ms = _beyond_queue(least_ms[exchange_rows], shortest, queue_ms)
-        worst[span] = np.maximum(np.minimum(took_ms, took_ms - gone_ms + work_beside_ms[exchange_rows]), 0.0)
+        worst_ms[span] = np.maximum(np.minimum(took_ms, took_ms - gone_ms + work_beside_ms[exchange_rows]), 0.0)
     spill.release_memory()
-    return left, worst, warm, 2 * _percentile(spill.take(work_beside_ms, rows), 0.5)
+    return left_ms, worst_ms, warm_ms, 2 * _percentile(spill.take(work_beside_ms, rows), 0.5)
 
 
 def _shortest(waits: Array) -> float:
     """Return the 10th percentile of the waits above 0, their shortest without outliers; 0 without waits."""
-    waited = waits[waits > 0]
-    return _percentile(waited, 0.1) if len(waited) else 0.0
+    positive = waits[waits > 0]
+    return _percentile(positive, 0.1) if len(positive) else 0.0
 
 
 def _beyond_queue(waits: Array, shortest: float, queue: float) -> Array:
     """Return the waits, each without its part beyond the shortest, but reduced by `queue` at most."""
     import numpy as np
 
-    left: Array = waits - np.clip(waits - shortest, 0.0, queue)
-    return left
+    beyond: Array = waits - np.clip(waits - shortest, 0.0, queue)
+    return beyond
 
 
 class _ExchangeOfCause:
@@ -337,8 +338,8 @@ class _ExchangeOfCause:
 
         sums = spill.zeros(self._size, "float64")
         for span in spill.parts(len(mask)):
-            part = mask[span]
-            np.add.at(sums, self._exchange_row[span][part], self._ms[span][part])
+            is_marked = mask[span]
+            np.add.at(sums, self._exchange_row[span][is_marked], self._ms[span][is_marked])
         spill.release_memory()
         return sums
 
@@ -400,9 +401,9 @@ def _max_concurrent(stream: Array, start: Array, end: Array) -> int:
         np.minimum.at(first, stream[span], start[span].astype(np.int64))
         np.maximum.at(last, stream[span], end[span].astype(np.int64))
     spill.release_memory()
-    begun, ended = np.sort(first[numbers]), np.sort(last[numbers])
+    starts, ends = np.sort(first[numbers]), np.sort(last[numbers])
     # a stream that begins at the end of another one is not concurrent
-    return int((np.arange(1, len(begun) + 1) - np.searchsorted(ended, begun, side="right")).max())
+    return int((np.arange(1, len(starts) + 1) - np.searchsorted(ends, starts, side="right")).max())
 
 
 def _pauses(stream: Array, start: Array, end: Array) -> Array:
@@ -509,13 +510,13 @@ def _arrive(requested: Array, answered: Array, rows: Array, exchanges: pa.Table)
     """Delay each request in place by the path's round trip, at most until its answer."""
     import numpy as np
 
-    path = spill.take(arrays.numbers(exchanges, "network_ms"), rows)
-    for span in spill.parts(len(path)):
-        np.nan_to_num(path[span], copy=False)
-    usual = _percentile(path, 0.5)
+    path_ms = spill.take(arrays.numbers(exchanges, "network_ms"), rows)
+    for span in spill.parts(len(path_ms)):
+        np.nan_to_num(path_ms[span], copy=False)
+    usual_ms = _percentile(path_ms, 0.5)
     for span in spill.parts(len(requested)):
-        late = np.minimum(path[span], usual) * NS_PER_MS
-        requested[span] += np.clip(late.astype(np.int64), 0, np.maximum(answered[span] - requested[span], 0))
+        delay_ms = np.minimum(path_ms[span], usual_ms) * NS_PER_MS
+        requested[span] += np.clip(delay_ms.astype(np.int64), 0, np.maximum(answered[span] - requested[span], 0))
     spill.release_memory()
 
 

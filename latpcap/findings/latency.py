@@ -37,8 +37,8 @@ def find(
         if is_small and item is not items[0]:  # the first is the cause of the slow requests, however few they are
             continue
         verdict = _verdict(item, pools, checks)
-        left = evidence.rival_left(item, tables["causes"])
-        rival, lost = evidence.rival(item, pools, handshake_ms, left)
+        rival_left = evidence.rival_left(item, tables["causes"])
+        rival, rival_lost = evidence.rival(item, pools, handshake_ms, rival_left)
         client, share = evidence.hardest_client(item, tables)
         worst, typical = evidence.cases(item, tables)
         options = _options(item, items, [] if item.owner == BACKEND else evidence_rows)
@@ -59,7 +59,7 @@ def find(
                 p90_ms=arrays.percentile(ordered, 0.9), max_ms=float(ordered[-1]),
                 grade=verdict.grade, confidence=verdict.confidence,
                 proven=item.proven if verdict.confidence >= PROVEN else 0,
-                limited_by=verdict.limited_by, rival=rival, rival_lost=lost,
+                limited_by=verdict.limited_by, rival=rival, rival_lost=rival_lost,
                 worst_exchange=worst.exchange, worst_stream=worst.stream, worst_ms=worst.ms, worst_frames=worst.frames,
                 typical_exchange=typical.exchange, typical_stream=typical.stream, typical_ms=typical.ms,
                 typical_frames=typical.frames, filter=typical.filter, sender=options.sender,

@@ -54,10 +54,10 @@ def of_lookups(tables: Mapping[str, pa.Table]) -> list[Finding]:
     if not rows:
         return reverse + _neighbour_findings(neighbour_questions)
     groups: dict[tuple[str, str], list[tuple[float, Resolution, Question]]] = defaultdict(list)
-    for position, (sentence, waited, question) in resolver.late(rows).items():
-        groups[sentence, question.server].append((waited, rows[position], question))
-    late = [_lookup_finding(sentence, cases, len(rows)) for (sentence, _), cases in groups.items()]
-    return late + reverse + _neighbour_findings(neighbour_questions)
+    for position, (sentence, waited_ms, question) in resolver.late(rows).items():
+        groups[sentence, question.server].append((waited_ms, rows[position], question))
+    late_findings = [_lookup_finding(sentence, cases, len(rows)) for (sentence, _), cases in groups.items()]
+    return late_findings + reverse + _neighbour_findings(neighbour_questions)
 
 
 def _reverse_findings(questions: list[Question], tables: Mapping[str, pa.Table]) -> list[Finding]:
@@ -78,7 +78,7 @@ def _reverse_findings(questions: list[Question], tables: Mapping[str, pa.Table])
             pairs[server_code << 32 | client_code].append(q)
     if not pairs or not exchanges.num_rows:
         return []
-    last_answers = {pair: np.maximum.accumulate([q.end or 0 for q in asked]) for pair, asked in pairs.items()}
+    last_answers = {pair: np.maximum.accumulate([q.end or 0 for q in group]) for pair, group in pairs.items()}
     key = server.astype(np.int64) << 32 | client
     stream_rows = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
     request_end = arrays.numbers(exchanges, "request_end")
@@ -91,26 +91,27 @@ def _reverse_findings(questions: list[Question], tables: Mapping[str, pa.Table])
         first, last = (bisect_left(pairs[pair], time, key=lambda q: q.start) for time in between)
         if first == last:
             continue
-        q, named = pairs[pair][first], int(last_answers[pair][last - 1])
-        waited, work = (answered - q.start) / NS_PER_MS, (answered - named) / NS_PER_MS if named > q.start else 0.0
-        if waited - work >= LATE_MS and work <= MAX_WORK_SHARE * waited:
-            groups[q.client, int(ports[stream_rows[row]]), q.server].append((waited, q, int(stream_numbers[row])))
+        q, named_at = pairs[pair][first], int(last_answers[pair][last - 1])
+        waited_ms = (answered - q.start) / NS_PER_MS
+        work_ms = (answered - named_at) / NS_PER_MS if named_at > q.start else 0.0
+        if waited_ms - work_ms >= LATE_MS and work_ms <= MAX_WORK_SHARE * waited_ms:
+            groups[q.client, int(ports[stream_rows[row]]), q.server].append((waited_ms, q, int(stream_numbers[row])))
     return [_reverse_finding(server, server_port, cases) for (server, server_port, _), cases in groups.items()]
 
 
 def _reverse_finding(host: str, port: int, cases: list[tuple[float, Question, int]]) -> Finding:
     """Return the finding of one server port and one name server; `cases`: wait in ms, PTR question, stream."""
     cases.sort(key=lambda case: case[0])
-    worst, q, stream = cases[-1]
+    worst_ms, q, stream = cases[-1]
     values = {
-        "n": len(cases), "span_ms": (cases[0][0], worst), "server": endpoint(host, port), "name": printable(q.name),
+        "n": len(cases), "span_ms": (cases[0][0], worst_ms), "server": endpoint(host, port), "name": printable(q.name),
         "other": endpoint(q.server, q.server_port), "came": say("reverse_never" if q.end is None else "reverse_late"),
     }  # fmt: skip
     return Finding(
         kind="wait", server=host, server_port=port, cause="dns_reverse", owner="dns",
         clients=len({q.name for _, q, _ in cases}),
-        exchanges=len(cases), total_ms=sum(waited for waited, *_ in cases), median_ms=cases[len(cases) // 2][0],
-        max_ms=worst, harm="late", worst_stream=stream, worst_ms=worst, worst_frames=_frames(q),
+        exchanges=len(cases), total_ms=sum(waited_ms for waited_ms, *_ in cases), median_ms=cases[len(cases) // 2][0],
+        max_ms=worst_ms, harm="late", worst_stream=stream, worst_ms=worst_ms, worst_frames=_frames(q),
         sentence="dns_reverse", values=values,
     )  # fmt: skip
 
@@ -122,23 +123,23 @@ def _neighbour_findings(questions: list[Question]) -> list[Finding]:
     """
     groups: dict[tuple[str, str], list[tuple[float, Question]]] = defaultdict(list)
     for q in questions:
-        waited = 0.0 if q.end is None else (q.end - q.start) / NS_PER_MS
-        if waited >= AGAIN_MS:
-            groups[q.client, q.server].append((waited, q))
+        waited_ms = 0.0 if q.end is None else (q.end - q.start) / NS_PER_MS
+        if waited_ms >= AGAIN_MS:
+            groups[q.client, q.server].append((waited_ms, q))
     return [_neighbour_finding(sorted(cases, key=lambda case: case[0])) for cases in groups.values()]
 
 
 def _neighbour_finding(cases: list[tuple[float, Question]]) -> Finding:
     """Return the finding of one requesting and one requested host; `cases`, ascending: wait in ms and question."""
-    worst, q = cases[-1]
+    worst_ms, q = cases[-1]
     values = {
-        "n": len(cases), "span_ms": (cases[0][0], worst), "address": q.name, "client": q.client,
+        "n": len(cases), "span_ms": (cases[0][0], worst_ms), "address": q.name, "client": q.client,
         "requests": q.repeats + 1, "what": q.kind,
     }  # fmt: skip
     return Finding(
         kind="wait", server=q.server, server_port=0, cause="arp_late", owner="network", clients=1, client=q.client,
-        exchanges=len(cases), of_exchanges=len(cases), total_ms=sum(waited for waited, _ in cases),
-        median_ms=cases[len(cases) // 2][0], max_ms=worst, harm="late", worst_ms=worst, worst_frames=_frames(q),
+        exchanges=len(cases), of_exchanges=len(cases), total_ms=sum(waited_ms for waited_ms, _ in cases),
+        median_ms=cases[len(cases) // 2][0], max_ms=worst_ms, harm="late", worst_ms=worst_ms, worst_frames=_frames(q),
         sentence="arp_late", values=values,
     )  # fmt: skip
 
@@ -149,8 +150,8 @@ def of_services(tables: Mapping[str, pa.Table]) -> list[Finding]:
     rows = questions(tables["lookups"])
     for case in services.late(rows, tables["streams"]).values():
         groups[case.reason, case.question.kind, case.question.server].append(case)
-    late = [_service_finding(sorted(cases, key=lambda case: case.waited_ms)) for cases in groups.values()]
-    return late + [_failure_finding(failure) for failure in services.failed(rows)]
+    late_findings = [_service_finding(sorted(cases, key=lambda case: case.waited_ms)) for cases in groups.values()]
+    return late_findings + [_failure_finding(failure) for failure in services.failed(rows)]
 
 
 def _failure_finding(failure: services.Failure) -> Finding:
@@ -277,8 +278,8 @@ def matters(dns: Lookups) -> bool:
     return max(waits) >= LIMITS["setup_ms"] or dns["unanswered"] == dns["lookups"]
 
 
-def line(dns: Lookups, late: bool) -> str:
-    """Return the sentence that says whether DNS took time; `late`: whether a finding names a wait for a name."""
+def line(dns: Lookups, has_late: bool) -> str:
+    """Return the sentence that says whether DNS took time; `has_late`: whether a finding names a wait for a name."""
     limit, lookups, unanswered = LIMITS["setup_ms"], dns["lookups"], dns["unanswered"]
     unanswered_part = say("dns_unanswered", n=unanswered, of=lookups) if unanswered else ""
     if dns["connect_ms"] is not None and dns["connect_ms"] >= limit:
@@ -289,9 +290,9 @@ def line(dns: Lookups, late: bool) -> str:
         return joined([say("dns_took", took_ms=dns["max_ms"], name=name, frame=frame), unanswered_part])
     if dns["max_ms"] is None:
         return say("dns_only_unanswered" if lookups == 1 else "dns_none_answered", n=lookups)
-    took = say(
+    took_phrase = say(
         "dns_quick" if lookups - unanswered > 1 else "dns_one_quick",
         n=lookups - unanswered, median_ms=dns["median_ms"] or 0.0, most_ms=dns["max_ms"],
     )  # fmt: skip
-    is_harmless = not unanswered_part and not late and dns["max_ms"] < LIMITS["slow_ms"]
-    return say("dns_is_not_it", took=took) if is_harmless else joined([took, unanswered_part])
+    is_harmless = not unanswered_part and not has_late and dns["max_ms"] < LIMITS["slow_ms"]
+    return say("dns_is_not_it", took=took_phrase) if is_harmless else joined([took_phrase, unanswered_part])

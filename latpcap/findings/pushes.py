@@ -135,7 +135,7 @@ class Pushed:
         message[order] = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
         confidence, (cause, texts) = arrays.numbers(causes, "confidence"), arrays.codes(causes, "cause")
         is_ack = cause == arrays.code_of(texts, HALVES[1])
-        sums = [np.bincount(message, ms * part) for part in (1.0, confidence >= PROVEN, is_ack)]
+        sums = [np.bincount(message, ms * factor) for factor in (1.0, confidence >= PROVEN, is_ack)]
         rows = self._rows(number[longest])
         if rows is None:
             return None
@@ -257,8 +257,8 @@ def _finding(
     timer = socket_options.timer(socket_options.pool(evidence_rows, sender))
     [software] = arrays.taken(streams, "server_software", stream_rows[:1]).to_pylist()
     fix = fixes.of_pushes(sender, software or None, protocol)
-    sure = words.say(f"sure_{verdict}")
-    sentence = _pushed_sentence(endpoint(server, port), held, rows, int(push_counts.sum()), protocol, sure)
+    grade_phrase = words.say(f"sure_{verdict}")
+    sentence = _pushed_sentence(endpoint(server, port), held, rows, int(push_counts.sum()), protocol, grade_phrase)
     return Finding(
         kind="push", server=server, server_port=port, cause=STALL, owner=sender, held_by=SIDES[sender], client=client,
         exchanges=len(rows), of_exchanges=int(push_counts.sum()), streams=len(arrays.distinct(held.stream[rows])),
@@ -287,7 +287,7 @@ def _confidence(held: HeldPushes, rows: Array, checks: Sequence[quality.Check], 
 
 
 def _pushed_sentence(
-    server: str, held: HeldPushes, rows: Array, push_count: int, protocol: str | None, sure: str
+    server: str, held: HeldPushes, rows: Array, push_count: int, protocol: str | None, grade_phrase: str
 ) -> str:
     waits_ms, by_client = held.ms[rows], bool(held.by_client[rows[0]])
     by_held_acks = bool(2 * held.acks_ms[rows].sum() > waits_ms.sum())
@@ -295,7 +295,7 @@ def _pushed_sentence(
     until = words.say(f"acks_held_for_{side}" if by_held_acks else "acks")
     median, total = arrays.percentile(waits_ms, 0.5), float(waits_ms.sum())
     wait = words.say("push_waits" if len(rows) > 1 else "push_wait", median_ms=median, sum_ms=total)
-    values = {"n": len(rows), "of": push_count, "server": server, "sure": sure, "until": until, "wait": wait}
+    values = {"n": len(rows), "of": push_count, "server": server, "sure": grade_phrase, "until": until, "wait": wait}
     if by_client:
         return words.say("unasked_mqtt" if protocol == "mqtt" else "unasked", **values)
     names = {held.names[index] for index in arrays.distinct(held.name[rows]).tolist()}

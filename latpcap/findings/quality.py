@@ -153,12 +153,12 @@ def _gaps(exchanges: pa.Table) -> list[Check]:
     if not count:
         return []
     share = count / total
-    most = 1.0
+    confidence = 1.0
     for level in ("some", "most"):
         if share > LIMITS[f"gaps_{level}_share"]:
-            most = LIMITS[f"gaps_{level}_confidence"]
+            confidence = LIMITS[f"gaps_{level}_confidence"]
     sentence = words.say("gaps" if total > 1 else "gaps_in_one", n=count, of=total)
-    return [Check("capture_gap", count, total, most, sentence)]
+    return [Check("capture_gap", count, total, confidence, sentence)]
 
 
 def _coded(issues: pa.Table, code: str) -> list[dict[str, Any]]:
@@ -222,8 +222,8 @@ def _jumps(tables: Mapping[str, pa.Table]) -> list[Check]:
     inside_ns = sum(float(j.gap_ns) * int(((start <= j.begin) & (end >= j.begin + j.gap_ns)).sum()) for j in jumps)
     total_ns = float((end - start).sum())
     sentence = words.say("clock_ahead", seconds=max(float(j.gap_ns) for j in jumps) / 1e9)
-    most = SUSPECTED if inside_ns > LIMITS["clock_ahead_share"] * total_ns else 1.0
-    return [Check("clock_ahead", len(jumps), events.count, most, sentence)]
+    confidence = SUSPECTED if inside_ns > LIMITS["clock_ahead_share"] * total_ns else 1.0
+    return [Check("clock_ahead", len(jumps), events.count, confidence, sentence)]
 
 
 def _merged(tables: Mapping[str, pa.Table]) -> list[Check]:
@@ -285,8 +285,8 @@ def _clock(issues: pa.Table, streams: pa.Table) -> list[Check]:
     if not count:
         return []
     packets = sum(int(arrays.numbers(streams, c).sum()) for c in ("client_packets", "server_packets"))
-    most = LIMITS["clock_back_confidence"] if count > LIMITS["clock_back_share"] * packets else 1.0
-    return [Check("clock", count, packets, most, words.say("clock_back", n=count))]
+    confidence = LIMITS["clock_back_confidence"] if count > LIMITS["clock_back_share"] * packets else 1.0
+    return [Check("clock", count, packets, confidence, words.say("clock_back", n=count))]
 
 
 def _starts(streams: pa.Table) -> list[Check]:
@@ -317,11 +317,11 @@ def lost(streams: pa.Table, exchanges: pa.Table) -> int:
 
     parts = []
     for _, rows in arrays.sliced(exchanges):
-        waited = sum(
+        waited_ms = sum(
             (np.nan_to_num(arrays.numbers(rows, f"{cause}_ms").astype(float)) for cause in LOSS),
             np.zeros(rows.num_rows),
         )
-        parts.append(arrays.distinct(arrays.numbers(rows, "stream")[waited > 0]))
+        parts.append(arrays.distinct(arrays.numbers(rows, "stream")[waited_ms > 0]))
     lossy_streams = np.concatenate(parts) if parts else np.zeros(0, np.int64)
     total = 0
     for _, rows in arrays.sliced(streams):

@@ -70,29 +70,29 @@ def find(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Ta
     steps = _time_by_length(ahead, think)
     if len(steps) < LIMITS["queue_steps"]:
         return None
-    lengths, times = (np.array(part) for part in zip(*steps, strict=True))
-    waits = passed > 0
-    if not waits.any():
+    lengths, times_ms = (np.array(column) for column in zip(*steps, strict=True))
+    has_passed = passed > 0
+    if not has_passed.any():
         return None
-    each = float(np.median((answered - arrived)[waits] / NS_PER_MS / passed[waits]))
-    slope = float((times[-1] - times[0]) / (lengths[-1] - lengths[0]))
-    rises = bool((times[1:] >= LIMITS["queue_least_rise"] * times[:-1]).all())
-    if not rises or times[-1] < LIMITS["queue_grows"] * times[0]:
+    each_ms = float(np.median((answered - arrived)[has_passed] / NS_PER_MS / passed[has_passed]))
+    slope_ms = float((times_ms[-1] - times_ms[0]) / (lengths[-1] - lengths[0]))
+    rises = bool((times_ms[1:] >= LIMITS["queue_least_rise"] * times_ms[:-1]).all())
+    if not rises or times_ms[-1] < LIMITS["queue_grows"] * times_ms[0]:
         return None
-    if not LIMITS["queue_least_slope"] <= slope / each <= LIMITS["queue_most_slope"]:
+    if not LIMITS["queue_least_slope"] <= slope_ms / each_ms <= LIMITS["queue_most_slope"]:
         return None
-    median, alone = float(np.median(think)), float(times[0])
-    latency = arrays.percentile(server.latency, 1 / 2)
-    if median - alone < LIMITS["queue_least_share"] * latency:
+    median_ms, alone_ms = float(np.median(think)), float(times_ms[0])
+    latency_ms = arrays.percentile(server.latency, 1 / 2)
+    if median_ms - alone_ms < LIMITS["queue_least_share"] * latency_ms:
         return None
     names = ["exchange", "stream", "request_first_frame"]
     [longest] = exchanges.select(names).slice(int(rows[int(np.argmax(ahead))]), 1).to_pylist()
     return {
         "ahead": float(np.median(ahead)),
-        "each_us": each * 1e3,
-        "wait_ms": max(median - alone, 0.0),
-        "think_ms": median,
-        "alone_ms": alone,
+        "each_us": each_ms * 1e3,
+        "wait_ms": max(median_ms - alone_ms, 0.0),
+        "think_ms": median_ms,
+        "alone_ms": alone_ms,
         "fewest": float(lengths[0]),
         "requests": len(rows),
         "exchange": longest["exchange"],

@@ -151,18 +151,16 @@ def _finding(
     clients: int, table: pa.Table, unit: Literal["streams", "exchanges"], frame_column: str,
 ) -> Finding:  # fmt: skip
     """Return the finding of one server; `unit` is what `table` has in its rows."""
-    waited = sorted(run.waited_ms for run in runs_of_server)
+    waited_ms = sorted(run.waited_ms for run in runs_of_server)
     tries = sum(len(run.failed) for run in runs_of_server)
     longest = _longest(runs_of_server)
     rows = [longest.failed[0].row, longest.success.row]
     frames = tuple(int(frame) for frame in arrays.numbers(table, frame_column)[rows])
-    values = {
-        "server": endpoint(*server), "n": tries, "span_ms": (waited[0], waited[-1]), "frame": frames[0], **more_values,
-    }  # fmt: skip
+    values = {"server": endpoint(*server), "n": tries, "span_ms": (waited_ms[0], waited_ms[-1]), "frame": frames[0]}
     counts: dict[str, Any] = {unit: tries, f"of_{unit}": more_values["of"]}
     return Finding(
         kind="wait", server=server[0], server_port=server[1], cause=sentence, owner="server", clients=clients,
-        total_ms=sum(waited), median_ms=waited[len(waited) // 2], max_ms=waited[-1], harm="late",
-        worst_stream=int(arrays.numbers(table, "stream")[rows[0]]), worst_ms=waited[-1], worst_frames=frames,
-        sentence=sentence, values=values, **counts,
+        total_ms=sum(waited_ms), median_ms=waited_ms[len(waited_ms) // 2], max_ms=waited_ms[-1], harm="late",
+        worst_stream=int(arrays.numbers(table, "stream")[rows[0]]), worst_ms=waited_ms[-1], worst_frames=frames,
+        sentence=sentence, values={**values, **more_values}, **counts,
     )  # fmt: skip

@@ -113,8 +113,8 @@ class _Requests:
         key = self.server[stream_rows].astype(np.int64) << 16 | self.port[stream_rows].astype(np.int64)
         order = np.argsort(key, kind="stable")
         edges = np.flatnonzero(np.r_[True, np.diff(key[order]) != 0]) if len(key) else order
-        parts = np.split(order, edges[1:]) if len(key) else []
-        return {self.server_of(stream_rows[part[0]]): part for part in parts}
+        groups = np.split(order, edges[1:]) if len(key) else []
+        return {self.server_of(stream_rows[positions[0]]): positions for positions in groups}
 
     def server_of(self, stream_row: int) -> tuple[str, int]:
         """Return the address and port of a stream's server."""
@@ -140,16 +140,16 @@ def _certificates(requests: _Requests, is_handshake: Array) -> list[Finding]:
 
     if not is_handshake.any():
         return []
-    waited = requests.ms("cwnd")
-    waiting_rows = np.flatnonzero(is_handshake & (waited > 0))
+    waited_ms = requests.ms("cwnd")
+    waiting_rows = np.flatnonzero(is_handshake & (waited_ms > 0))
     findings = []
     for server, positions in requests.groups(requests.stream_row[waiting_rows]).items():
         rows = waiting_rows[positions]
-        rtt = requests.rtt_ms(rows)
-        rows = rows[(waited[rows] >= MIN_WINDOW_WAIT * rtt) & (rtt >= MIN_TRIP_MS)]
+        rtt_ms = requests.rtt_ms(rows)
+        rows = rows[(waited_ms[rows] >= MIN_WINDOW_WAIT * rtt_ms) & (rtt_ms >= MIN_TRIP_MS)]
         if len(rows):
             of = requests.count(is_handshake, server)
-            findings.append(_row("tls_certificates", "server", "late", server, requests, rows, waited[rows], of))
+            findings.append(_row("tls_certificates", "server", "late", server, requests, rows, waited_ms[rows], of))
     return findings
 
 
@@ -161,16 +161,16 @@ def _connection_each(requests: _Requests, is_handshake: Array, is_request: Array
         return []
     counts = np.bincount(requests.stream_row[is_request], minlength=len(requests.number))
     handshake_rows = np.flatnonzero(is_handshake)
-    took = requests.ms("latency")
+    took_ms = requests.ms("latency")
     findings = []
     for server, positions in requests.groups(requests.stream_row[handshake_rows]).items():
         rows = handshake_rows[positions]
         alone = rows[(counts[requests.stream_row[rows]] == 1) & (requests.rtt_ms(rows) >= MIN_TRIP_MS)]
         if len(alone) < MIN_CONNECTS or 2 * len(alone) < len(rows):
             continue
-        spent = took[alone] + requests.rtt_ms(alone)
-        if spent.sum() >= MIN_SUM_MS:
-            findings.append(_row("tls_each", "client", "path", server, requests, alone, spent, len(rows)))
+        spent_ms = took_ms[alone] + requests.rtt_ms(alone)
+        if spent_ms.sum() >= MIN_SUM_MS:
+            findings.append(_row("tls_each", "client", "path", server, requests, alone, spent_ms, len(rows)))
     return findings
 
 
@@ -185,18 +185,18 @@ def _in_turn(requests: _Requests, is_request: Array) -> list[Finding]:
     rows = rows[np.lexsort((arrays.numbers(exchanges, "start")[rows], requests.stream_row[rows]))]
     start, end = arrays.numbers(exchanges, "start")[rows], arrays.numbers(exchanges, "end")[rows]
     # in a capture at the server the round trip lies between an answer and the next request
-    path = requests.ms("network")[rows]
-    beyond = np.where(path < MIN_TRIP_MS, requests.rtt_ms(rows), 0.0)
-    path, took = path + beyond, requests.ms("latency")[rows] + beyond
-    is_far, gap = path >= MIN_TRIP_MS, (start[1:] - end[:-1]) / NS_PER_MS - beyond[:-1]
+    path_ms = requests.ms("network")[rows]
+    beyond_ms = np.where(path_ms < MIN_TRIP_MS, requests.rtt_ms(rows), 0.0)
+    path_ms, took_ms = path_ms + beyond_ms, requests.ms("latency")[rows] + beyond_ms
+    is_far, gap_ms = path_ms >= MIN_TRIP_MS, (start[1:] - end[:-1]) / NS_PER_MS - beyond_ms[:-1]
     follows = is_far[1:] & is_far[:-1] & (requests.stream_row[rows][1:] == requests.stream_row[rows][:-1])
-    follows &= (gap >= -MAX_GAP_SHARE * beyond[:-1]) & (gap <= MAX_GAP_TRIPS * path[1:])
+    follows &= (gap_ms >= -MAX_GAP_SHARE * beyond_ms[:-1]) & (gap_ms <= MAX_GAP_TRIPS * path_ms[1:])
     firsts, lasts = np.array(_runs(follows), np.int64).reshape(-1, 2).T
     # sums over each run, so that a single slow request does not split it
     path_sums, took_sums, beyond_sums = (
-        sums[lasts + 1] - sums[firsts] for sums in (np.r_[0.0, np.cumsum(ms)] for ms in (path, took, beyond))
+        sums[lasts + 1] - sums[firsts] for sums in (np.r_[0.0, np.cumsum(ms)] for ms in (path_ms, took_ms, beyond_ms))
     )
-    between = (end[lasts] - start[firsts]) / NS_PER_MS - (took_sums - beyond_sums) - (beyond_sums - beyond[lasts])
+    between = (end[lasts] - start[firsts]) / NS_PER_MS - (took_sums - beyond_sums) - (beyond_sums - beyond_ms[lasts])
     is_long = (lasts - firsts + 1 >= MIN_RUN) & (path_sums >= MIN_PATH_SHARE * took_sums)
     is_long &= between <= MAX_GAP_SHARE * path_sums
     runs = list(zip(firsts[is_long].tolist(), lasts[is_long].tolist(), strict=True))
@@ -205,14 +205,14 @@ def _in_turn(requests: _Requests, is_request: Array) -> list[Finding]:
         runs_of_server = [runs[index] for index in indexes.tolist()]
         in_runs = np.concatenate([np.arange(first, last + 1) for first, last in runs_of_server])
         first, last = max(runs_of_server, key=lambda run: run[1] - run[0])
-        if took[in_runs].sum() >= MIN_SUM_MS:
+        if took_ms[in_runs].sum() >= MIN_SUM_MS:
             values: dict[str, float | str] = {
                 "run": last - first + 1, "whole_ms": (end[last] - start[first]) / NS_PER_MS,
-                "path_ms": float(path[first : last + 1].sum()), "trip_ms": float(np.median(path[in_runs])),
+                "path_ms": float(path_ms[first : last + 1].sum()), "trip_ms": float(np.median(path_ms[in_runs])),
                 "alike": _alike(exchanges, rows[first : last + 1]),
             }  # fmt: skip
             of = requests.count(is_request, server)
-            row = _row("in_turn", "client", "path", server, requests, rows[in_runs], took[in_runs], of, values)
+            row = _row("in_turn", "client", "path", server, requests, rows[in_runs], took_ms[in_runs], of, values)
             findings.append(row)
     return findings
 
@@ -223,12 +223,12 @@ def _alike(exchanges: pa.Table, rows: Array) -> str:
 
     (method, methods), (target, targets) = (arrays.codes(exchanges, name) for name in ("method", "target"))
     kinds, counts = np.unique(np.stack([method[rows], target[rows]]), axis=1, return_counts=True)
-    most = int(counts.argmax())
-    if counts[most] < MIN_ALIKE_SHARE * len(rows):
+    largest = int(counts.argmax())
+    if counts[largest] < MIN_ALIKE_SHARE * len(rows):
         return ""
     verb, name = (names[int(code)] if code >= 0 else None for code, names in zip(
-        kinds[:, most], (methods, targets), strict=True))  # fmt: skip
-    return words.say("in_turn_alike", n=int(counts[most]), name=called(verb, name))
+        kinds[:, largest], (methods, targets), strict=True))  # fmt: skip
+    return words.say("in_turn_alike", n=int(counts[largest]), name=called(verb, name))
 
 
 def _connects_in_turn(requests: _Requests, is_complete: Array, is_handshake: Array) -> list[Finding]:
@@ -237,7 +237,7 @@ def _connects_in_turn(requests: _Requests, is_complete: Array, is_handshake: Arr
 
     if not is_complete.any():
         return []
-    count, took = len(requests.number), requests.ms("latency")
+    count, took_ms = len(requests.number), requests.ms("latency")
     end, first_row = np.zeros(count, np.int64), np.full(count, -1, np.int64)
     rows = np.flatnonzero(is_complete)
     np.maximum.at(end, requests.stream_row[rows], arrays.numbers(requests.exchanges, "end")[rows])
@@ -250,8 +250,8 @@ def _connects_in_turn(requests: _Requests, is_complete: Array, is_handshake: Arr
     singles = singles[np.lexsort((requests.start[singles], key))]
     key = np.sort(key)
     # the next SYN follows at once in a capture at the client, and after a round trip at the server
-    gap = (requests.start[singles[1:]] - end[singles[:-1]]) / NS_PER_MS
-    follows = (gap >= -MAX_GAP_SHARE) & (gap <= (1 + MAX_GAP_SHARE) * requests.rtt[singles[1:]])
+    gap_ms = (requests.start[singles[1:]] - end[singles[:-1]]) / NS_PER_MS
+    follows = (gap_ms >= -MAX_GAP_SHARE) & (gap_ms <= (1 + MAX_GAP_SHARE) * requests.rtt[singles[1:]])
     findings = []
     runs = _runs(follows & (key[1:] == key[:-1]))
     for first, last in (run for run in runs if run[1] - run[0] + 1 >= MIN_IN_TURN):
@@ -261,13 +261,13 @@ def _connects_in_turn(requests: _Requests, is_complete: Array, is_handshake: Arr
         if whole_ms < MIN_SUM_MS or 2 * len(streams) * trip_ms < MIN_PATH_SHARE * whole_ms:
             continue
         server, rows_of_run = requests.server_of(streams[0]), first_row[streams]
-        spent = np.r_[np.diff(requests.start[streams]), end[streams[-1]] - requests.start[streams[-1]]] / NS_PER_MS
+        spent_ms = np.r_[np.diff(requests.start[streams]), end[streams[-1]] - requests.start[streams[-1]]] / NS_PER_MS
         values: dict[str, float | str] = {
             "whole_ms": whole_ms, "trip_ms": trip_ms, "client": requests.clients[int(requests.client[streams[0]])],
-            "own_ms": float(took[rows_of_run].sum()) / len(streams),
+            "own_ms": float(took_ms[rows_of_run].sum()) / len(streams),
         }  # fmt: skip
         of = requests.count(is_complete, server)
-        row = _row("connects_in_turn", "client", "path", server, requests, rows_of_run, spent, of, values)
+        row = _row("connects_in_turn", "client", "path", server, requests, rows_of_run, spent_ms, of, values)
         findings.append(row)
     return findings
 
@@ -398,16 +398,18 @@ def expects(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa
     if think is None or len(uploads) < MIN_CONNECTS:
         return None
     of_uploads = is_upload[think.rows]
-    rows, waited = think.rows[of_uploads], think.ms[of_uploads]
-    is_timed = np.array([fixes.waits_for_continue(ms) for ms in waited.tolist()], bool)
-    rows, waited = rows[is_timed], waited[is_timed]
-    if len(rows) < MIN_CONNECTS or 2 * len(rows) < len(uploads) or np.ptp(waited) > MAX_TIMER_SPREAD * waited.min():
+    rows, waited_ms = think.rows[of_uploads], think.ms[of_uploads]
+    is_timed = np.array([fixes.waits_for_continue(ms) for ms in waited_ms.tolist()], bool)
+    rows, waited_ms = rows[is_timed], waited_ms[is_timed]
+    if len(rows) < MIN_CONNECTS or 2 * len(rows) < len(uploads):
+        return None
+    if np.ptp(waited_ms) > MAX_TIMER_SPREAD * waited_ms.min():
         return None
     answered, requested = (arrays.filled(exchanges, name, 0)[rows] for name in ("response_start", "request_end"))
     if (answered < requested).any():
         return None  # a 100 Continue arrived before the body
     requests, ends = _Requests(tables["streams"], exchanges), (server.address, server.port)
-    return _row("expect_continue", "client", "late", ends, requests, rows, waited, len(uploads))
+    return _row("expect_continue", "client", "late", ends, requests, rows, waited_ms, len(uploads))
 
 
 def _redirects(requests: _Requests, is_request: Array) -> list[Finding]:
@@ -425,41 +427,42 @@ def _redirects(requests: _Requests, is_request: Array) -> list[Finding]:
     client = requests.client[requests.stream_row]
     rows = rows[np.lexsort((begin[rows], client[rows]))]
     # compare each with the client's next request, on any connection
-    pause = (begin[rows[1:]] - end[rows[:-1]]) / NS_PER_MS
+    pause_ms = (begin[rows[1:]] - end[rows[:-1]]) / NS_PER_MS
     follows = is_redirect[rows[:-1]] & (client[rows[1:]] == client[rows[:-1]])
-    follows &= (pause >= 0) & (pause <= MAX_REDIRECT_GAP_MS) & (requests.rtt_ms(rows[:-1]) >= MIN_TRIP_MS)
+    follows &= (pause_ms >= 0) & (pause_ms <= MAX_REDIRECT_GAP_MS) & (requests.rtt_ms(rows[:-1]) >= MIN_TRIP_MS)
     chains = [(first, last) for first, last in _runs(follows) if last - first >= MIN_REDIRECTS]
     firsts = requests.stream_row[rows[np.array([first for first, _ in chains], np.int64)]]
     findings = []
     for server, indexes in requests.groups(firsts).items():
         chains_of_server = [chains[index] for index in indexes.tolist()]
         redirects = np.concatenate([rows[first:last] for first, last in chains_of_server])
-        spent = np.concatenate([np.diff(begin[rows[first : last + 1]]) for first, last in chains_of_server]) / NS_PER_MS
+        spent = np.concatenate([np.diff(begin[rows[first : last + 1]]) for first, last in chains_of_server])
+        spent_ms = spent / NS_PER_MS
         first, last = max(chains_of_server, key=lambda chain: begin[rows[chain[1]]] - begin[rows[chain[0]]])
-        if spent.sum() < MIN_SUM_MS:
+        if spent_ms.sum() < MIN_SUM_MS:
             continue
         [request] = exchanges.select(["method", "target"]).slice(int(rows[first]), 1).to_pylist()
         values = {
             "run": last - first, "whole_ms": float(begin[rows[last]] - begin[rows[first]]) / NS_PER_MS,
             "connects": int(is_first[rows[first:last]].sum()), "name": called(request["method"], request["target"]),
         }  # fmt: skip
-        row = _row("redirects", "server", "path", server, requests, redirects, spent, len(redirects), values)
+        row = _row("redirects", "server", "path", server, requests, redirects, spent_ms, len(redirects), values)
         findings.append(row)
     return findings
 
 
 def _row(
     sentence: str, owner: str, harm: Harmful, server: tuple[str, int], requests: _Requests, rows: Array,
-    waited: Array, of: int, more_values: Mapping[str, float | str] | None = None,
+    waited_ms: Array, of: int, more_values: Mapping[str, float | str] | None = None,
 ) -> Finding:  # fmt: skip
-    longest = int(waited.argmax())
-    worst, ordered = int(rows[longest]), sorted(waited.tolist())
+    longest = int(waited_ms.argmax())
+    worst, ordered = int(rows[longest]), sorted(waited_ms.tolist())
     stream_row = requests.stream_row[worst]
     frame = int(arrays.numbers(requests.exchanges, "request_first_frame")[worst])
-    spare = float(waited.sum()) * (1 - 1 / len(rows) if harm == "path" else 1)  # one of them is necessary
+    spare = float(waited_ms.sum()) * (1 - 1 / len(rows) if harm == "path" else 1)  # one of them is necessary
     values = {
         "n": len(rows), "of": of, "server": endpoint(*server), "span_ms": (ordered[0], ordered[-1]),
-        "sum_ms": float(waited.sum()), "trip_ms": float(requests.rtt[stream_row]), **(more_values or {}),
+        "sum_ms": float(waited_ms.sum()), "trip_ms": float(requests.rtt[stream_row]), **(more_values or {}),
     }  # fmt: skip
     return Finding(
         kind="wait", server=server[0], server_port=server[1], cause=sentence, owner=owner, exchanges=len(rows),

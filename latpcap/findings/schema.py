@@ -287,8 +287,8 @@ def schema() -> pa.Schema:
 
 def grade_and_confidence(confidence: float) -> str:
     """Return the grade with its confidence, rounded down: "proven (0.99)"."""
-    sure = round(confidence, 6)
-    return f"{grade_of(confidence)} ({floor(round(100 * sure, 4)) / 100:.2f})"
+    rounded = round(confidence, 6)
+    return f"{grade_of(confidence)} ({floor(round(100 * rounded, 4)) / 100:.2f})"
 
 
 def grade(cause: str, confidence: float) -> Grade:

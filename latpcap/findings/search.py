@@ -62,8 +62,8 @@ class Search:
     def waits_at_servers(self) -> list[Finding]:
         """Waits at a server that are not work: locks, pools of workers, proxies, transactions."""
         findings: list[Finding] = []
-        most = MAX_SERVERS if self.servers is None else max(self.servers, show.MIN_SERVERS_EXAMINED)
-        for server in self.ledger.servers[:most]:
+        count = MAX_SERVERS if self.servers is None else max(self.servers, show.MIN_SERVERS_EXAMINED)
+        for server in self.ledger.servers[:count]:
             findings += self._waits_at(server)
         # a server that a stampede comes from waits for the server that it goes to
         clients = {f.client for f in findings if f.sentence == "stampede"}

@@ -59,15 +59,15 @@ def blocked(server: Server, tables: Mapping[str, pa.Table], pushed: Pushed) -> F
     is_start = arrays.equals(notices, "method", NOTICES[0])
     streams, start, end = (arrays.numbers(exchanges, name)[server.slow] for name in ("stream", "start", "end"))
     hits: list[tuple[float, int, int]] = []
-    for row, number, begun, ended in zip(
+    for row, number, start_ns, end_ns in zip(
         server.slow.tolist(), streams.tolist(), start.tolist(), end.tolist(), strict=True
     ):
         same_stream = stream == number
-        for notice_row in np.flatnonzero(same_stream & is_start & (time < ended)).tolist():
+        for notice_row in np.flatnonzero(same_stream & is_start & (time < end_ns)).tolist():
             unblocked = time[same_stream & ~is_start & (time > time[notice_row])]
-            resumed = min(ended, int(unblocked.min())) if len(unblocked) else ended
-            if resumed - max(begun, int(time[notice_row])) >= MIN_BLOCKED_SHARE * (ended - begun):
-                hits.append(((ended - begun) / NS_PER_MS, row, int(frame[notice_row])))
+            resumed = min(end_ns, int(unblocked.min())) if len(unblocked) else end_ns
+            if resumed - max(start_ns, int(time[notice_row])) >= MIN_BLOCKED_SHARE * (end_ns - start_ns):
+                hits.append(((end_ns - start_ns) / NS_PER_MS, row, int(frame[notice_row])))
                 break
     if not hits:
         return None
@@ -118,9 +118,9 @@ def _shared_client_ids(tables: Mapping[str, pa.Table]) -> list[Finding]:
     sessions: dict[tuple[str, int, str], list[_Session]] = defaultdict(list)
     start = arrays.numbers(exchanges, "start")[rows].tolist()
     logins = zip(*(arrays.taken(exchanges, name, rows).to_pylist() for name in names), strict=True)
-    for (target, stream, frame), (host, port, client), begun in zip(logins, endpoints, start, strict=True):
+    for (target, stream, frame), (host, port, client), start_ns in zip(logins, endpoints, start, strict=True):
         if target:
-            sessions[host, port, target].append(_Session(client, stream, begun, ends_ns[stream], frame))
+            sessions[host, port, target].append(_Session(client, stream, start_ns, ends_ns[stream], frame))
     findings = []
     for (host, port, name), sessions_of_id in sessions.items():
         sessions_of_id.sort(key=lambda session: session.start)
@@ -194,7 +194,7 @@ def _idle_timeouts(tables: Mapping[str, pa.Table]) -> list[Finding]:
         silences_ms = [case[0] for case in cases]
         stream_starts = starts.get((server, port, client), [])
         never = MAX_RETURN_NS + 1
-        return_ns = [next((at - end for at in stream_starts if at >= end), never) for _, _, end, _ in cases]
+        return_ns = [next((start - end for start in stream_starts if start >= end), never) for _, _, end, _ in cases]
         returns_ms = [ns / NS_PER_MS for ns in return_ns if ns <= MAX_RETURN_NS]
         shortest = min(silences_ms)
         lacks_timer = len(cases) == 1 and (shortest < MIN_SINGLE_IDLE_MS or shortest % 1e3 > MAX_TIMER_DELAY_MS)
@@ -283,9 +283,10 @@ def _accounted_closed_ms(tables: Mapping[str, pa.Table]) -> dict[tuple[int, bool
 
     exchanges, accounted_ms = tables["exchanges"], defaultdict[tuple[int, bool], float](float)
     if exchanges.num_rows:
-        waited = np.nan_to_num(arrays.numbers(exchanges, "zero_window_ms").astype(float))
-        rows = np.flatnonzero(waited)
-        for stream, ms in zip(arrays.numbers(exchanges, "stream")[rows].tolist(), waited[rows].tolist(), strict=True):
+        waited_ms = np.nan_to_num(arrays.numbers(exchanges, "zero_window_ms").astype(float))
+        rows = np.flatnonzero(waited_ms)
+        streams = arrays.numbers(exchanges, "stream")[rows].tolist()
+        for stream, ms in zip(streams, waited_ms[rows].tolist(), strict=True):
             for by_client in (False, True):
                 accounted_ms[stream, by_client] += ms
     for row in tables["transfers"].to_pylist() if "transfers" in tables else ():

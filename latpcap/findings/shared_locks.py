@@ -65,18 +65,19 @@ def find_answered_together(
     import numpy as np
 
     exchanges = tables["exchanges"]
-    late = slow_answers(server, exchanges)
-    if not MIN_GROUP <= len(late) <= LIMITS["pool_most"]:
+    late_rows = slow_answers(server, exchanges)
+    if not MIN_GROUP <= len(late_rows) <= LIMITS["pool_most"]:
         return None
-    took = arrays.numbers(exchanges, "latency_ms")
+    took_ms = arrays.numbers(exchanges, "latency_ms")
     arrived, answered = arrays.filled(exchanges, "request_end", 0), arrays.filled(exchanges, "response_start", 0)
-    late = late[(answered[late] > 0) & (queues.think_ms(items, late) >= MOST_OF_WAIT * took[late])]
-    late = late[np.argsort(answered[late], kind="stable")]
-    if len(late) < MIN_GROUP:
+    is_program = queues.think_ms(items, late_rows) >= MOST_OF_WAIT * took_ms[late_rows]
+    late_rows = late_rows[is_program & (answered[late_rows] > 0)]
+    late_rows = late_rows[np.argsort(answered[late_rows], kind="stable")]
+    if len(late_rows) < MIN_GROUP:
         return None
-    waited, step = answered[late] - arrived[late], np.diff(answered[late])
-    near = step <= END_SHARE * np.minimum(waited[1:], waited[:-1])
-    groups = np.split(late, np.flatnonzero(~near) + 1)
+    waited_ns, steps = answered[late_rows] - arrived[late_rows], np.diff(answered[late_rows])
+    is_near = steps <= END_SHARE * np.minimum(waited_ns[1:], waited_ns[:-1])
+    groups = np.split(late_rows, np.flatnonzero(~is_near) + 1)
     all_answered, stream = np.sort(answered[server.rows]), arrays.numbers(exchanges, "stream")
     span = int(all_answered[-1] - arrived[server.rows].min())
     candidates = []
@@ -84,27 +85,29 @@ def find_answered_together(
         ends, starts = int(np.ptp(answered[rows])), int(np.ptp(arrived[rows]))
         if len(rows) < MIN_GROUP or len(set(stream[rows].tolist())) < MIN_GROUP or starts <= MIN_SPREAD * ends:
             continue
-        if (len(late) - 1) * 2 * ends > MAX_CHANCE * span:
+        if (len(late_rows) - 1) * 2 * ends > MAX_CHANCE * span:
             continue
-        first, begun, end = int(rows[arrived[rows].argmin()]), int(arrived[rows].min()), int(answered[rows].min())
+        first, end = int(rows[arrived[rows].argmin()]), int(answered[rows].min())
+        begin = int(arrived[first])
         before = int(np.searchsorted(all_answered, end, side="left"))
-        quiet = end - max(begun, int(all_answered[before - 1]) if before else begun)  # since the server's last answer
-        candidates.append(_Group(rows, first, ends, quiet if quiet >= MOST_OF_WAIT * (end - begun) else 0))
+        # since the server's last answer
+        quiet = end - max(begin, int(all_answered[before - 1]) if before else begin)
+        candidates.append(_Group(rows, first, ends, quiet if quiet >= MOST_OF_WAIT * (end - begin) else 0))
     if not candidates:
         return None
-    worst = max(candidates, key=lambda group: float(took[group.first]))
+    worst = max(candidates, key=lambda group: float(took_ms[group.first]))
     rows, first, is_frozen = worst.rows, worst.first, bool(worst.quiet)
     candidates = [group for group in candidates if bool(group.quiet) == is_frozen]
     # the holder of a lock works and does not wait; in a program that stands still all of them wait
-    total = sum(float(took[g.rows].sum()) - (0.0 if is_frozen else float(took[g.first])) for g in candidates)
+    total = sum(float(took_ms[g.rows].sum()) - (0.0 if is_frozen else float(took_ms[g.first])) for g in candidates)
     row = request(exchanges, first)
     values = {
         "server": server.name, "n": len(rows) - (not is_frozen), "streams": len(set(stream[rows].tolist())),
-        "span_ms": worst.quiet / NS_PER_MS if is_frozen else float(took[first]), "ends_ms": worst.ends / NS_PER_MS,
+        "span_ms": worst.quiet / NS_PER_MS if is_frozen else float(took_ms[first]), "ends_ms": worst.ends / NS_PER_MS,
         "name": called(row["method"], row["target"]), "frame": row["request_first_frame"], "times": len(candidates),
     }  # fmt: skip
     return wait_finding(
-        server, row, float(took[first]), "frozen" if is_frozen else "behind_one", values, total_ms=total,
+        server, row, float(took_ms[first]), "frozen" if is_frozen else "behind_one", values, total_ms=total,
         clients=len(server.clients), exchanges=sum(len(group.rows) for group in candidates),
     )  # fmt: skip
 
@@ -118,14 +121,15 @@ def find_behind_other(server: Server, items: Sequence[CauseTotal], tables: Mappi
     import numpy as np
 
     exchanges = tables["exchanges"]
-    took = arrays.numbers(exchanges, "latency_ms")
-    late = slow_answers(server, exchanges)
-    if not 0 < len(late) <= LIMITS["pool_most"] or len(server.rows) > queues.MAX_REQUESTS:
+    took_ms = arrays.numbers(exchanges, "latency_ms")
+    late_rows = slow_answers(server, exchanges)
+    if not 0 < len(late_rows) <= LIMITS["pool_most"] or len(server.rows) > queues.MAX_REQUESTS:
         return None
-    late = late[(queues.think_ms(items, late) >= MOST_OF_WAIT * took[late]) & (took[late] >= LIMITS["setup_ms"])]
+    is_program = queues.think_ms(items, late_rows) >= MOST_OF_WAIT * took_ms[late_rows]
+    late_rows = late_rows[is_program & (took_ms[late_rows] >= LIMITS["setup_ms"])]
     arrived, answered = arrays.filled(exchanges, "request_end", 0), arrays.filled(exchanges, "response_start", 0)
     stream, rows = arrays.numbers(exchanges, "stream"), server.rows[answered[server.rows] > 0]
-    if not len(late) or not len(rows):
+    if not len(late_rows) or not len(rows):
         return None
     span = int(answered[rows].max() - arrived[rows].min())
     near_ns = max(BEHIND_MS, BEHIND_LATENCIES * arrays.percentile(server.latency, 1 / 2)) * NS_PER_MS
@@ -133,7 +137,7 @@ def find_behind_other(server: Server, items: Sequence[CauseTotal], tables: Mappi
     ends = rows[np.isin(method[rows], [methods.index(word) for word in ENDS_WORK if word in methods])]
     begins = rows[method[rows] == methods.index("BEGIN")] if "BEGIN" in methods else rows[:0]
     hits = []  # the waiting row, the row whose end freed it, and the row of the transaction's BEGIN or -1
-    for row in late.tolist():
+    for row in late_rows.tolist():
         gap = answered[row] - answered[ends]
         for end in ends[(-gap <= BEHIND_MS * NS_PER_MS) & (gap <= near_ns)].tolist():
             begins_before = begins[(stream[begins] == stream[end]) & (arrived[begins] < arrived[end])]
@@ -145,12 +149,12 @@ def find_behind_other(server: Server, items: Sequence[CauseTotal], tables: Mappi
                 break
     if hits:
         return None if len(ends) * near_ns > MAX_CHANCE * span else _behind_other(server, hits, tables)
-    for row in late.tolist():
-        ahead = late[(arrived[late] < arrived[row]) & (stream[late] != stream[row])]
+    for row in late_rows.tolist():
+        ahead = late_rows[(arrived[late_rows] < arrived[row]) & (stream[late_rows] != stream[row])]
         ahead = ahead[(answered[ahead] <= answered[row]) & (answered[row] - answered[ahead] <= near_ns)]
         if len(ahead):
             hits.append((row, int(ahead[answered[ahead].argmax()]), -1))
-    if len(hits) * len(late) * near_ns > MAX_CHANCE * span:
+    if len(hits) * len(late_rows) * near_ns > MAX_CHANCE * span:
         return None
     session = [hit for hit in hits if _is_same_session(server, *hit[:2], tables)]
     if session:
@@ -166,7 +170,7 @@ def _is_same_session(server: Server, row: int, end: int, tables: Mapping[str, pa
     import numpy as np
 
     exchanges, streams = tables["exchanges"], tables["streams"]
-    stream, took = (arrays.numbers(exchanges, name) for name in ("stream", "latency_ms"))
+    stream, took_ms = (arrays.numbers(exchanges, name) for name in ("stream", "latency_ms"))
     client = arrays.codes(streams, "client")[0]
     clients = client[spill.places(arrays.numbers(streams, "stream"), stream[server.rows])]
     two_clients = client[spill.places(arrays.numbers(streams, "stream"), stream[[row, end]])]
@@ -174,7 +178,7 @@ def _is_same_session(server: Server, row: int, end: int, tables: Mapping[str, pa
     arrived, answered = (arrays.filled(exchanges, name, 0) for name in ("request_end", "response_start"))
     rows = server.rows[clients != two_clients[0]]
     alike = rows[(method[rows] == method[row]) & (target[rows] == target[row])]
-    alike = alike[took[alike] <= MAX_QUICK_SHARE * took[row]]
+    alike = alike[took_ms[alike] <= MAX_QUICK_SHARE * took_ms[row]]
     meanwhile = int(np.sum((arrived[alike] > arrived[row]) & (answered[alike] < answered[row])))
     return bool(two_clients[0] == two_clients[1]) and meanwhile >= MIN_QUICK
 
@@ -187,8 +191,8 @@ def _behind_other(
 ) -> Finding:
     """Return the finding about these waits: rows of the waiting request, of the end, and of the BEGIN (or -1)."""
     exchanges = tables["exchanges"]
-    took = arrays.numbers(exchanges, "latency_ms")
-    row, end, begin = max(hits, key=lambda hit: float(took[hit[0]]))
+    took_ms = arrays.numbers(exchanges, "latency_ms")
+    row, end, begin = max(hits, key=lambda hit: float(took_ms[hit[0]]))
     worst, other = request(exchanges, row), request(exchanges, end)
     in_transaction = begin >= 0
     if in_transaction:
@@ -197,7 +201,7 @@ def _behind_other(
         tables["streams"], "stream", arrays.numbers(exchanges, "stream")[[end]], ("client", "client_port")
     )
     frame = int(arrays.numbers(exchanges, "request_first_frame")[begin if in_transaction else end])
-    waits = sorted(float(took[hit[0]]) for hit in hits)
+    waits = sorted(float(took_ms[hit[0]]) for hit in hits)
     answered = arrays.filled(exchanges, "response_start", 0)
     values = {
         "server": server.name, "n": len(hits), "span_ms": (waits[0], waits[-1]),
@@ -205,10 +209,10 @@ def _behind_other(
         "client": endpoint(*client_end), "other": called(other["method"], other["target"]), "other_frame": frame,
         "after_ms": max(int(answered[row]) - int(answered[end]), 0) / NS_PER_MS,
     }  # fmt: skip
-    holders = set() if in_transaction else {hit[1] for hit in hits}
+    holders = [] if in_transaction else list({hit[1] for hit in hits})
     return wait_finding(
         server, worst, waits[-1], sentence, values, owner="client" if in_transaction else "server",
-        client=client_end[0], exchanges=len(hits), total_ms=sum(waits) + sum(float(took[holder]) for holder in holders),
+        client=client_end[0], exchanges=len(hits), total_ms=sum(waits) + sum(took_ms[holders].tolist()),
         worst_frames=tuple(dict.fromkeys((frame, worst["request_first_frame"]))),
     )  # fmt: skip
 
@@ -236,15 +240,15 @@ def find_stampede(server: Server, tables: Mapping[str, pa.Table]) -> Finding | N
     import numpy as np
 
     exchanges = tables["exchanges"]
-    late = slow_answers(server, exchanges)
-    if not MIN_BURST <= len(late) <= LIMITS["pool_most"] or len(server.clients) > 1:
+    late_rows = slow_answers(server, exchanges)
+    if not MIN_BURST <= len(late_rows) <= LIMITS["pool_most"] or len(server.clients) > 1:
         return None
     (method, _), (target, targets) = (arrays.codes(exchanges, name) for name in ("method", "target"))
-    stream, took = arrays.numbers(exchanges, "stream"), arrays.numbers(exchanges, "latency_ms")
+    stream, took_ms = arrays.numbers(exchanges, "stream"), arrays.numbers(exchanges, "latency_ms")
     start, end = (arrays.filled(exchanges, name, 0) for name in ("start", "end"))
     key = method.astype(np.int64) * (len(targets) + 1) + target
     stampedes: list[Array] = []
-    for name in np.unique(key[late]).tolist():
+    for name in np.unique(key[late_rows]).tolist():
         rows = server.all_requests[key[server.all_requests] == name]
         rows = rows[np.argsort(start[rows], kind="stable")]
         ends = np.maximum.accumulate(end[rows])
@@ -253,27 +257,27 @@ def find_stampede(server: Server, tables: Mapping[str, pa.Table]) -> Finding | N
         if 2 * sum(map(len, large)) < len(rows):
             continue
         for burst in large:
-            shortest, longest = took[burst].min(), took[burst].max()
+            shortest, longest = took_ms[burst].min(), took_ms[burst].max()
             is_burst = len(set(stream[burst].tolist())) == len(burst)
             is_burst &= int(np.ptp(start[burst])) / NS_PER_MS <= shortest
             is_burst &= MIN_SPREAD * np.ptp(end[burst]) >= np.ptp(start[burst])  # else they waited for one thing
             if is_burst and longest <= MAX_WORK_RATIO * shortest and shortest >= LIMITS["stuck_ms"] / 2:
                 stampedes.append(burst)
         pauses = [(start[b[0]] - end[a].max()) / NS_PER_MS for a, b in pairwise(stampedes) if key[a[0]] == key[b[0]]]
-        if any(pause < took[stampedes[-1]].min() / 2 for pause in pauses):
+        if any(pause < took_ms[stampedes[-1]].min() / 2 for pause in pauses):
             return None
     if not stampedes:
         return None
     rows = np.concatenate(stampedes)
-    row = request(exchanges, int(rows[took[rows].argmax()]))
+    row = request(exchanges, int(rows[took_ms[rows].argmax()]))
     largest = max(stampedes, key=len)
     frame = int(arrays.numbers(exchanges, "request_first_frame")[int(largest[0])])
-    shortest_ms, longest_ms = float(took[rows].min()), float(took[rows].max())
+    shortest_ms, longest_ms = float(took_ms[rows].min()), float(took_ms[rows].max())
     values = {
         "server": server.name, "client": server.clients[0], "n": len(largest), "times": len(stampedes),
         "span_ms": (shortest_ms, longest_ms), "name": called(row["method"], row["target"]), "frame": frame,
     }  # fmt: skip
     return wait_finding(
         server, row, longest_ms, "stampede", values, owner="client", clients=1, client=server.clients[0],
-        exchanges=len(rows), total_ms=float(took[rows].sum()), worst_frames=(frame,),
+        exchanges=len(rows), total_ms=float(took_ms[rows].sum()), worst_frames=(frame,),
     )  # fmt: skip

@@ -181,14 +181,15 @@ def _is_heard_late(course: Course, held: Resent) -> bool:
 def _never_came(client: bool, case: UnansweredWait, course: Course) -> Reason | None:
     """Find the same in a capture at the receiver: a hole of full size that stays, and only smaller packets after it."""
     hole = course.hole(client)
-    most = course.most_allowed()
-    if hole is None or not most:
+    segment_size = course.most_allowed()
+    if hole is None or not segment_size:
         return None
     after_hole, length, largest = hole
     closing = course.closes(not client, after_hole)
     end = int(course.time[closing]) if closing is not None else course.end
     waited_ms = (end - int(course.time[after_hole])) / NS_PER_MS
-    is_cut = largest < most - MAX_OPTIONS and length >= max(most - MAX_OPTIONS, LIMITS["mtu_least_bytes"])
+    full_bytes = segment_size - MAX_OPTIONS
+    is_cut = largest < full_bytes and length >= max(full_bytes, LIMITS["mtu_least_bytes"])
     if not is_cut or waited_ms < LIMITS["stuck_ms"]:
         return None
     values = {"length": length, "span_ms": waited_ms, "cut": 0, "repeats": 0, "frame": int(course.frame[after_hole])}
@@ -256,8 +257,9 @@ def _ended_idle(
     next_connection = next_at(case, held.first)
     if next_connection is None:
         return None  # nothing shows that the server was running
-    begun, is_own = next_connection
-    until = begun if is_own else max(held.last, course.end, begun)  # the client's own new connection ends its wait
+    next_start, is_own = next_connection
+    # the client's own new connection ends its wait
+    until = next_start if is_own else max(held.last, course.end, next_start)
     values = {"idle_ms": idle_ms, "repeats": held.copies - 1, "span_ms": (until - held.first) / NS_PER_MS}
     return Reason(case, "idle_drop", values, "probable")
 
@@ -350,9 +352,9 @@ def _stopped(case: UnansweredWait, course: Course) -> Reason | None:
     if len(windows) and windows[-1] == 0:
         return None  # the client's window is closed
     ended_by = None if closing is None else bool(course.client[closing])
-    begun = int(course.seq[answer_packets].min())
+    first_byte = int(course.seq[answer_packets].min())
     values = {
-        "bytes": int((course.seq + course.len)[answer_packets].max()) - begun,
+        "bytes": int((course.seq + course.len)[answer_packets].max()) - first_byte,
         "span_ms": gap_ms,
         "waited_ms": (end - int(course.time[request])) / NS_PER_MS,
         "until": words.say(_UNTIL[ended_by]),
@@ -389,12 +391,12 @@ def survived(exchanges: pa.Table, streams: pa.Table) -> dict[tuple[str, int], fl
     order = requests[np.lexsort((start[requests], stream[requests]))]
     stream, start, end, complete = stream[order], start[order], end[order], complete[order]
     follows = (stream[1:] == stream[:-1]) & complete[1:] & complete[:-1]
-    idle = np.where(follows, (start[1:] - end[:-1]) / NS_PER_MS, 0.0)
-    rows = np.flatnonzero(idle >= LIMITS["idle_least_ms"])
+    idle_all_ms = np.where(follows, (start[1:] - end[:-1]) / NS_PER_MS, 0.0)
+    rows = np.flatnonzero(idle_all_ms >= LIMITS["idle_least_ms"])
     longest: dict[tuple[str, int], float] = {}
     ends = arrays.looked_up(streams, "stream", stream[1:][rows], ("server", "server_port"))
-    for key, waited in zip(ends, idle[rows].tolist(), strict=True):
-        longest[key[0], key[1]] = max(longest.get((key[0], key[1]), 0.0), waited)
+    for key, idle_ms in zip(ends, idle_all_ms[rows].tolist(), strict=True):
+        longest[key[0], key[1]] = max(longest.get((key[0], key[1]), 0.0), idle_ms)
     return longest
 
 
@@ -745,8 +747,8 @@ def _unexplained(cause: str, owner: str, cases: list[UnansweredWait], of: int) -
         "request": words.say("silent_request", name=worst.name) if cause == "silent_peer" and worst.name else "",
         "wait": words.say("wait" if worst.waited_ms < MAX_WAIT_MS else "wait_hour", wait_ms=worst.waited_ms),
     }  # fmt: skip
-    late = cause == "closed_on_request" and worst.waited_ms >= LIMITS["setup_ms"]
-    values["after"] = words.say("closed_after", wait_ms=worst.waited_ms) if late else ""
+    is_late = cause == "closed_on_request" and worst.waited_ms >= LIMITS["setup_ms"]
+    values["after"] = words.say("closed_after", wait_ms=worst.waited_ms) if is_late else ""
     fix = words.fix(sentence, **values)
     if cause == "silent_peer" and len(cases) > 1:
         values["text"], sentence = words.say(sentence, **values), "silent_peers"

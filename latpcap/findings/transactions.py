@@ -46,8 +46,8 @@ class _Transaction(NamedTuple):
     @property
     def is_idle_with_locks(self) -> bool:
         """Whether it held locks for long while its client sent nothing."""
-        least = max(MIN_IDLE_SHARE * (self.ended - self.begun), MIN_IDLE_MS * NS_PER_MS)
-        return self.has_locks and self.idle >= least
+        min_ns = max(MIN_IDLE_SHARE * (self.ended - self.begun), MIN_IDLE_MS * NS_PER_MS)
+        return self.has_locks and self.idle >= min_ns
 
 
 def _locks_table(method: str, target: str) -> bool:

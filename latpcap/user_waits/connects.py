@@ -118,7 +118,7 @@ class Opens:
 
 
 def _bits(word: str) -> int:
-    flags = {part.strip() for part in word.split(",")}
+    flags = {flag.strip() for flag in word.split(",")}
     bits = (SYN if "SYN" in flags else 0) | (ACK if "ACK" in flags else 0) | (RST if "RST" in flags else 0)
     return bits | (ECN if {"ECE", "CWR"} <= flags else 0)
 

@@ -165,11 +165,11 @@ def _by_stream(exchanges: pa.Table) -> Iterator[list[Row]]:
     answered = [value and value.value for value in exchanges["response_start"].to_pylist()]
     order = np.lexsort((arrays.numbers(exchanges, "index"), arrays.numbers(exchanges, "stream"))).tolist()
     rows: list[Row] = []
-    for at in order:
+    for index in order:
         row = Row(
-            **{name: column[at] for name, column in columns.items()},
-            **{name: column[at] for name, column in instants.items()},
-            answered=answered[at],
+            **{name: column[index] for name, column in columns.items()},
+            **{name: column[index] for name, column in instants.items()},
+            answered=answered[index],
         )
         if rows and rows[0].stream != row.stream:
             yield rows
@@ -182,56 +182,56 @@ def _by_stream(exchanges: pa.Table) -> Iterator[list[Row]]:
 
 def _groups(rows: Sequence[Row]) -> Iterator[Group]:
     """Yield the transactions, statements and pipelines of one stream."""
-    at = 0
-    while at < len(rows):
+    index = 0
+    while index < len(rows):
         kind, length = next(
             (kind, length)
             for kind, length in (
-                ("transaction", _transaction(rows, at)),
-                ("statement", _statement(rows, at)),
-                ("pipeline", _pipeline(rows, at)),
+                ("transaction", _transaction(rows, index)),
+                ("statement", _statement(rows, index)),
+                ("pipeline", _pipeline(rows, index)),
                 ("", 1),
             )
             if length > 1 or not kind
         )
         if kind:
-            yield Group(kind, list(rows[at : at + length]))
-        at += length
+            yield Group(kind, list(rows[index : index + length]))
+        index += length
 
 
-def _transaction(rows: Sequence[Row], at: int) -> int:
-    """Return how many rows from `at` on are one transaction; without an end it reaches the stream's end."""
-    ends = ENDS.get(rows[at].word)
+def _transaction(rows: Sequence[Row], index: int) -> int:
+    """Return how many rows from `index` on are one transaction; without an end it reaches the stream's end."""
+    ends = ENDS.get(rows[index].word)
     if ends is None:
         return 0
-    for behind in range(at + 1, len(rows)):
+    for behind in range(index + 1, len(rows)):
         row = rows[behind]
         # ROLLBACK TO a savepoint does not end the transaction
         if row.word in ends and " TO " not in (row.target or "").upper():
-            return behind + 1 - at
+            return behind + 1 - index
         if row.word in ENDS:
-            return behind - at
-    return len(rows) - at
+            return behind - index
+    return len(rows) - index
 
 
-def _statement(rows: Sequence[Row], at: int) -> int:
-    """Return how many rows from `at` on prepare and execute one statement."""
-    first = rows[at]
+def _statement(rows: Sequence[Row], index: int) -> int:
+    """Return how many rows from `index` on prepare and execute one statement."""
+    first = rows[index]
     if first.word not in PREPARES or not first.target:
         return 0
-    for behind in range(at + 1, len(rows)):
+    for behind in range(index + 1, len(rows)):
         if rows[behind].target != first.target:
             return 0
         if rows[behind].word not in STEPS:
-            return behind + 1 - at
+            return behind + 1 - index
     return 0
 
 
-def _pipeline(rows: Sequence[Row], at: int) -> int:
-    """Return how many requests from `at` on were sent before the first of them was answered."""
-    first = rows[at]
+def _pipeline(rows: Sequence[Row], index: int) -> int:
+    """Return how many requests from `index` on were sent before the first of them was answered."""
+    first = rows[index]
     length = 1
-    for row in rows[at + 1 :]:
+    for row in rows[index + 1 :]:
         if row.word in ENDS or row.start >= (first.answered if first.answered is not None else first.end + 1):
             break
         length += 1

@@ -71,17 +71,17 @@ def _is_nested(back: Server, front: Server, exchanges: pa.Table) -> bool:
     import numpy as np
 
     start, end = arrays.numbers(exchanges, "start"), arrays.numbers(exchanges, "end")
-    began = start[front.rows]
-    order = np.argsort(began, kind="stable")
-    ended = np.maximum.accumulate(end[front.rows][order])
-    last = np.searchsorted(began[order], start[back.rows], side="right") - 1
-    inside = (last >= 0) & (ended[np.maximum(last, 0)] >= end[back.rows])
+    starts = start[front.rows]
+    order = np.argsort(starts, kind="stable")
+    ends = np.maximum.accumulate(end[front.rows][order])
+    last = np.searchsorted(starts[order], start[back.rows], side="right") - 1
+    inside = (last >= 0) & (ends[np.maximum(last, 0)] >= end[back.rows])
     if inside.sum() < show.MIN_NESTED_SHARE * len(back.rows):
         return False
     # the share expected inside by chance, for a host that sends unrelated requests while it serves others
-    took = (end[back.rows] - start[back.rows])[inside]
-    around = ended[last[inside]] - began[order][last[inside]]
-    chance = float(np.mean(1 - np.minimum(took / np.maximum(around, 1), 1)))
+    took_ns = (end[back.rows] - start[back.rows])[inside]
+    around_ns = ends[last[inside]] - starts[order][last[inside]]
+    chance = float(np.mean(1 - np.minimum(took_ns / np.maximum(around_ns, 1), 1)))
     deviation = np.sqrt(chance * (1 - chance) / len(back.rows))
     return bool(inside.mean() > chance + show.MIN_NESTED_DEVIATIONS * deviation)
 
@@ -92,13 +92,13 @@ def source(server: Server, cause: str, ledger: CauseTotals, exchanges: pa.Table)
     None if no server of the capture is a backend of this one.
     """
     behind = fronts(ledger.servers, exchanges)
-    position, seen = ledger.servers.index(server), set[int]()
-    while position not in seen:
-        seen.add(position)
+    position, visited = ledger.servers.index(server), set[int]()
+    while position not in visited:
+        visited.add(position)
         backs = [ledger.servers[back] for back, front in behind.items() if front == position]
         items = [item for leg in backs for item in ledger.spent(leg) if item.cause == cause]
-        most = max(items, key=lambda item: item.total_ms, default=None)
-        if most is None or most.owner != BACKEND:
-            return most
-        position = ledger.servers.index(most.server)
+        largest = max(items, key=lambda item: item.total_ms, default=None)
+        if largest is None or largest.owner != BACKEND:
+            return largest
+        position = ledger.servers.index(largest.server)
     return None

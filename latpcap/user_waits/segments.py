@@ -46,7 +46,7 @@ ECN = {"agreed": 1, "reports": 2}
 
 def _ecn(flags: str) -> int:
     """Return the bit of `ECN` for these flags, or 0. With AE the flags are a counter (accurate ECN, RFC 9768)."""
-    words = {part.strip() for part in flags.split(",")}
+    words = {flag.strip() for flag in flags.split(",")}
     if "AE" in words:
         return 0
     if "SYN" in words:

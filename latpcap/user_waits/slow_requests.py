@@ -75,8 +75,8 @@ def unread(exchanges: pa.Table) -> Array:
     is_handshake = arrays.equals(exchanges, "protocol", "tls") & arrays.equals(exchanges, "method", "handshake")
     if not is_handshake.any():
         return turns
-    work, took = (arrays.numbers(exchanges, name) for name in ("server_think_ms", "latency_ms"))
-    return turns & ~(is_handshake & (2 * work > took))
+    work_ms, took_ms = (arrays.numbers(exchanges, name) for name in ("server_think_ms", "latency_ms"))
+    return turns & ~(is_handshake & (2 * work_ms > took_ms))
 
 
 def polls(exchanges: pa.Table) -> Array:
@@ -98,14 +98,14 @@ def _polls(exchanges: pa.Table) -> Array:
     target, words = arrays.codes(exchanges, "target")
     if not words:
         return is_marked
-    is_get, took = arrays.equals(exchanges, "method", "GET"), arrays.numbers(exchanges, "latency_ms")
+    is_get, took_ms = arrays.equals(exchanges, "method", "GET"), arrays.numbers(exchanges, "latency_ms")
     without_queries = [word.partition("?")[0] for word in words]  # such as ?since=7
     _, paths = np.unique(without_queries, return_inverse=True)
     path = np.where(target >= 0, paths[target], -1)
-    empty_rows = np.flatnonzero(is_get & (status == NO_CONTENT) & (took >= LIMITS["poll_ms"]))
-    empty_rows = empty_rows[np.lexsort((took[empty_rows], path[empty_rows]))]
-    empty_path, empty_took = path[empty_rows], took[empty_rows]
-    is_again = (empty_path[1:] == empty_path[:-1]) & (empty_took[1:] <= SAME_TIMER * empty_took[:-1])
+    empty_rows = np.flatnonzero(is_get & (status == NO_CONTENT) & (took_ms >= LIMITS["poll_ms"]))
+    empty_rows = empty_rows[np.lexsort((took_ms[empty_rows], path[empty_rows]))]
+    empty_path, empty_took_ms = path[empty_rows], took_ms[empty_rows]
+    is_again = (empty_path[1:] == empty_path[:-1]) & (empty_took_ms[1:] <= SAME_TIMER * empty_took_ms[:-1])
     is_poll: Array = is_marked | (is_get & np.isin(path, empty_path[1:][is_again]))
     return is_poll
 
@@ -123,11 +123,11 @@ def waits_for_streams(exchanges: pa.Table, time: Array, slow_ms: float | None) -
     """
     import numpy as np
 
-    begun, start = (arrays.filled(exchanges, column, 0) for column in ("response_start", "start"))
-    first: Array = np.where(begun > 0, np.minimum((begun - start) / NS_PER_MS, time), time)
+    answer_start, start = (arrays.filled(exchanges, column, 0) for column in ("response_start", "start"))
+    first: Array = np.where(answer_start > 0, np.minimum((answer_start - start) / NS_PER_MS, time), time)
     pieces, gap = (arrays.filled(exchanges, c, 0) for c in ("pieces", "longest_gap_ms"))
     is_long = first - np.nan_to_num(arrays.numbers(exchanges, "network_ms").astype(float)) > limits(exchanges, slow_ms)
-    is_ticking = (pieces > 2) & (begun > 0) & is_long & (first <= show.MAX_FIRST_EVENT_RATIO * gap)
+    is_ticking = (pieces > 2) & (answer_start > 0) & is_long & (first <= show.MAX_FIRST_EVENT_RATIO * gap)
     held_ms = np.maximum(time - first - arrays.numbers(exchanges, "server_think_ms"), 0.0)
     return np.where(is_ticking, 0.0, first), held_ms / np.maximum(pieces, 1)
 
@@ -209,9 +209,9 @@ def by_family(items: Iterable[Piece], slow: Array, of: int) -> dict[str, dict[st
             causes[item.cause] = causes.get(item.cause, 0.0) + float(ms.sum())
         spill.release_memory()
     families = list(FAMILIES)
-    took = {name: beyond(causes) if len(slow) else sum(causes.values()) for name, causes in spent.items()}
-    sums = took if few(slow, of) else {name: sum(causes.values()) for name, causes in spent.items()}
+    took_ms = {name: beyond(causes) if len(slow) else sum(causes.values()) for name, causes in spent.items()}
+    sums = took_ms if few(slow, of) else {name: sum(causes.values()) for name, causes in spent.items()}
     order = sorted(spent, key=lambda name: (-sums[name], -sum(spent[name].values()), families.index(name)))
-    if "loss" in spent and took["loss"] >= show.MIN_LOSS_RATIO * max(took.values()):
+    if "loss" in spent and took_ms["loss"] >= show.MIN_LOSS_RATIO * max(took_ms.values()):
         order = ["loss", *(name for name in order if name != "loss")]
     return {name: dict(sorted(spent[name].items(), key=lambda c: (-c[1], c[0]))) for name in order}

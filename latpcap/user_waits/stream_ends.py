@@ -238,7 +238,7 @@ class Course:
         sizes = {
             int(self.len[p])
             for p in later_data.tolist()
-            if any(left <= self.seq[p] and self.seq[p] + self.len[p] <= right for left, right in blocks)
+            if any(start <= self.seq[p] and self.seq[p] + self.len[p] <= stop for start, stop in blocks)
         }
         earlier_data = data_packets[(data_packets < first) & (self.seq[data_packets] + self.len[data_packets] <= seq)]
         return Resent(
