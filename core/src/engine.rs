@@ -25,7 +25,7 @@ use crate::base::At;
 use crate::capture::{CaptureReader, Record, Sink};
 use crate::decrypt::Decryption;
 use crate::exchange::Exchange;
-use crate::frame::{self, Foreign, Fragments, Packet, SeenFrame, Unread, Unwrapped};
+use crate::frame::{self, Foreign, Fragments, Icmp, Packet, SeenFrame, Unread, Unwrapped};
 use crate::issue::{Code, Issue, Kind};
 use crate::judge::{Row, Senders};
 use crate::limits::TICK_NS;
@@ -250,17 +250,7 @@ impl Pipeline {
         match packet {
             Packet::Tcp(segment) => self.uncommon_tcp(segment, at, record),
             Packet::LengthBeyondFrame(segment, claim) => {
-                // A tool that cuts frames without recording it cuts all of them at the same length. Hence two frames of
-                // equal length in a row: trust the IP header. Otherwise: trust the frame.
-                let size = record.data.len();
-                let claim = claim.filter(|_| std::mem::replace(&mut self.last_cut_len, size) == size);
-                let reason = match claim {
-                    Some(_) => "frames are cut and do not say so: the total length counts",
-                    None => "total length is beyond the frame, which counts instead",
-                };
-                self.report(Issue::new(Kind::Distrusted, "ipv4", reason), record);
-                let len = claim.unwrap_or(segment.len);
-                self.uncommon_tcp(&Segment { len, ..*segment }, at, record);
+                self.length_beyond_frame(segment, *claim, at, record)
             }
             Packet::BadTunnelChecksum(segment) => {
                 let reason = "outer UDP checksum of a tunnel is wrong on a SYN";
@@ -272,25 +262,7 @@ impl Pipeline {
                 self.lookups.neighbour(neighbour, at);
                 self.write_lookups();
             }
-            Packet::Icmp(icmp) => {
-                if let Some(segment) = &icmp.quoted {
-                    self.streams.quoted(segment, at);
-                }
-                if let (Some(kind), Some(head)) = (probe::icmp_answer_kind(icmp), icmp.quoted.or(icmp.brief))
-                {
-                    let from = icmp.src;
-                    self.streams.answered(&head, SynAnswer { kind, from, at });
-                }
-                if let (Some(mtu), Some(head)) = (icmp.next_mtu, icmp.quoted.or(icmp.brief)) {
-                    self.streams.too_big(&head, mtu);
-                }
-                if let Some(issue) = self.probes.icmp(icmp, at) {
-                    self.report(issue, record);
-                }
-                for probe in self.probes.take_finished() {
-                    self.tables.probe(probe);
-                }
-            }
+            Packet::Icmp(icmp) => self.icmp(icmp, at, record),
             Packet::Udp(udp) => {
                 if let Some(issue) = self.lookups.datagram(udp, at) {
                     self.report(issue, record);
@@ -319,7 +291,7 @@ impl Pipeline {
                     Unwrapped::Several(all) => {
                         (all.iter()).for_each(|inner| self.unwrapped(foreign, inner, at, record));
                     }
-                    one => self.unwrapped(foreign, one, at, record),
+                    single => self.unwrapped(foreign, single, at, record),
                 }
             }
             Packet::Malformed(segment, why) => {
@@ -336,6 +308,48 @@ impl Pipeline {
                 self.streams.unreadable_header(segment, at);
             }
             Packet::Unread(unread) => self.report_unread(unread, record),
+        }
+    }
+
+    /// Takes a segment whose IP header gives a length beyond the frame: `claim`, if that header can be trusted.
+    fn length_beyond_frame(
+        &mut self,
+        segment: &Segment<'_>,
+        claim: Option<u32>,
+        at: At,
+        record: &Record<'_>,
+    ) {
+        // A tool that cuts frames without recording it cuts all of them at the same length. Hence two frames of equal
+        // length in a row: trust the IP header. Otherwise: trust the frame.
+        let size = record.data.len();
+        let claim = claim.filter(|_| std::mem::replace(&mut self.last_cut_len, size) == size);
+        let reason = match claim {
+            Some(_) => "frames are cut and do not say so: the total length counts",
+            None => "total length is beyond the frame, which counts instead",
+        };
+        self.report(Issue::new(Kind::Distrusted, "ipv4", reason), record);
+        let len = claim.unwrap_or(segment.len);
+        self.uncommon_tcp(&Segment { len, ..*segment }, at, record);
+    }
+
+    /// Takes an ICMP message: an answer to a SYN or an echo request, or a smaller MTU on a stream's path.
+    fn icmp(&mut self, icmp: &Icmp<'_>, at: At, record: &Record<'_>) {
+        if let Some(segment) = &icmp.quoted {
+            self.streams.quoted(segment, at);
+        }
+        let head = icmp.quoted.or(icmp.brief);
+        if let (Some(kind), Some(head)) = (probe::icmp_answer_kind(icmp), head) {
+            let from = icmp.src;
+            self.streams.answered(&head, SynAnswer { kind, from, at });
+        }
+        if let (Some(mtu), Some(head)) = (icmp.next_mtu, head) {
+            self.streams.too_big(&head, mtu);
+        }
+        if let Some(issue) = self.probes.icmp(icmp, at) {
+            self.report(issue, record);
+        }
+        for probe in self.probes.take_finished() {
+            self.tables.probe(probe);
         }
     }
 

@@ -222,20 +222,20 @@ impl CaptureReader {
     /// Reads the whole records in `bytes`, which begin at `position.offset`. Returns the number of bytes used.
     fn walk(&mut self, bytes: &[u8], sink: &mut impl Sink) -> usize {
         let begin = self.position.offset;
-        let mut left = bytes;
+        let mut rest = bytes;
         loop {
             let next = match &mut self.format {
-                Format::Unknown => self.open(left, sink),
-                Format::Pcap(pcap) => pcap.walk(left, &mut self.position, sink),
-                Format::Pcapng(pcapng) => pcapng.walk(left, &mut self.position, sink),
-                Format::Snoop(snoop) => snoop.walk(left, &mut self.position, sink),
-                Format::Netmon(netmon) => netmon.walk(left, &mut self.position, sink),
+                Format::Unknown => self.open(rest, sink),
+                Format::Pcap(pcap) => pcap.walk(rest, &mut self.position, sink),
+                Format::Pcapng(pcapng) => pcapng.walk(rest, &mut self.position, sink),
+                Format::Snoop(snoop) => snoop.walk(rest, &mut self.position, sink),
+                Format::Netmon(netmon) => netmon.walk(rest, &mut self.position, sink),
                 Format::Halted => Next::Halt,
             };
             let used = usize::try_from(self.position.offset.saturating_sub(begin)).unwrap_or(usize::MAX);
             match next {
                 // A pcapng block of 12 bytes is empty: there is nothing to skip.
-                Next::Again | Next::Skip(0) => left = cursor::from(bytes, used),
+                Next::Again | Next::Skip(0) => rest = cursor::from(bytes, used),
                 Next::Need(len) => {
                     self.needed = len;
                     return used;

@@ -100,13 +100,13 @@ impl Netmon {
     }
 
     pub(super) fn walk(&mut self, bytes: &[u8], position: &mut Position, sink: &mut impl Sink) -> Next {
-        let mut left = bytes;
+        let mut rest = bytes;
         loop {
             if self.in_table || position.offset == self.table.0 {
                 self.in_table = true;
-                return self.read_table(left, position, sink);
+                return self.read_table(rest, position, sink);
             }
-            let Some((captured, original_len)) = self.lengths(left) else {
+            let Some((captured, original_len)) = self.lengths(rest) else {
                 return Next::Need(self.record_header());
             };
             let total = self.record_header() as u64 + u64::from(captured) + self.trailer_len() as u64;
@@ -118,13 +118,13 @@ impl Netmon {
                 sink.issue(issue.lengths(total, room.min(u64::from(MAX_RECORD_BYTES))));
                 return Next::Halt;
             }
-            let Some((record, next)) = left.split_at_checked(total as usize) else {
+            let Some((record, next)) = rest.split_at_checked(total as usize) else {
                 return Next::Need(total as usize);
             };
             self.frames.add(position.offset);
             self.record(record, captured as usize, original_len, position, sink);
             position.offset += total;
-            left = next;
+            rest = next;
         }
     }
 
@@ -219,14 +219,14 @@ impl Netmon {
 
     /// Reads the frame table and compares it with the frames that were read.
     fn read_table(&mut self, bytes: &[u8], position: &mut Position, sink: &mut impl Sink) -> Next {
-        let mut left = bytes;
+        let mut rest = bytes;
         while self.listed.count < self.table.1 / 4 {
-            let Some((entry, next)) = Header::<4>::split(left) else {
+            let Some((entry, next)) = Header::<4>::split(rest) else {
                 return Next::Need(4);
             };
             self.listed.add(entry.u32::<false, 0>().into());
             position.offset += 4;
-            left = next;
+            rest = next;
         }
         if self.listed != self.frames {
             let (listed, read) = (self.listed.count, self.frames.count);
@@ -244,21 +244,21 @@ impl Netmon {
 
     /// Describes a record or a frame table that is cut by the end of the file; `bytes` are all of the record.
     pub(super) fn truncated(&self, bytes: &[u8], position: &Position) -> Option<Issue> {
-        let had = bytes.len() as u64;
-        let (reason, needed, had) = match self.lengths(bytes) {
-            _ if self.in_table => ("frame table is cut", self.table.1, self.listed.count * 4 + had),
+        let len = bytes.len() as u64;
+        let (reason, needed, len) = match self.lengths(bytes) {
+            _ if self.in_table => ("frame table is cut", self.table.1, self.listed.count * 4 + len),
             _ if bytes.is_empty() && self.table.0 == u64::MAX => ("frame table is missing", 0, 0),
             _ if bytes.is_empty() => ("frame table is missing", self.table.0, position.offset),
             Some((captured, _)) => (
                 "record data is cut",
                 captured.into(),
-                had - self.record_header() as u64,
+                len - self.record_header() as u64,
             ),
-            None => ("record header is cut", self.record_header() as u64, had),
+            None => ("record header is cut", self.record_header() as u64, len),
         };
         let issue = Issue::new(Kind::Damaged, "netmon", reason).at(position.offset);
         let issue = issue.in_frame(position.frames.saturating_add(1));
-        Some(issue.lengths(needed, had))
+        Some(issue.lengths(needed, len))
     }
 }
 

@@ -143,9 +143,9 @@ impl Pcap {
             mut offset,
             mut frames,
         } = *position;
-        let mut left = bytes;
+        let mut rest = bytes;
         let next = loop {
-            let Some((head, after)) = Header::<HEADER>::split(left) else {
+            let Some((head, after)) = Header::<HEADER>::split(rest) else {
                 break Next::Need(HEADER);
             };
             let (captured, original_len) = self.lengths::<HEADER, BIG>(head);
@@ -180,7 +180,7 @@ impl Pcap {
                 original_len,
             });
             offset += HEADER as u64 + u64::from(captured);
-            left = following;
+            rest = following;
         };
         *position = Position { offset, frames };
         next
@@ -203,8 +203,8 @@ impl Pcap {
         if bytes.is_empty() {
             return None;
         }
-        let had = bytes.len() as u64;
-        let (reason, needed, had) = match Header::<16>::of(bytes) {
+        let available = bytes.len() as u64;
+        let (reason, needed, available) = match Header::<16>::of(bytes) {
             Some(head) if bytes.len() >= self.record_header() => {
                 let (captured, _) = match self.magic.big {
                     true => self.lengths::<16, true>(head),
@@ -213,17 +213,17 @@ impl Pcap {
                 (
                     "record data is cut",
                     captured.into(),
-                    had.saturating_sub(self.record_header() as u64),
+                    available.saturating_sub(self.record_header() as u64),
                 )
             }
-            _ => ("record header is cut", self.record_header() as u64, had),
+            _ => ("record header is cut", self.record_header() as u64, available),
         };
         let issue = Issue::new(Kind::Damaged, "pcap", reason);
         Some(
             issue
                 .at(position.offset)
                 .in_frame(position.frames.saturating_add(1))
-                .lengths(needed, had),
+                .lengths(needed, available),
         )
     }
 }

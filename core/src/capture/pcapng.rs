@@ -95,30 +95,30 @@ impl Pcapng {
         position: &mut Position,
         sink: &mut impl Sink,
     ) -> Result<Next, Box<Issue>> {
-        let mut left = bytes;
+        let mut rest = bytes;
         if let Some(block) = self.skipped {
-            let Some((end, after)) = Header::<4>::split(left) else {
+            let Some((end, after)) = Header::<4>::split(rest) else {
                 return Ok(Next::Need(4));
             };
             self.end_skipped(block, end.u32::<BIG, 0>(), position, sink)?;
-            left = after;
+            rest = after;
         }
         loop {
-            while let Some((record, next)) = self.plain_packet::<BIG>(left, position) {
+            while let Some((record, next)) = self.plain_packet::<BIG>(rest, position) {
                 *position = Position {
-                    offset: position.offset + (left.len() - next.len()) as u64,
+                    offset: position.offset + (rest.len() - next.len()) as u64,
                     frames: record.frame,
                 };
                 self.last_ns = record.time_ns;
                 sink.record(record);
-                left = next;
+                rest = next;
             }
-            let Some(head) = Header::<8>::of(left) else {
+            let Some(head) = Header::<8>::of(rest) else {
                 return Ok(Next::Need(8));
             };
             let (kind, total) = (head.u32::<BIG, 0>(), head.u32::<BIG, 4>());
             let min_total = match kind {
-                SECTION => return self.section(left, position),
+                SECTION => return self.section(rest, position),
                 INTERFACE => 20,
                 OLD_PACKET | PACKET => 32,
                 SIMPLE_PACKET => 16,
@@ -161,7 +161,7 @@ impl Pcapng {
                     MAX_BLOCK_BYTES,
                 ));
             }
-            let Some((block, next)) = left.split_at_checked(whole as usize) else {
+            let Some((block, next)) = rest.split_at_checked(whole as usize) else {
                 return Ok(Next::Need(whole as usize));
             };
             let (body, end) = cursor::split(block, block.len() - 4);
@@ -183,7 +183,7 @@ impl Pcapng {
                 self.packet::<BIG>(kind, body, position, sink)?;
             }
             position.offset += whole;
-            left = next;
+            rest = next;
         }
     }
 
@@ -337,22 +337,22 @@ impl Pcapng {
     pub(super) fn truncated(&self, bytes: &[u8], position: &Position) -> Option<Issue> {
         let issue = Issue::new(Kind::Damaged, "pcapng", "block is cut");
         if let Some(block) = self.skipped {
-            let had = position
+            let available = position
                 .offset
                 .saturating_sub(block.start)
                 .saturating_add(bytes.len() as u64);
             let issue = issue
                 .at(block.start)
-                .lengths(u64::from(block.total).next_multiple_of(4), had);
+                .lengths(u64::from(block.total).next_multiple_of(4), available);
             return Some(with_frame(issue, position, block.is_frame));
         }
         if bytes.is_empty() {
             return None;
         }
-        let had = bytes.len() as u64;
+        let available = bytes.len() as u64;
         let Some(head) = Header::<8>::of(bytes) else {
             let issue = Issue::new(Kind::Damaged, "pcapng", "block header is cut");
-            return Some(issue.at(position.offset).lengths(8, had));
+            return Some(issue.at(position.offset).lengths(8, available));
         };
         let (kind, total) = match self.big {
             true => (head.u32::<true, 0>(), head.u32::<true, 4>()),
@@ -365,7 +365,7 @@ impl Pcapng {
             u64::from(total).next_multiple_of(4)
         };
         Some(with_frame(
-            issue.at(position.offset).lengths(needed, had),
+            issue.at(position.offset).lengths(needed, available),
             position,
             packet::is_packet(kind),
         ))

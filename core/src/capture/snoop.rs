@@ -40,9 +40,9 @@ impl Snoop {
     }
 
     pub(super) fn walk(&mut self, bytes: &[u8], position: &mut Position, sink: &mut impl Sink) -> Next {
-        let mut left = bytes;
+        let mut rest = bytes;
         loop {
-            let Some(head) = Header::<RECORD_HEADER>::of(left) else {
+            let Some(head) = Header::<RECORD_HEADER>::of(rest) else {
                 return Next::Need(RECORD_HEADER);
             };
             let (original_len, captured, total) = (head.be32::<0>(), head.be32::<4>(), head.be32::<8>());
@@ -58,7 +58,7 @@ impl Snoop {
                 sink.issue(issue.lengths(needed, total.into()));
                 return Next::Halt;
             }
-            let Some((record, next)) = left.split_at_checked(total as usize) else {
+            let Some((record, next)) = rest.split_at_checked(total as usize) else {
                 return Next::Need(total as usize);
             };
             let data = record
@@ -75,7 +75,7 @@ impl Snoop {
                 original_len,
             });
             position.offset += u64::from(total);
-            left = next;
+            rest = next;
         }
     }
 

@@ -332,14 +332,14 @@ impl Connection {
         let held = std::mem::take(&mut self.direction(side).buffer);
         let mut offset = 0;
         while !self.session.half(side).is_hopeless() {
-            let left = cursor::from(&held, offset);
-            let Some(record_start) = left.iter().position(|byte| (20..=24).contains(byte)) else {
+            let rest_held = cursor::from(&held, offset);
+            let Some(record_start) = rest_held.iter().position(|byte| (20..=24).contains(byte)) else {
                 offset = held.len();
                 break;
             };
             offset += record_start;
-            let left = cursor::from(&held, offset);
-            match next_record(left) {
+            let rest_held = cursor::from(&held, offset);
+            match next_record(rest_held) {
                 Next::NotTls => offset += 1,
                 Next::Needs(_) => break,
                 Next::Whole(head, body, rest) => {

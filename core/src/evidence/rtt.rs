@@ -206,6 +206,7 @@ fn quantile_index(count: usize, share: f64) -> usize {
     ((count as f64 * share).ceil() as usize).max(1) - 1
 }
 
+/// Returns the index of the third quartile in a sorted list.
 fn third_quartile_index(count: usize) -> usize {
     (count * 3).div_ceil(4).saturating_sub(1)
 }

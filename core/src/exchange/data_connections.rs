@@ -250,8 +250,8 @@ mod tests {
     fn a_port_is_the_newest_commands_for_a_minute() {
         let (control, pair, pairs) = (4, 7, [Some(7), None]);
         let carried_by = |all: &mut DataConnections, pairs, port, ms| {
-            let found = all.carried(pairs, port, at(ms));
-            found.map(|carried| (carried.control, carried.command.to_string()))
+            let carried = all.carried(pairs, port, at(ms));
+            carried.map(|carried| (carried.control, carried.command.to_string()))
         };
         let mut all = DataConnections::default();
         all.announced(control, pair, 9, at(0));

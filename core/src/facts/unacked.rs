@@ -229,8 +229,8 @@ impl Unacked {
             return;
         }
         while let Some(front) = self.list.front_mut() {
-            let whole = !lt(ack, front.next);
-            if !whole && !lt(front.seq, ack) {
+            let is_whole = !lt(ack, front.next);
+            if !is_whole && !lt(front.seq, ack) {
                 break;
             }
             let c = facts.covered.get_or_insert(Covered {
@@ -241,7 +241,7 @@ impl Unacked {
                 last_time: front.time,
             });
             (c.last_frame, c.last_time) = (front.frame, front.time);
-            if !whole {
+            if !is_whole {
                 front.seq = ack;
                 break;
             }

@@ -278,12 +278,12 @@ impl Incomplete {
         if covered < end {
             return None;
         }
-        let mut whole = Vec::with_capacity(end as usize);
+        let mut packet = Vec::with_capacity(end as usize);
         for (start, bytes) in &self.fragments {
-            let covered = whole.len().saturating_sub(*start as usize);
-            whole.extend_from_slice(bytes.get(covered..).unwrap_or_default());
+            let covered = packet.len().saturating_sub(*start as usize);
+            packet.extend_from_slice(bytes.get(covered..).unwrap_or_default());
         }
-        whole.truncate(end as usize);
-        Some(whole)
+        packet.truncate(end as usize);
+        Some(packet)
     }
 }

@@ -145,11 +145,11 @@ fn is_checksum_right(view: View<'_>, carrier: Ends) -> bool {
 /// wrap.
 fn sum_of_words(bytes: &[u8]) -> u32 {
     let (pairs, rest) = bytes.as_chunks::<2>();
-    let whole: u32 = pairs
+    let sum: u32 = pairs
         .iter()
         .map(|pair| u32::from(u16::from_be_bytes(*pair)))
         .sum();
-    whole + rest.iter().map(|byte| u32::from(*byte) << 8).sum::<u32>()
+    sum + rest.iter().map(|byte| u32::from(*byte) << 8).sum::<u32>()
 }
 
 type Read = for<'a> fn(View<'a>) -> Packet<'a>;

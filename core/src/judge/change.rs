@@ -125,18 +125,18 @@ mod tests {
     use super::*;
 
     /// The change in runs of segments of one connection: the length of each, and whether they waited.
-    fn found(runs: &[(usize, bool)]) -> Option<(u64, bool, bool)> {
+    fn change_in(runs: &[(usize, bool)]) -> Option<(u64, bool, bool)> {
         let runs: Vec<_> = runs.iter().map(|(count, kind)| (*count, *kind, 0)).collect();
-        found_on(&runs)
+        change_on(&runs)
     }
 
     /// The change as these connections show it.
-    fn found_on(runs: &[(usize, bool, u32)]) -> Option<(u64, bool, bool)> {
-        let each = runs
+    fn change_on(runs: &[(usize, bool, u32)]) -> Option<(u64, bool, bool)> {
+        let segments = runs
             .iter()
             .flat_map(|(count, nagle, stream)| vec![(*nagle, *stream); *count]);
         let shown: Vec<_> = (0..)
-            .zip(each)
+            .zip(segments)
             .map(|(n, (nagle, stream))| Shown {
                 at: n,
                 frame: n as u64,
@@ -149,15 +149,15 @@ mod tests {
 
     #[test]
     fn one_change_has_eight_on_either_side() {
-        assert_eq!(found(&[(8, true), (8, false)]), Some((8, false, true)));
-        assert_eq!(found(&[(8, false), (8, true)]), Some((8, true, true)));
-        assert_eq!(found(&[(7, true), (8, false)]), None);
-        assert_eq!(found(&[(8, true), (7, false)]), None);
+        assert_eq!(change_in(&[(8, true), (8, false)]), Some((8, false, true)));
+        assert_eq!(change_in(&[(8, false), (8, true)]), Some((8, true, true)));
+        assert_eq!(change_in(&[(7, true), (8, false)]), None);
+        assert_eq!(change_in(&[(8, true), (7, false)]), None);
     }
 
     #[test]
     fn one_in_ten_may_stray() {
-        let strays = |n| found(&[(20, true), (n, false), (7, true), (30, false)]);
+        let strays = |n| change_in(&[(20, true), (n, false), (7, true), (30, false)]);
         assert_eq!(strays(2), Some((29, false, false)));
         assert_eq!(strays(3), Some((30, false, false)));
         assert_eq!(strays(4), None);
@@ -166,27 +166,27 @@ mod tests {
     #[test]
     fn the_change_is_where_the_fewest_stray_and_the_first_of_such_places() {
         assert_eq!(
-            found(&[(8, true), (1, false), (1, true), (8, false)]),
+            change_in(&[(8, true), (1, false), (1, true), (8, false)]),
             Some((8, false, false))
         );
         let strays_before = [(10, false), (1, true), (10, false), (20, true)];
-        assert_eq!(found(&strays_before), Some((21, true, false)));
+        assert_eq!(change_in(&strays_before), Some((21, true, false)));
         let strays_after = [(20, true), (20, false), (1, true), (9, false)];
-        assert_eq!(found(&strays_after), Some((20, false, false)));
+        assert_eq!(change_in(&strays_after), Some((20, false, false)));
     }
 
     #[test]
     fn a_connection_that_goes_on_as_it_began_shows_no_change() {
         // all that is new is another connection's
-        assert_eq!(found_on(&[(8, false, 0), (8, true, 1)]), Some((8, true, true)));
+        assert_eq!(change_on(&[(8, false, 0), (8, true, 1)]), Some((8, true, true)));
         // one without Nagle's algorithm ends, and the one with it goes on
-        assert_eq!(found_on(&[(2, true, 1), (40, false, 0), (20, true, 1)]), None);
+        assert_eq!(change_on(&[(2, true, 1), (40, false, 0), (20, true, 1)]), None);
         assert_eq!(
-            found_on(&[(2, true, 0), (40, false, 0), (20, true, 0)]),
+            change_on(&[(2, true, 0), (40, false, 0), (20, true, 0)]),
             Some((42, true, false))
         );
         // one in ten of those that were seen on both sides
-        let of = |changed: u32| {
+        let is_change = |changed: u32| {
             let before = (1..=changed).map(|stream| (4, false, stream));
             let after = (1..=changed).map(|stream| (4, true, stream));
             let stayed = [(1, true, 0)];
@@ -196,17 +196,17 @@ mod tests {
                 .chain(after)
                 .chain(stayed)
                 .collect();
-            found_on(&runs).is_some()
+            change_on(&runs).is_some()
         };
-        assert!(of(9) && !of(8));
+        assert!(is_change(9) && !is_change(8));
     }
 
     #[test]
     fn sockets_that_differ_and_options_that_are_toggled_change_nothing() {
         let turns: Vec<_> = (0..40).map(|n| (1, n % 2 == 0)).collect();
-        assert_eq!(found(&turns), None);
-        assert_eq!(found(&[(20, true), (20, false), (20, true)]), None);
-        assert_eq!(found(&[(40, true)]), None);
-        assert_eq!(found(&[]), None);
+        assert_eq!(change_in(&turns), None);
+        assert_eq!(change_in(&[(20, true), (20, false), (20, true)]), None);
+        assert_eq!(change_in(&[(40, true)]), None);
+        assert_eq!(change_in(&[]), None);
     }
 }

@@ -122,9 +122,9 @@ impl Seen {
     /// less.
     fn follows(&self) -> bool {
         let spread = |duration: fn(&(i64, i64)) -> i64| {
-            let mut all: Vec<i64> = self.lengths.iter().map(duration).collect();
-            all.sort_unstable();
-            let at = |tenth: usize| all.get(all.len() * tenth / 10).copied().unwrap_or(0);
+            let mut durations: Vec<i64> = self.lengths.iter().map(duration).collect();
+            durations.sort_unstable();
+            let at = |tenth: usize| durations.get(durations.len() * tenth / 10).copied().unwrap_or(0);
             at(9) - at(1)
         };
         self.lengths.is_empty()
@@ -182,14 +182,14 @@ impl Nesting {
         let chosen = |(index, near): (usize, &Vec<Near>)| {
             let span = spans.get(index)?;
             let candidates = near.iter().filter_map(|near| {
-                let seen = self.pairs.get(&span.pair(spans.get(near.front)?))?;
-                let few = (seen.inside < MIN_SAMPLES.get()).then_some(Because::FewInside);
+                let pair_evidence = self.pairs.get(&span.pair(spans.get(near.front)?))?;
+                let few = (pair_evidence.inside < MIN_SAMPLES.get()).then_some(Because::FewInside);
                 let doubt = if near.clear {
                     few
                 } else {
                     Some(Because::SeveralAround)
                 };
-                seen.is_no_luck().then_some((near, doubt))
+                pair_evidence.is_no_luck().then_some((near, doubt))
             });
             // in a chain of proxies, the nearest one
             let (near, doubt) = candidates.min_by_key(|(near, _)| near.around)?;
@@ -208,13 +208,13 @@ impl Nesting {
             };
             let pair = span.pair(front);
             if self.pairs.len() < MAX_PAIRS || self.pairs.contains_key(&pair) {
-                let seen = self.pairs.entry(pair).or_default();
-                seen.add(near, Span::may_be_asked_beside(front));
+                let pair_evidence = self.pairs.entry(pair).or_default();
+                pair_evidence.add(near, Span::may_be_asked_beside(front));
             }
         }
         if near.is_empty() && finally {
-            for (pair, seen) in &mut self.pairs {
-                seen.outside += usize::from((pair.1, pair.2) == (span.key.client, span.server()));
+            for (pair, pair_evidence) in &mut self.pairs {
+                pair_evidence.outside += usize::from((pair.1, pair.2) == (span.key.client, span.server()));
             }
         }
     }

@@ -102,14 +102,14 @@ pub(super) fn queued_turn(
         return behind(cutter, since.time_ns + far, slice);
     }
     approach(cutter, since, slice, paths);
-    let left = |passed: u32| end.saturating_sub(i64::from(passed));
+    let left_at = |passed: u32| end.saturating_sub(i64::from(passed));
     let stamped = fine && queued == 0 && paths.away(side);
-    cutter.end = left(if stamped { late } else { queued }).max(cutter.at);
+    cutter.end = left_at(if stamped { late } else { queued }).max(cutter.at);
     let late = if queued > 0 { 0 } else { late };
     let named = bounded(cutter, since, acked, late, side, paths);
     if late > 0 && !stamped && paths.away(side) && named.grounds.grade != Grade::Suspected {
         // the timestamp shows when the answer left its host, although the clock's rate is not known well yet
-        cutter.end = left(late).max(cutter.at);
+        cutter.end = left_at(late).max(cutter.at);
     }
     cutter.cut(cutter.end, more_likely(named, cutter, side, paths));
     cutter.end = end;

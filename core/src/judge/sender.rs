@@ -220,12 +220,12 @@ impl SenderVerdict {
             .iter()
             .filter(|ack_wait| self.is_held(ack_wait) && self.is_stall(ack_wait));
         let stalls: Vec<u32> = stalls.map(|ack_wait| ack_wait.stream).collect();
-        let share = self.refuted as f64 / (self.held as f64 + self.refuted as f64).max(1.0);
+        let refuted_share = self.refuted as f64 / (self.held as f64 + self.refuted as f64).max(1.0);
         self.nagle_use = if !stalls.is_empty() && self.refuted >= SEVERAL.get() as u64 {
             NagleUse::Mixed
         } else if !stalls.is_empty() {
             NagleUse::Acts
-        } else if share * OUTLIER_ONE_IN.get() as f64 > 1.0 && self.refuted_often() {
+        } else if refuted_share * OUTLIER_ONE_IN.get() as f64 > 1.0 && self.refuted_often() {
             // several small writes in a queue leave at once but for the last (tcp_nagle_test), which looks like
             // refutations. Two held segments that both follow their ACKs within AT_HOST_NS are no chance: (AT_HOST_NS /
             // hold)^2
@@ -385,13 +385,13 @@ fn has_millisecond_times(evidence: &SenderEvidence) -> bool {
 /// segment that echoes the timestamp of the ACK before it (RFC 7323 4.3) bounds the first: the ACK had arrived by then.
 fn round_trips(evidence: &SenderEvidence, pairs: &Pairs) -> [i64; 2] {
     let rtt = |side: Side| pairs.min(evidence.pair, side).unwrap_or(0);
-    let least = if has_millisecond_times(evidence) {
+    let least_rtt = if has_millisecond_times(evidence) {
         AT_HOST_NS.get()
     } else {
         0
     };
     let (sender, receiver) = (
-        rtt(evidence.key.sender).max(least),
+        rtt(evidence.key.sender).max(least_rtt),
         rtt(evidence.key.sender.other()),
     );
     let path = pairs.rtt(evidence.pair, evidence.key.sender);

@@ -113,9 +113,9 @@ fn read_within(transfer: &Transfer, idle: Option<i64>) -> i64 {
     let read_ns = until / opens;
     let goes_on = (left * opens / read).ceil() * read_ns;
     let ends = (transfer.answered_at - transfer.opened_at) as f64;
-    let seen = transfer.answered_at != 0 && ends < goes_on + read_ns + read_ns;
+    let is_bounded = transfer.answered_at != 0 && ends < goes_on + read_ns + read_ns;
     (until
-        + if seen {
+        + if is_bounded {
             goes_on.max(ends - read_ns).min(ends)
         } else {
             goes_on
@@ -205,11 +205,11 @@ struct Shares {
 impl Shares {
     fn new(transfer: &Transfer) -> Shares {
         let waited = &transfer.waited;
-        let all = waited.all();
-        let share = |ns: i64| ns as f64 / all.max(1) as f64;
+        let total = waited.all();
+        let share = |ns: i64| ns as f64 / total.max(1) as f64;
         let edge: i64 = transfer.rounds.iter().map(|round| round.edge_ns).sum();
         let edge = if waited.timer > 0 {
-            share(edge.min(all))
+            share(edge.min(total))
         } else {
             0.0
         };
@@ -257,13 +257,13 @@ struct Signs {
 impl Signs {
     fn new(transfer: &Transfer, idle: Option<i64>, queue: Option<i64>, segment_ns: Option<i64>) -> Signs {
         let waited = &transfer.waited;
-        let all = waited.all();
+        let total = waited.all();
         // time before retransmissions is in no sum, so a line's rate does not explain it
-        let unexplained = transfer.last - transfer.first - waited.turns - all;
-        let unexplained = unexplained as f64 >= LIMIT_SHARE.get() * all as f64;
+        let unexplained = transfer.last - transfer.first - waited.turns - total;
+        let unexplained = unexplained as f64 >= LIMIT_SHARE.get() * total as f64;
         let even = !unexplained
             && segment_ns.is_some_and(|segment_ns| {
-                segment_ns as f64 * transfer.segments as f64 >= EVEN_SHARE.get() * all as f64
+                segment_ns as f64 * transfer.segments as f64 >= EVEN_SHARE.get() * total as f64
             });
         // away from the sender, pacing by two segments looks like a queue of them
         let paced = if transfer.near {
@@ -272,8 +272,8 @@ impl Signs {
             4 * segment_ns.unwrap_or(0)
         };
         let has_standing_queue = idle.zip(queue).is_some_and(|(idle, queue)| {
-            let least = STANDING_NS.get().max(paced);
-            queue >= least && queue as f64 >= STANDING_SHARE.get() * idle as f64
+            let least_queue = STANDING_NS.get().max(paced);
+            queue >= least_queue && queue as f64 >= STANDING_SHARE.get() * idle as f64
         });
         let after_writes = transfer.pauses_after_writes as f64;
         let full = (transfer.segments as f64) * transfer.acks.median().unwrap_or(0) as f64;
@@ -282,7 +282,7 @@ impl Signs {
         let low = transfer.acked_low as f64 >= LOW_SHARE.get() * transfer.acked as f64 && !reordered;
         Signs {
             even,
-            metered: full >= PACED_SHARE.get() * all as f64 && !has_standing_queue && transfer.repeats == 0,
+            metered: full >= PACED_SHARE.get() * total as f64 && !has_standing_queue && transfer.repeats == 0,
             shut: transfer.zero_windows > 1 || low,
             reordered,
             has_standing_queue,
@@ -294,13 +294,13 @@ impl Signs {
 
 fn verdict(transfer: &Transfer, idle: Option<i64>, queue: Option<i64>, segment_ns: Option<i64>) -> Verdict {
     let waited = &transfer.waited;
-    let all = waited.all();
-    if all <= 0 || transfer.rounds.is_empty() {
+    let total = waited.all();
+    if total <= 0 || transfer.rounds.is_empty() {
         return Verdict::certain(Limiter::None, Grade::Unknown);
     }
     let mut shares = Shares::new(transfer);
     let signs = Signs::new(transfer, idle, queue, segment_ns);
-    let unprompted = (waited.program + waited.timer) as f64 / all as f64;
+    let unprompted = (waited.program + waited.timer) as f64 / total as f64;
     if let Some(line) = line_limit(transfer, idle, queue, shares.window, unprompted, &signs) {
         return line;
     }

@@ -70,13 +70,14 @@ impl Lookups {
 
     /// Removes and returns the repeated requests without an answer, at the end of the capture.
     pub(super) fn take_unanswered_neighbours(&mut self) -> Vec<Lookup> {
-        let mut left: Vec<_> = self
+        let mut unanswered: Vec<_> = self
             .neighbours
             .drain()
             .filter(|(_, sought)| sought.repeats >= UNANSWERED_NEIGHBOUR.get())
             .collect();
-        left.sort_unstable_by_key(|(_, sought)| sought.sent.frame);
-        left.into_iter()
+        unanswered.sort_unstable_by_key(|(_, sought)| sought.sent.frame);
+        unanswered
+            .into_iter()
             .map(|(key, sought)| self.sought(key, sought, None))
             .collect()
     }

@@ -82,8 +82,8 @@ fn may_be_query(first: &[u8]) -> bool {
 
 /// Whether a turn is exactly one message.
 fn begins_message(side: Side, first: &[u8]) -> bool {
-    let whole = |len: usize| first.len() == LENGTH + len;
-    length(first).is_some_and(whole) && framed(side, first).is_some_and(|message| message.name.is_some())
+    let is_whole = |len: usize| first.len() == LENGTH + len;
+    length(first).is_some_and(is_whole) && framed(side, first).is_some_and(|message| message.name.is_some())
 }
 
 fn length(bytes: &[u8]) -> Option<usize> {

@@ -153,12 +153,12 @@ impl WireFormat for Enip {
             return true;
         };
         let options = cursor::be32_at(head.bytes, 20).is_none_or(|options| options == 0);
-        let whole = match message.command {
+        let is_whole = match message.command {
             REGISTER => head.len == HEADER + 4,
             SEND | SEND_CONNECTED => head.len >= HEADER + 16,
             _ => true,
         };
-        options && whole && (side == Side::Server || message.status == 0)
+        options && is_whole && (side == Side::Server || message.status == 0)
     }
 
     fn has_magic(_side: Side) -> bool {

@@ -155,8 +155,8 @@ mod tests {
         ] {
             assert_eq!(Dots::default().end(text), end, "{text:?}");
             let mut dots = Dots::default();
-            let found = text.chunks(1).position(|byte| dots.end(byte).is_some());
-            assert_eq!(found.map(|at| at + 1), end, "{text:?}");
+            let cut = text.chunks(1).position(|byte| dots.end(byte).is_some());
+            assert_eq!(cut.map(|at| at + 1), end, "{text:?}");
         }
     }
 

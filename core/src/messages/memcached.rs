@@ -281,8 +281,8 @@ impl Memcached {
     ) -> Result<(), Stop<'a>> {
         while !bytes.is_empty() {
             if let Some(value) = self.value {
-                let left = usize::try_from(value.left).unwrap_or(usize::MAX);
-                let count = left.min(bytes.len());
+                let value_left = usize::try_from(value.left).unwrap_or(usize::MAX);
+                let count = value_left.min(bytes.len());
                 bytes = bytes.get(count..).unwrap_or_default();
                 self.server_value(sink, count as u64);
                 continue;

@@ -277,10 +277,10 @@ impl Messages {
 
     /// The server software that the server's first messages name.
     pub fn software(&self) -> Option<&str> {
-        let own = self.open.software.as_deref();
+        let named = self.open.software.as_deref();
         match &self.reader {
-            AnyReader::Tls(tls) => tls.inner_software().or(own),
-            _ => own,
+            AnyReader::Tls(tls) => tls.inner_software().or(named),
+            _ => named,
         }
     }
 

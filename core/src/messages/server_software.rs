@@ -85,11 +85,11 @@ fn mysql(first: &[u8]) -> Option<&[u8]> {
     let [low, middle, high, 0, 10, text @ ..] = first else {
         return None;
     };
-    let whole = u32::from_le_bytes([*low, *middle, *high, 0]) as usize;
+    let packet_len = u32::from_le_bytes([*low, *middle, *high, 0]) as usize;
     let version = text.get(..memchr::memchr(0, text.get(..MAX_NAME.min(text.len()))?)?)?;
     let is_text = version.iter().all(u8::is_ascii_graphic) && version.first()?.is_ascii_digit();
-    let own = version.strip_prefix(b"5.5.5-").unwrap_or(version);
-    (is_text && whole > version.len()).then_some(own)
+    let shown = version.strip_prefix(b"5.5.5-").unwrap_or(version);
+    (is_text && packet_len > version.len()).then_some(shown)
 }
 
 /// Returns the first line as a name of at most `MAX_NAME` bytes; `None` if it is empty.

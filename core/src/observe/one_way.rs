@@ -48,7 +48,7 @@ pub struct OneWay {
     data: Option<Passed>,
     /// A late pure ACK, and the packet before it.
     late: Option<(At, Passed)>,
-    found: Vec<Suspect>,
+    suspects: Vec<Suspect>,
 }
 
 impl OneWay {
@@ -57,8 +57,8 @@ impl OneWay {
         let waited = self.paused(&p);
         let held = self.held(&p);
         for suspect in [waited, held].into_iter().flatten() {
-            if self.found.len() < MAX_SUSPECTS {
-                self.found.push(suspect);
+            if self.suspects.len() < MAX_SUSPECTS {
+                self.suspects.push(suspect);
             }
         }
         if p.len > 0 {
@@ -77,7 +77,7 @@ impl OneWay {
                 data_paused
             }
         };
-        self.found.iter().filter(move |s| !is_pause(s))
+        self.suspects.iter().filter(move |s| !is_pause(s))
     }
 
     /// Whether gaps of one kind keep their length while the ACKs in them move: then nothing waited for those. Each pair
@@ -85,7 +85,7 @@ impl OneWay {
     /// equal.
     fn keep_their_length(&self, held: bool) -> bool {
         let gaps = || {
-            self.found
+            self.suspects
                 .iter()
                 .filter(|s| s.held.is_some() == held && s.ticks.is_some())
         };
@@ -199,15 +199,15 @@ mod tests {
         }
     }
 
-    fn found(packets: &[Passed]) -> Vec<Suspect> {
+    fn suspects(packets: &[Passed]) -> Vec<Suspect> {
         let mut side = OneWay::default();
         packets.iter().for_each(|p| side.packet(*p));
-        side.found
+        side.suspects
     }
 
     #[test]
     fn a_timers_gap_between_two_small_parts_is_suspected() {
-        let gap = |second: Passed| found(&[packet(0, 0, 100, 1, 100), second]).len();
+        let gap = |second: Passed| suspects(&[packet(0, 0, 100, 1, 100), second]).len();
         let good = packet(40 * MS, 100, 100, 1, 140);
         let at = |ms| Passed { at: at(ms), ..good };
         assert_eq!((gap(at(35 * MS - 1)), gap(at(35 * MS))), (0, 1));
@@ -227,16 +227,16 @@ mod tests {
         assert_eq!(clock_moved(99), 0, "its clock went back");
         assert_eq!(gap(Passed { stamps: None, ..good }), 0);
         let acks_between = [packet(0, 0, 100, 1, 100), packet(10 * MS, 100, 0, 1, 110), good];
-        assert_eq!(found(&acks_between).len(), 1, "its own ACKs are no data");
+        assert_eq!(suspects(&acks_between).len(), 1, "its own ACKs are no data");
         let full = [packet(0, 0, 1000, 1, 100), packet(40 * MS, 1000, 100, 1, 140)];
-        assert_eq!(found(&full).len(), 0);
+        assert_eq!(suspects(&full).len(), 0);
     }
 
     #[test]
     fn a_late_ack_that_more_follows_is_suspected() {
         let held = |late: Passed, next: Passed| {
-            let found = found(&[packet(0, 1, 0, 100, 100), late, next]);
-            found.iter().filter(|s| s.held.is_some()).count()
+            let suspects = suspects(&[packet(0, 1, 0, 100, 100), late, next]);
+            suspects.iter().filter(|s| s.held.is_some()).count()
         };
         let (late, next) = (packet(40 * MS, 1, 0, 300, 100), packet(41 * MS, 1, 0, 500, 140));
         assert_eq!(held(late, next), 1);
@@ -278,7 +278,7 @@ mod tests {
         let mut side = OneWay::default();
         for (number, (silent, acked)) in silent_and_acked.iter().enumerate() {
             let (time_ns, ticks) = if number + 1 == count { last } else { (0, 0) };
-            side.found.push(Suspect {
+            side.suspects.push(Suspect {
                 from: at(0),
                 held: None,
                 to: at(time_ns),
@@ -350,9 +350,9 @@ mod tests {
                 ],
                 (0, 0),
             );
-            let more = gaps(&[(0, 0)], (0, 0)).found;
-            side.found.extend(more);
-            for (number, suspect) in side.found.iter_mut().enumerate() {
+            let more = gaps(&[(0, 0)], (0, 0)).suspects;
+            side.suspects.extend(more);
+            for (number, suspect) in side.suspects.iter_mut().enumerate() {
                 suspect.held = ((number < 4) != paused_before_data).then_some(at(1));
             }
             side.suspects().map(|s| s.held.is_some()).collect::<Vec<_>>()
@@ -382,6 +382,6 @@ mod tests {
         for number in 0..1030 {
             side.packet(packet(40 * MS * number, 100 * number, 100, 1, 40 * number as u32));
         }
-        assert_eq!(side.found.len(), MAX_SUSPECTS);
+        assert_eq!(side.suspects.len(), MAX_SUSPECTS);
     }
 }

@@ -23,20 +23,20 @@ impl Spacing {
     /// Adds a segment of `bytes` that came `gap` ns after the one before, scaled to a full segment of `mss` bytes.
     pub fn add(&mut self, gap: i64, bytes: u32, mss: u16) {
         let mss = u64::from(mss.max(1));
-        let each = (gap.max(0) as u64).saturating_mul(mss) / u64::from(bytes.max(1));
+        let segment_ns = (gap.max(0) as u64).saturating_mul(mss) / u64::from(bytes.max(1));
         let weight = u64::from(bytes).div_ceil(mss).min(1 << 16) as u32;
-        if let Some(bin) = self.bins.get_mut(bin(each)) {
+        if let Some(bin) = self.bins.get_mut(bin(segment_ns)) {
             *bin = bin.saturating_add(weight);
         }
     }
 
     /// Returns the median time per segment, in ns, as the middle of its bin.
     pub fn median(&self) -> Option<i64> {
-        let all: u64 = self.bins.iter().map(|n| u64::from(*n)).sum();
+        let total: u64 = self.bins.iter().map(|n| u64::from(*n)).sum();
         let mut sum = 0;
         for (bin, n) in self.bins.iter().enumerate() {
             sum += u64::from(*n);
-            if *n > 0 && sum * 2 >= all {
+            if *n > 0 && sum * 2 >= total {
                 return Some(middle(bin));
             }
         }

@@ -360,27 +360,43 @@ impl Transfer {
                 ..RoundTrip::default()
             };
         } else {
-            self.segments += 1;
-            let gap = (now - self.high_time).max(0);
-            if self.repairing.is_none() {
-                self.arrivals.add(gap, segment.len, self.mss);
-            }
-            if self.attribute(now, gap, trip) {
-                // another message: the congestion window may have to grow again (RFC 2861)
-                (self.still, self.largest_flight, self.mark, self.begun) = (0, 0, end, facts.seq);
-                self.round = RoundTrip {
-                    start: now,
-                    ..RoundTrip::default()
-                };
-            }
-            if facts.seq > self.high && self.hole_at.is_none() {
-                self.hole_at = Some(now);
-            }
+            self.further_data(segment, facts, now, trip);
         }
         if self.received.ack >= self.mark {
             self.end_round(now);
             self.mark = end;
         }
+        self.measure_room(end);
+        let short = !segment.len.is_multiple_of(u32::from(self.mss));
+        self.ended = segment.has(PSH) && short || segment.has(FIN);
+        self.writes += u64::from(self.ended);
+        (self.high, self.high_time, self.last, self.answered_at) = (end, now, now, 0);
+        self.answered = false;
+        self.longest = self.longest.max(end - self.begun);
+    }
+
+    /// Takes new data behind the first segment.
+    fn further_data(&mut self, segment: &Segment<'_>, facts: &Facts, now: i64, trip: i64) {
+        self.segments += 1;
+        let gap = (now - self.high_time).max(0);
+        if self.repairing.is_none() {
+            self.arrivals.add(gap, segment.len, self.mss);
+        }
+        if self.attribute(now, gap, trip) {
+            // another message: the congestion window may have to grow again (RFC 2861)
+            (self.still, self.largest_flight, self.mark, self.begun) = (0, 0, facts.next_seq, facts.seq);
+            self.round = RoundTrip {
+                start: now,
+                ..RoundTrip::default()
+            };
+        }
+        if facts.seq > self.high && self.hole_at.is_none() {
+            self.hole_at = Some(now);
+        }
+    }
+
+    /// Measures the bytes in flight and the room in the window behind data up to `end`.
+    fn measure_room(&mut self, end: i64) {
         let any = self.received.last != 0;
         if any {
             self.round.flight = self.round.flight.max(end - self.received.ack);
@@ -393,12 +409,6 @@ impl Transfer {
         if self.room < 2 * i64::from(self.mss) {
             self.round.reached_edge = true;
         }
-        let short = !segment.len.is_multiple_of(u32::from(self.mss));
-        self.ended = segment.has(PSH) && short || segment.has(FIN);
-        self.writes += u64::from(self.ended);
-        (self.high, self.high_time, self.last, self.answered_at) = (end, now, now, 0);
-        self.answered = false;
-        self.longest = self.longest.max(end - self.begun);
     }
 
     /// Adds the gap before new data to what the sender can have waited for, the first that fits: the other side's turn,
@@ -559,9 +569,9 @@ impl Transfer {
             }
         }
         // one ACK of a large part of the flight shows the receiving program's pace, not the line's
-        let whole =
+        let is_burst =
             acked > i64::from(WHOLE_SEGMENTS.get()) * i64::from(self.mss) && acked * 4 > self.largest_flight;
-        if acked > 0 && self.ack_time != 0 && self.repairing.is_none() && !whole {
+        if acked > 0 && self.ack_time != 0 && self.repairing.is_none() && !is_burst {
             self.acks
                 .add(now - self.ack_time, acked.min(1 << 24) as u32, self.mss);
         }
@@ -602,13 +612,13 @@ impl Transfer {
         }
         if self.ahead.len() >= MAX_AHEAD {
             // the earlier time with the later edge, so that the sender never appears to have less room than it had
-            let mut some = std::mem::take(&mut self.ahead).into_iter();
-            while let Some(first) = some.next() {
-                let then = some.next().unwrap_or(first);
+            let mut acks = std::mem::take(&mut self.ahead).into_iter();
+            while let Some(first) = acks.next() {
+                let next = acks.next().unwrap_or(first);
                 self.ahead.push_back(Received {
                     tsval: first.tsval,
                     first: first.first,
-                    ..then
+                    ..next
                 });
             }
         }

@@ -16,7 +16,7 @@ pub(super) struct Index {
 
 /// A 64-bit hash from the stored half. The table takes seven bits from one end and the slot from the other, so both
 /// ends get the 32 bits.
-fn whole(half: u32) -> u64 {
+fn full_hash(half: u32) -> u64 {
     u64::from(half) << 32 | u64::from(half)
 }
 
@@ -29,20 +29,20 @@ impl Index {
     /// The stream between these endpoints, and its fields that are known without restoring it. `half` is the hash of
     /// the key.
     pub(super) fn get(&self, half: u32, key: &FourTuple, store: &Store) -> Option<(u32, Ends)> {
-        let mut seen = None;
-        let entry = self.table.find(whole(half), |(entry_half, id)| {
-            seen = (*entry_half == half).then(|| store.head(*id)).flatten();
-            seen.as_ref().is_some_and(|head| head.key() == *key)
+        let mut ends = None;
+        let entry = self.table.find(full_hash(half), |(entry_half, id)| {
+            ends = (*entry_half == half).then(|| store.head(*id)).flatten();
+            ends.as_ref().is_some_and(|head| head.key() == *key)
         });
-        Some((entry?.1, seen?))
+        Some((entry?.1, ends?))
     }
 
     /// Adds the newest stream between its endpoints, in the place of the stream `before`, if any.
     pub(super) fn insert(&mut self, half: u32, id: u32, before: Option<u32>) {
         let entry = self.table.entry(
-            whole(half),
+            full_hash(half),
             |(_, entry_id)| Some(*entry_id) == before,
-            |(half, _)| whole(*half),
+            |(half, _)| full_hash(*half),
         );
         match entry {
             Entry::Occupied(mut entry) => entry.get_mut().1 = id,

@@ -114,14 +114,14 @@ mod tests {
     }
 
     fn counted(ids: impl IntoIterator<Item = u16>, own: bool) -> Option<u64> {
-        let mut seen = IpIds {
+        let mut ip_ids = IpIds {
             own,
             ..IpIds::default()
         };
         for id in ids {
-            seen.packet(Some(id), 1);
+            ip_ids.packet(Some(id), 1);
         }
-        seen.unseen()
+        ip_ids.unseen()
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl Streams {
     ) -> Option<(Box<Exchange>, Paths)> {
         let read = stream.tracking.read_so_far();
         let setup = stream.setup.as_ref()?;
-        if !setup.deserves_row(read.busy, lookup.as_ref().map_or(0, |found| found.ns), read.begun) {
+        if !setup.deserves_row(read.busy, lookup.as_ref().map_or(0, |l| l.ns), read.begun) {
             return None;
         }
         let mut exchange = setup.exchange(id, read.exchanges, read.begun, &mut self.context)?;

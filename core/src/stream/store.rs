@@ -108,8 +108,8 @@ impl Store {
 
     #[inline(never)]
     fn expand(&mut self, id: u32) -> Option<()> {
-        let whole = self.take(id)?;
-        *self.states.get_mut(id as usize)? = State::Live(whole);
+        let stream = self.take(id)?;
+        *self.states.get_mut(id as usize)? = State::Live(stream);
         Some(())
     }
 

@@ -64,10 +64,10 @@ impl Stream {
             (syn, true) => {
                 // it acknowledges the SYN and no data
                 let kind = if syn { AnswerKind::SynAck } else { AnswerKind::Rst };
-                let of = segment.ack.wrapping_sub(1);
+                let syn_seq = segment.ack.wrapping_sub(1);
                 self.answered(
                     !from_low,
-                    of,
+                    syn_seq,
                     SynAnswer {
                         kind,
                         from: segment.src,

@@ -36,9 +36,9 @@ fn sizes(e: &Exchange) -> Option<[u64; 2]> {
     let same = |first: u64, last: u64| first == last;
     let alone = !matches!(e.cut_by, Some(CutBy::Gap | CutBy::Reset)) && !e.dialogue && e.key.is_none();
     let small = e.request.bytes.max(answer.bytes) <= BEAT_BYTES.get() as u64;
-    let whole =
+    let is_whole =
         same(e.request.first.frame, e.request.last.frame) && same(answer.first.frame, answer.last.frame);
-    (alone && small && whole).then_some([e.request.bytes, answer.bytes])
+    (alone && small && is_whole).then_some([e.request.bytes, answer.bytes])
 }
 
 /// Whether a person typed the request: one or two bytes per packet, with `TWO_TICKS_NS` or more between packets.
@@ -80,9 +80,9 @@ fn period(times: impl Iterator<Item = i64> + Clone) -> Option<i64> {
             .zip(times.clone().skip(1))
             .map(|(time, next)| next - time)
     };
-    let least = steps().min().filter(|least| *least >= SILENCE_NS.get())?;
+    let shortest = steps().min().filter(|shortest| *shortest >= SILENCE_NS.get())?;
     // The other side's timer may fire less often, so that each two turns are two or three periods apart.
-    [1, 2, 3].into_iter().map(|part| least / part).find(|period| {
+    [1, 2, 3].into_iter().map(|part| shortest / part).find(|period| {
         let fits = |step: i64| {
             let times = (step + period / 2) / period;
             ((step - times * period).abs() as f64) <= *period as f64 * RARE_SHARE.get()
@@ -103,16 +103,16 @@ impl Beats {
         let (client, server) = (period(at(0))?, period(at(1))?);
         let phases = || at(0).zip(at(1)).map(|(request, answer)| answer - request);
         let (least, most) = (phases().min().unwrap_or(0), phases().max().unwrap_or(0));
-        let part = |ns: i64, share: f64| ns as f64 > client.min(server) as f64 * share;
+        let exceeds = |ns: i64, share: f64| ns as f64 > client.min(server) as f64 * share;
         // A response keeps its delay. Two timers with the same period do so as well, but their messages have one size.
-        let drifts = part(most - least, RARE_SHARE.get() + RARE_SHARE.get());
+        let drifts = exceeds(most - least, RARE_SHARE.get() + RARE_SHARE.get());
         let alike = self
             .held
             .first()
             .and_then(|e| sizes(e))
             .is_some_and(|[one, two]| one == two);
-        let beats = part(most, OUTLIER_SHARE.get())
-            && (drifts || self.unmatched > 0 || alike && part(least, OUTLIER_SHARE.get()));
+        let beats = exceeds(most, OUTLIER_SHARE.get())
+            && (drifts || self.unmatched > 0 || alike && exceeds(least, OUTLIER_SHARE.get()));
         beats.then_some(client)
     }
 

@@ -111,7 +111,7 @@ impl Tracker {
         };
         let over = i64::from(pairing.exchanges) - (pairing.open.len() + pairing.settling.len()) as i64;
         let rhythm = pairing.busy / over.max(1);
-        let least = match self.messages.turn_unit() {
+        let min_quiet = match self.messages.turn_unit() {
             Some(TurnUnit::Segments) => SILENCE_NS.get(),
             // a client does not pause between two parts of one request
             Some(TurnUnit::Records) if side == Side::Client => SILENCE_NS.get(),
@@ -125,7 +125,7 @@ impl Tracker {
             _ => return,
         };
         let (at, quiet) = (step.to, step.to.time_ns - quiet_since.time_ns);
-        if acknowledged < start || quiet < rhythm.saturating_mul(LARGE_RATIO.get()).max(least) {
+        if acknowledged < start || quiet < rhythm.saturating_mul(LARGE_RATIO.get()).max(min_quiet) {
             return;
         }
         let (assembler, other) = side.split_mut(&mut self.assemblers);

@@ -66,11 +66,11 @@ impl Pairing {
                 return self.end_keyed(key, event, at, read_until, context);
             }
             ExchangeEvent::Subscribes(number) => {
-                let found = self.find(key).map(|e| {
+                let subscribing = self.find(key).map(|e| {
                     e.kind = Kind::Subscription;
                     e.id
                 });
-                if let Some(exchange) = found {
+                if let Some(exchange) = subscribing {
                     self.subscribes(exchange, number, context);
                 }
                 return;

@@ -103,10 +103,10 @@ impl Pairing {
     /// Keeps an exchange that subscribed and has ended, until the end of its messages.
     #[cold]
     pub(super) fn subscription_over(&mut self, mut exchange: Box<Exchange>, context: &mut Context) {
-        let own = self.subscriptions.as_mut().filter(|_| !self.server_ended);
-        let own = own.and_then(|list| list.0.iter_mut().rev().find(|own| own.exchange == exchange.id));
-        match own {
-            Some(own) => own.row = Some(exchange),
+        let list = self.subscriptions.as_mut().filter(|_| !self.server_ended);
+        let subscription = list.and_then(|list| list.0.iter_mut().rev().find(|s| s.exchange == exchange.id));
+        match subscription {
+            Some(subscription) => subscription.row = Some(exchange),
             None => {
                 exchange.kind = Kind::Request;
                 context.queue(exchange);
@@ -117,8 +117,8 @@ impl Pairing {
     /// Records a message for this subscription.
     pub(super) fn subscribed(&mut self, number: u64, at: At) {
         let list = self.subscriptions.iter_mut().flat_map(|list| list.0.iter_mut());
-        if let Some(own) = list.rev().find(|own| own.number == number) {
-            own.pieces.add(at);
+        if let Some(subscription) = list.rev().find(|s| s.number == number) {
+            subscription.pieces.add(at);
         }
     }
 

@@ -244,8 +244,8 @@ impl Controls {
     /// Compares a wait with the pauses of its own connection, or of all connections where that one shows nothing.
     pub(in crate::judge) fn compare(&self, stream: u32, wait: i64) -> Control {
         let group = self.stream_group(stream);
-        let all = self.whole_group().compare(wait);
-        let control = match (group.compare(wait), all) {
+        let overall = self.whole_group().compare(wait);
+        let control = match (group.compare(wait), overall) {
             // segments sent early on other connections show that those have TCP_NODELAY: an upper bound and no more
             (Control::Nothing, Control::Shorter { most, .. }) if self.all.unheld.is_empty() => {
                 if !(self.at_host && self.always_follow()) {
@@ -257,9 +257,9 @@ impl Controls {
                     exact: false,
                 }
             }
-            (Control::Nothing, all) => all,
+            (Control::Nothing, overall) => overall,
             // a few pauses do not predict the next one; writes without a pause do
-            (Control::Shorter { exact: true, .. }, all) if group.pauses() < SEVERAL.get() => all,
+            (Control::Shorter { exact: true, .. }, overall) if group.pauses() < SEVERAL.get() => overall,
             (own, _) => own,
         };
         // pauses of one length beyond every hold belong to other answers, and show nothing of the held ones
@@ -271,9 +271,9 @@ impl Controls {
 
     /// Whether all pauses have one length, which is longer than this wait and than every wait for a held ACK.
     fn are_other_answers(&self, wait: i64) -> bool {
-        let all = self.whole_group();
-        let (below, ..) = partition_about(all.unheld, wait);
-        let (early, ..) = partition_about(all.early, wait);
+        let group = self.whole_group();
+        let (below, ..) = partition_about(group.unheld, wait);
+        let (early, ..) = partition_about(group.early, wait);
         let unheld = self.all.unheld.iter().map(|pause| pause.ns);
         let mut longer: Vec<i64> = unheld.chain(self.late.iter().copied()).collect();
         longer.sort_unstable();
@@ -326,12 +326,12 @@ impl Controls {
     /// Whether segments follow held ACKs as promptly as a kernel sends, too often for chance.
     pub(in crate::judge) fn follow(&self) -> bool {
         let held = self.followed();
-        let least = if self.at_host {
+        let min_held = if self.at_host {
             SEVERAL.get()
         } else {
             HELD_AWAY.get()
         };
-        held >= least && self.are_kernels()
+        held >= min_held && self.are_kernels()
     }
 
     /// Whether nearly all held ACKs were followed promptly, so often that no control group is needed. A pause that

@@ -24,10 +24,10 @@ pub(super) fn are_scattered(evidence: &SenderEvidence, j: &SenderVerdict) -> boo
 /// 4.2.3.2). Returns 0 where more than one ACK in `OUTLIER_ONE_IN` was later than the path explains. The segments
 /// before number `QUICK_ACKS` of a stream do not count, as Linux acknowledges those at once.
 pub(super) fn count_prompt_acks(evidence: &SenderEvidence, receiver_rtt: i64) -> u64 {
-    let mut seen: AHashMap<u32, u32> = AHashMap::new();
+    let mut counts: AHashMap<u32, u32> = AHashMap::new();
     let (mut prompt, mut later) = (0, 0);
     for ack_wait in pure_acks(evidence).filter(|ack_wait| ack_wait.covered == ack_wait.wait) {
-        let count = seen.entry(ack_wait.stream).or_default();
+        let count = counts.entry(ack_wait.stream).or_default();
         *count += 1;
         if *count < QUICK_ACKS.get() {
             continue;

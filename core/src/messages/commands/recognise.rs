@@ -138,8 +138,8 @@ fn sniff(dialect: Dialect, first: &FirstBytes<'_>) -> Guess {
 
 /// In the middle of a stream the client alone must be enough: a mail's envelope, or a tag and a command of IMAP only.
 fn begins_message(dialect: Dialect, side: Side, first: &[u8]) -> bool {
-    let whole = first.ends_with(b"\r\n") && side == Side::Client;
-    whole
+    let is_whole = first.ends_with(b"\r\n") && side == Side::Client;
+    is_whole
         && match dialect {
             Dialect::Smtp => {
                 let envelope = ["EHLO ", "MAIL FROM:<", "RCPT TO:<"];

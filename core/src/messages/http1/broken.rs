@@ -110,15 +110,15 @@ impl Http1 {
             return Err(rest);
         }
         if end.is_some_and(|end| end <= room) {
-            let whole = std::mem::take(&mut half.head);
+            let head_bytes = std::mem::take(&mut half.head);
             half.has_line = false;
-            if let Some(head) = head::parse(side, &whole) {
+            if let Some(head) = head::parse(side, &head_bytes) {
                 if side == Side::Server && self.searched < MAX_SEARCHED {
-                    self.search_software(sink.lend(), &whole);
+                    self.search_software(sink.lend(), &head_bytes);
                 }
                 return self.after_head(&mut sink, &head, rest);
             }
-            self.sides[side].head = whole;
+            self.sides[side].head = head_bytes;
             self.name_unfinished(&mut sink, false);
             sink.lost("head cannot be read");
             return Err(rest);
@@ -183,8 +183,8 @@ impl Half {
     /// Whether `head`, of which `new` are the newest bytes, cannot be a head of HTTP/1.
     fn is_wrong(&mut self, side: Side, new: &[u8]) -> bool {
         if side == Side::Server {
-            let seen = self.head.get(..VERSION.len()).unwrap_or(&self.head);
-            if !VERSION.starts_with(seen) {
+            let begin = self.head.get(..VERSION.len()).unwrap_or(&self.head);
+            if !VERSION.starts_with(begin) {
                 return true;
             }
         }

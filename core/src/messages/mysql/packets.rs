@@ -79,9 +79,9 @@ pub(super) fn greets(input: &[u8]) -> Guess {
         }
         (0xff, [low, high, text, ..]) => {
             let code = u16::from_le_bytes([*low, *high]);
-            let whole = input.len() as u64 >= u64::from(len) + HEADER as u64;
+            let is_whole = input.len() as u64 >= u64::from(len) + HEADER as u64;
             let fits = (1000..5000).contains(&code) && (*text == b'#' || text.is_ascii_alphabetic());
-            match (fits, whole) {
+            match (fits, is_whole) {
                 (true, true) => Guess::Yes,
                 (true, false) => Guess::More,
                 _ => Guess::No,
@@ -131,9 +131,9 @@ pub(super) fn begins_message(first: &[u8]) -> bool {
         return false;
     };
     let [.., number] = *header;
-    let whole = length(header) as usize == body.len() && number == 0;
+    let is_whole = length(header) as usize == body.len() && number == 0;
     match body.split_first() {
-        _ if !whole => false,
+        _ if !is_whole => false,
         Some((3 | 22, statement)) => statement.len() > 2 && is_text(statement),
         Some((2, name)) => !name.is_empty() && is_text(name),
         Some((0x17, rest)) => rest.len() >= 9 && rest.get(5..9) == Some(&[1, 0, 0, 0]),

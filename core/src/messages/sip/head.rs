@@ -63,21 +63,21 @@ enum Begins {
 
 /// Whether these bytes begin a message: a version and a status code, or a method and an address.
 fn begins(rtsp: bool, first: &[u8]) -> Begins {
-    let whole = || first.get(..memchr::memchr(b'\n', first)?);
+    let first_line = || first.get(..memchr::memchr(b'\n', first)?);
     let has_version = |line: &[u8]| {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         versions(rtsp)
             .iter()
             .any(|version| line.ends_with(version.as_bytes()))
     };
-    let mut found = Begins::No;
+    let mut begins = Begins::No;
     // 1. a response
     for version in versions(rtsp) {
         if agrees(first, version) {
             let code = first.get(version.len() + 1..version.len() + 4);
             let is_code = code.is_some_and(|code| code.iter().all(u8::is_ascii_digit));
             match code {
-                None if whole().is_none() => found = Begins::Perhaps,
+                None if first_line().is_none() => begins = Begins::Perhaps,
                 Some(_) if is_code => return Begins::Surely,
                 _ => {}
             }
@@ -91,25 +91,25 @@ fn begins(rtsp: bool, first: &[u8]) -> Begins {
             .filter(|_| first.starts_with(method.as_bytes()))
         else {
             if first.len() < method.len() && method.as_bytes().starts_with(first) {
-                found = Begins::Perhaps;
+                begins = Begins::Perhaps;
             }
             continue;
         };
         let Some(target) = rest.strip_prefix(b" ") else {
             if rest.is_empty() {
-                found = Begins::Perhaps;
+                begins = Begins::Perhaps;
             }
             continue;
         };
         let scheme = schemes(rtsp).iter().find(|scheme| agrees(target, scheme));
         match scheme {
-            Some(_) if whole().is_some_and(|line| !has_version(line)) => {}
+            Some(_) if first_line().is_some_and(|line| !has_version(line)) => {}
             Some(scheme) if target.len() >= scheme.len() => return Begins::Surely,
-            Some(_) => found = Begins::Perhaps,
+            Some(_) => begins = Begins::Perhaps,
             None => {}
         }
     }
-    found
+    begins
 }
 
 /// Whether these bytes begin a message, and no other protocol begins like this.

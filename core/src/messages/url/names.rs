@@ -169,11 +169,11 @@ fn named(name: &[u8], value: &[u8], link: Link) -> bool {
     let (mut all, mut last) = (Vec::with_capacity(name.len()), 0);
     let mut before = b'_';
     for byte in name {
-        let part = byte.is_ascii_alphanumeric() || *byte >= 0x80;
-        if !part || byte.is_ascii_uppercase() && before.is_ascii_lowercase() {
+        let is_of_word = byte.is_ascii_alphanumeric() || *byte >= 0x80;
+        if !is_of_word || byte.is_ascii_uppercase() && before.is_ascii_lowercase() {
             last = all.len();
         }
-        if part {
+        if is_of_word {
             all.push(byte.to_ascii_lowercase());
         }
         before = *byte;

@@ -91,11 +91,11 @@ impl Sender {
         } else {
             self.freed.later = self.freed.later.saturating_add(1);
         }
-        let least = self
+        let threshold = self
             .freed
             .by_acks
             .saturating_add(OUTLIER_ONE_IN.get() as u32 * self.freed.later);
-        if self.freed.along > least.max(SEVERAL.get() as u32) {
+        if self.freed.along > threshold.max(SEVERAL.get() as u32) {
             self.freed.newest = Some(Box::new(candidate(p, ack, d, self.echoes_acks)));
         }
     }

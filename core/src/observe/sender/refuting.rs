@@ -64,8 +64,8 @@ impl Sender {
         let is_newer = |than: u32, echo: u32| echo.wrapping_sub(than).cast_signed() > 0;
         match (p.tsecr, d.tsecr) {
             (Some(before), Some(echo)) => {
-                let seen = self.peer_stamps.iter().flatten();
-                is_newer(before, echo) && seen.into_iter().all(|seen| is_newer(*seen, echo))
+                let stamps = self.peer_stamps.iter().flatten();
+                is_newer(before, echo) && stamps.into_iter().all(|stamp| is_newer(*stamp, echo))
             }
             _ => false,
         }
