@@ -29,19 +29,19 @@ def kept(table: pa.Table, key: tuple[Any, ...], make: Callable[[], _T]) -> _T:
     """
     if table.num_rows > KEPT_ROWS:
         return make()
-    place = id(table)
-    held = _KEPT.get(place)
-    if held is None or held[0]() is not table:
-        held = _KEPT[place] = weakref.ref(table, lambda gone: _forget(place, gone)), {}
-    if key not in held[1]:
-        held[1][key] = make()
-    found: _T = held[1][key]
-    return found
+    table_id = id(table)
+    entry = _KEPT.get(table_id)
+    if entry is None or entry[0]() is not table:
+        entry = _KEPT[table_id] = weakref.ref(table, lambda gone: _forget(table_id, gone)), {}
+    if key not in entry[1]:
+        entry[1][key] = make()
+    value: _T = entry[1][key]
+    return value
 
 
-def _forget(place: int, gone: weakref.ref[Any]) -> None:
-    if place in _KEPT and _KEPT[place][0] is gone:
-        del _KEPT[place]
+def _forget(table_id: int, gone: weakref.ref[Any]) -> None:
+    if table_id in _KEPT and _KEPT[table_id][0] is gone:
+        del _KEPT[table_id]
 
 
 def _fixed(array: Array) -> Array:
@@ -98,11 +98,11 @@ def equals(table: pa.Table, column: str, *wanted: str) -> Array:
     import numpy as np
 
     code, words = codes(table, column)
-    found = np.zeros(len(code), bool)
+    mask = np.zeros(len(code), bool)
     for word in wanted:
         if word in words:
-            found |= code == words.index(word)
-    return found
+            mask |= code == words.index(word)
+    return mask
 
 
 def taken(table: pa.Table, column: str, rows: Array) -> pa.ChunkedArray:
@@ -110,13 +110,13 @@ def taken(table: pa.Table, column: str, rows: Array) -> pa.ChunkedArray:
     import numpy as np
     import pyarrow as pa
 
-    places = pa.py_buffer(np.ascontiguousarray(rows, np.int64))
-    return table[column].take(pa.Array.from_buffers(pa.int64(), len(rows), [None, places]))
+    packed_rows = pa.py_buffer(np.ascontiguousarray(rows, np.int64))
+    return table[column].take(pa.Array.from_buffers(pa.int64(), len(rows), [None, packed_rows]))
 
 
 def looked_up(table: pa.Table, key: str, wanted: Array, names: Sequence[str]) -> list[tuple[Any, ...]]:
     """Some columns of the rows with these keys, as Python values. The keys are distinct and all present."""
-    rows = spill.places(numbers(table, key), wanted)
+    rows = spill.positions_of(numbers(table, key), wanted)
     return list(zip(*(taken(table, name, rows).to_pylist() for name in names), strict=True))
 
 
@@ -139,19 +139,19 @@ def integers(values: Sequence[int] | Array, kind: str) -> pa.Array:
     return pa.Array.from_buffers(pa.type_for_alias(kind), len(held), [None, pa.py_buffer(held)])
 
 
-def column(values: Array, known: Array | None = None) -> pa.Array:
-    """Values as an Arrow array, null where `known` (booleans, or bits as `bits` returns) is false. Built from buffers:
-    pyarrow's conversion may import pandas.
+def column(values: Array, is_valid: Array | None = None) -> pa.Array:
+    """Values as an Arrow array, null where `is_valid` (booleans, or bits as `bits` returns) is false. Built from
+    buffers: pyarrow's conversion may import pandas.
     """
     import numpy as np
     import pyarrow as pa
 
-    if known is not None and known.dtype == bool:
-        known = bits([known])
-    valid = None if known is None else pa.py_buffer(known)
+    if is_valid is not None and is_valid.dtype == bool:
+        is_valid = bits([is_valid])
+    valid = None if is_valid is None else pa.py_buffer(is_valid)
     if values.dtype == bool:
-        held = np.packbits(values, bitorder="little")
-        return pa.Array.from_buffers(pa.bool_(), len(values), [valid, pa.py_buffer(held)])
+        packed = np.packbits(values, bitorder="little")
+        return pa.Array.from_buffers(pa.bool_(), len(values), [valid, pa.py_buffer(packed)])
     kind = pa.type_for_alias(str(values.dtype))
     return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(np.ascontiguousarray(values))])
 
@@ -160,21 +160,21 @@ def bits(truths: Iterable[Array]) -> Array | None:
     """Booleans packed as bits; each part but the last has a multiple of eight. None where all are true."""
     import numpy as np
 
-    every, found = True, []
+    is_all_true, packed = True, []
     for part in truths:
-        every = every and bool(part.all())
-        found.append(np.packbits(part, bitorder="little"))
-    return None if every else np.concatenate(found)
+        is_all_true = is_all_true and bool(part.all())
+        packed.append(np.packbits(part, bitorder="little"))
+    return None if is_all_true else np.concatenate(packed)
 
 
-def dictionary(codes: Array, known: Array | None, values: Sequence[str] | Sequence[float]) -> pa.Array:
-    """An Arrow dictionary array of indices into `values`; null where `known` is false."""
+def dictionary(codes: Array, is_valid: Array | None, values: Sequence[str] | Sequence[float]) -> pa.Array:
+    """An Arrow dictionary array of indices into `values`; null where `is_valid` is false."""
     import numpy as np
     import pyarrow as pa
 
     if values and not isinstance(values[0], str):
-        return pa.DictionaryArray.from_arrays(column(codes, known), column(np.array(values)))
-    return pa.DictionaryArray.from_arrays(column(codes, known), words(cast("Sequence[str]", values)))
+        return pa.DictionaryArray.from_arrays(column(codes, is_valid), column(np.array(values)))
+    return pa.DictionaryArray.from_arrays(column(codes, is_valid), words(cast("Sequence[str]", values)))
 
 
 def lists(table: pa.Table, name: str) -> Iterator[tuple[Array, Array]]:
@@ -223,8 +223,8 @@ def _numpy(chunk: pa.Array, null: int | None) -> Array:
     values = _bits(data, offset, count) if kind == "bool" else np.frombuffer(data, kind, count + offset)[offset:]
     if not chunk.null_count:
         return values
-    known = _bits(validity, offset, count)
-    return np.where(known, values, np.nan if null is None else null)
+    is_valid = _bits(validity, offset, count)
+    return np.where(is_valid, values, np.nan if null is None else null)
 
 
 def _bits(buffer: pa.Buffer, offset: int, count: int) -> Array:
@@ -242,11 +242,11 @@ def levels(table: pa.Table, column: str) -> tuple[Array, Array]:
     values = table[column]
     if pa.types.is_dictionary(values.type):
         chunks = values.unify_dictionaries().chunks
-        known = _numpy(chunks[0].dictionary, None) if chunks else np.zeros(0)
-        return _joined([c.indices for c in chunks], None), known
+        distinct_values = _numpy(chunks[0].dictionary, None) if chunks else np.zeros(0)
+        return _joined([c.indices for c in chunks], None), distinct_values
     plain = numbers(table, column)
-    known = distinct(plain)
-    return spill.places(known, plain), known
+    distinct_values = distinct(plain)
+    return spill.positions_of(distinct_values, plain), distinct_values
 
 
 def sums(keys: Array, values: Array) -> tuple[Array, Array]:
@@ -258,35 +258,35 @@ def sums(keys: Array, values: Array) -> tuple[Array, Array]:
     if not spill.is_sorted(keys):
         order = spill.argsort_nearly_sorted(keys)
         keys, values = spill.take(keys, order), spill.take(values, order)
-    found, total, begin = spill.Column(keys.dtype), spill.Column(values.dtype), 0
+    distinct_keys, total, begin = spill.Column(keys.dtype), spill.Column(values.dtype), 0
     while begin < len(keys):
         end = min(begin + spill.BLOCK, len(keys))
         # move the end behind the last row of the last key
         end = begin + int(np.searchsorted(keys[begin:], keys[end - 1], side="right"))
         part = keys[begin:end]
         starts = np.flatnonzero(np.r_[True, part[1:] != part[:-1]])
-        found.add(part[starts])
+        distinct_keys.add(part[starts])
         total.add(np.add.reduceat(values[begin:end], starts))
         begin = end
         spill.release_memory()
-    return found.array(), total.array()
+    return distinct_keys.array(), total.array()
 
 
 def grouped(keys: Array) -> tuple[Array, Array, Array]:
     """Group equal keys, in ascending order: the first row of each key, the group of each row, the rows per group."""
     import numpy as np
 
-    known = distinct(keys)
-    first, many = np.full(len(known), len(keys)), np.zeros(len(known), np.int64)
-    which = spill.Column("int32")
+    distinct_keys = distinct(keys)
+    first, counts = np.full(len(distinct_keys), len(keys)), np.zeros(len(distinct_keys), np.int64)
+    group_of = spill.Column("int32")
     for span in spill.parts(len(keys)):
-        groups = np.searchsorted(known, keys[span])
-        which.add(groups)
-        group, at, count = np.unique(groups, return_index=True, return_counts=True)
-        first[group] = np.minimum(first[group], at + span.start)
-        many[group] += count
+        groups = np.searchsorted(distinct_keys, keys[span])
+        group_of.add(groups)
+        group, first_rows, count = np.unique(groups, return_index=True, return_counts=True)
+        first[group] = np.minimum(first[group], first_rows + span.start)
+        counts[group] += count
     spill.release_memory()
-    return first, which.array(), many
+    return first, group_of.array(), counts
 
 
 def distinct(values: Array) -> Array:
@@ -295,16 +295,16 @@ def distinct(values: Array) -> Array:
 
     if len(values) < 2:
         return values
-    found = [_distinct(values[span]) for span in spill.parts(len(values))]
-    return _distinct(np.concatenate(found)) if len(found) > 1 else found[0]
+    parts = [_distinct(values[span]) for span in spill.parts(len(values))]
+    return _distinct(np.concatenate(parts)) if len(parts) > 1 else parts[0]
 
 
 def _distinct(values: Array) -> Array:
     import numpy as np
 
     ordered = values if bool((values[1:] >= values[:-1]).all()) else np.sort(values)
-    found: Array = ordered[np.r_[True, ordered[1:] != ordered[:-1]]]
-    return found
+    values_once: Array = ordered[np.r_[True, ordered[1:] != ordered[:-1]]]
+    return values_once
 
 
 def percentile(ordered: Any, share: float) -> float:

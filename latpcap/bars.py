@@ -119,13 +119,13 @@ class Bar:
 @contextmanager
 def bar(title: str, total: int | None, unit: str = "B", *, shown: bool | None = None) -> Iterator[Bar]:
     """A progress bar for the duration of the block. `total` None: not known; `shown` None: as `watched` says."""
-    found = Bar(title, total, unit, shown=watched() if shown is None else shown)
-    _open.append(found)
+    shown_bar = Bar(title, total, unit, shown=watched() if shown is None else shown)
+    _open.append(shown_bar)
     try:
-        yield found
+        yield shown_bar
     finally:
-        _open.remove(found)
-        found.close()
+        _open.remove(shown_bar)
+        shown_bar.close()
 
 
 def note(words: str) -> None:

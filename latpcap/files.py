@@ -39,9 +39,9 @@ def note_input(path: str | os.PathLike[str]) -> None:
     """Record an input file. Pipes and devices are not recorded: writing cannot destroy them."""
     if _inputs is not None:
         with contextlib.suppress(OSError, ValueError):
-            found = os.stat(path)
-            if stat.S_ISREG(found.st_mode):
-                _inputs.add((found.st_dev, found.st_ino))
+            status = os.stat(path)
+            if stat.S_ISREG(status.st_mode):
+                _inputs.add((status.st_dev, status.st_ino))
 
 
 @contextlib.contextmanager

@@ -107,10 +107,10 @@ class Column:
             pieces = [(0, np.frombuffer(_read(file), self.kind))]
         if len(pieces) == 1 and len(pieces[0][1]) == count:
             return pieces[0][1]
-        found = np.zeros(count, self.kind)
+        joined = np.zeros(count, self.kind)
         for begin, values in pieces:
-            found[begin : begin + len(values)] = values
-        return found
+            joined[begin : begin + len(values)] = values
+        return joined
 
     def _to_file(self) -> None:
         self._file = _opened() if self._fits else None
@@ -125,11 +125,11 @@ class Column:
     def _put(self, begin: int, values: Array) -> None:
         """Write values to the file; if the disk is full, move the whole column to memory."""
         assert self._file is not None
-        at, rest = begin * self.kind.itemsize, values.view("uint8").data
+        offset, rest = begin * self.kind.itemsize, values.view("uint8").data
         try:
             while rest:
-                written = os.pwrite(self._file.fileno(), rest, at)
-                at, rest = at + written, rest[written:]
+                written = os.pwrite(self._file.fileno(), rest, offset)
+                offset, rest = offset + written, rest[written:]
         except OSError:
             import numpy as np
 
@@ -144,9 +144,9 @@ def from_pieces(kind: str | np.dtype[Any], pieces: Iterable[Array]) -> Array:
     column = Column(kind)
     for piece in pieces:
         column.add(piece)
-    found = column.array()
+    array = column.array()
     release_memory()
-    return found
+    return array
 
 
 def zeros(count: int, kind: str | np.dtype[Any]) -> Array:
@@ -166,10 +166,10 @@ def zeros(count: int, kind: str | np.dtype[Any]) -> Array:
 
 def extended(values: Array, count: int) -> Array:
     """A writable copy of the values, extended with zeros to `count`."""
-    found = zeros(count, values.dtype)
+    longer = zeros(count, values.dtype)
     for span in parts(len(values)):
-        found[span] = values[span]
-    return found
+        longer[span] = values[span]
+    return longer
 
 
 def shared_zeros(count: int, kind: str | np.dtype[Any]) -> Array:
@@ -181,9 +181,9 @@ def shared_zeros(count: int, kind: str | np.dtype[Any]) -> Array:
         return np.zeros(count, kind)
     if not _zero or len(_zero[0]) < size:
         _zero[:] = [mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)]
-    found: Array = np.frombuffer(_zero[0], kind, count)
-    found.flags.writeable = False
-    return found
+    array: Array = np.frombuffer(_zero[0], kind, count)
+    array.flags.writeable = False
+    return array
 
 
 def configure_malloc() -> None:
@@ -228,8 +228,8 @@ def _is_short(count: int) -> bool:
 def take(values: Array, order: Array) -> Array:
     """The values at these positions, as numpy's `take`."""
     if _is_short(len(order)):
-        found: Array = values[order]
-        return found
+        taken: Array = values[order]
+        return taken
     return from_pieces(values.dtype, (values[order[span]] for span in parts(len(order))))
 
 
@@ -262,24 +262,24 @@ def argsort_nearly_sorted(keys: Array) -> Array:
     late = take(late, argsort(take(keys, late)))
     late_keys = take(keys, late)
     # 3. Insert them, part by part, between the keys that are in order.
-    found, begin = Column(kind), 0
+    order, begin = Column(kind), 0
     for span, top, end in zip(parts(len(keys)), tops, np.searchsorted(late_keys, tops[1:]).tolist(), strict=False):
         part = keys[span]
         maxima = _running_max(part, top)
         in_order = part >= maxima
         before = np.r_[0, np.cumsum(in_order)][np.searchsorted(maxima, late_keys[begin:end], side="right")]
-        found.add(np.insert((np.flatnonzero(in_order) + span.start).astype(kind), before, late[begin:end]))
+        order.add(np.insert((np.flatnonzero(in_order) + span.start).astype(kind), before, late[begin:end]))
         begin = end
     release_memory()
-    return found.array()
+    return order.array()
 
 
 def _running_max(keys: Array, top: Any) -> Array:
     """The maximum of the keys up to each position; `top` is the maximum of the keys before these."""
     import numpy as np
 
-    found: Array = np.maximum(np.maximum.accumulate(keys), top)
-    return found
+    maxima: Array = np.maximum(np.maximum.accumulate(keys), top)
+    return maxima
 
 
 def argsort(values: Array) -> Array:
@@ -294,45 +294,45 @@ def argsort(values: Array) -> Array:
         return np.argsort(values, kind="stable").astype(kind)
     sample = np.sort(values[:: len(values) // BLOCK])
     bounds = np.unique(sample[:: len(sample) // _MAX_PARTS_SORTED])[1:].tolist()
-    found = Column(kind)
+    order = Column(kind)
     for low, high in zip([None, *bounds], [*bounds, None], strict=True):
-        some = []
+        rows_of_parts = []
         for span in parts(len(values)):
             piece = values[span]
             inside = np.ones(len(piece), bool) if low is None else piece >= low
             if high is not None:
                 inside &= piece < high
-            some.append((np.flatnonzero(inside) + span.start).astype(kind))
-        range_rows = np.concatenate(some)
-        found.add(range_rows[np.argsort(values[range_rows], kind="stable")])
+            rows_of_parts.append((np.flatnonzero(inside) + span.start).astype(kind))
+        range_rows = np.concatenate(rows_of_parts)
+        order.add(range_rows[np.argsort(values[range_rows], kind="stable")])
         release_memory()
-    return found.array()
+    return order.array()
 
 
-def nth_smallest(values: Array, place: int) -> Any:
-    """The value at position `place` of the ascending order; the values are not moved."""
+def nth_smallest(values: Array, rank: int) -> Any:
+    """The value at position `rank` of the ascending order; the values are not moved."""
     import numpy as np
 
     if len(values) <= _MAX_PARTS_SORTED * BLOCK:
-        return np.partition(values, place)[place]
+        return np.partition(values, rank)[rank]
     sample = np.sort(values[:: len(values) // BLOCK])
     bounds = np.unique(sample[:: len(sample) // _MAX_PARTS_SORTED])
 
     def pieces(span: slice) -> Array:
         # numbers of ranges: 0 below the first bound, 1 equal to it, 2 between it and the second, 3 equal to that ...
         part = values[span]
-        found: Array = np.searchsorted(bounds, part, side="left") + np.searchsorted(bounds, part, side="right")
-        return found
+        numbers: Array = np.searchsorted(bounds, part, side="left") + np.searchsorted(bounds, part, side="right")
+        return numbers
 
-    many = np.zeros(2 * len(bounds) + 1, np.int64)
+    counts = np.zeros(2 * len(bounds) + 1, np.int64)
     for span in parts(len(values)):
-        many += np.bincount(pieces(span), minlength=len(many))
-    piece = int(np.searchsorted(np.cumsum(many), place, side="right"))
+        counts += np.bincount(pieces(span), minlength=len(counts))
+    piece = int(np.searchsorted(np.cumsum(counts), rank, side="right"))
     if piece % 2:
         release_memory()
         return bounds[piece // 2]
-    some = [values[span][pieces(span) == piece] for span in parts(len(values))]
-    inside, before = np.concatenate(some), place - int(many[:piece].sum())
+    parts_inside = [values[span][pieces(span) == piece] for span in parts(len(values))]
+    inside, before = np.concatenate(parts_inside), rank - int(counts[:piece].sum())
     release_memory()
     return np.partition(inside, before)[before]
 
@@ -341,19 +341,19 @@ def row_mask(rows: Array, count: int) -> Array:
     """A mask of `count` rows that is true at `rows`."""
     import numpy as np
 
-    found = np.zeros(count, bool)
+    mask = np.zeros(count, bool)
     for span in parts(len(rows)):
-        found[rows[span]] = True
-    return found
+        mask[rows[span]] = True
+    return mask
 
 
-def selected(rows: Array, which: Array) -> Array:
-    """The rows that the mask `which` marks; the mask covers every row number."""
+def selected(rows: Array, mask: Array) -> Array:
+    """The rows that `mask` marks; the mask covers every row number."""
     if _is_short(len(rows)):
-        found: Array = rows[which[rows]]
-        return found
+        marked: Array = rows[mask[rows]]
+        return marked
     row_parts = (rows[span] for span in parts(len(rows)))
-    return from_pieces(rows.dtype, (part[which[part]] for part in row_parts))
+    return from_pieces(rows.dtype, (part[mask[part]] for part in row_parts))
 
 
 def parts(count: int) -> Iterator[slice]:
@@ -364,7 +364,7 @@ def parts(count: int) -> Iterator[slice]:
         yield slice(at, min(at + BLOCK, count))
 
 
-def places_by_key(keys: Array) -> dict[int, Array]:
+def positions_by_key(keys: Array) -> dict[int, Array]:
     """The positions of each key, ascending; negative keys are left out."""
     order, ends = grouped(keys, int(max((keys[span].max() for span in parts(len(keys))), default=-1)) + 1)
     bounds = ends.tolist()
@@ -380,26 +380,28 @@ def grouped(keys: Array, count: int) -> tuple[Array, Array]:
     import numpy as np
 
     kind = np.dtype("uint32" if len(keys) < np.iinfo("uint32").max else "int64")
-    many = np.zeros(count + 1, np.int64)
+    counts = np.zeros(count + 1, np.int64)
     for span in parts(len(keys)):
-        many += np.bincount(keys[span].astype(np.int64) + 1, minlength=count + 1)
-    bounds = np.cumsum(many)
+        counts += np.bincount(keys[span].astype(np.int64) + 1, minlength=count + 1)
+    bounds = np.cumsum(counts)
     if len(keys) <= _MAX_PARTS_SORTED * BLOCK:
         return np.argsort(keys, kind="stable").astype(kind), bounds
-    found, put = zeros(len(keys), kind), np.r_[0, bounds[:-1]]
+    positions, next_position = zeros(len(keys), kind), np.r_[0, bounds[:-1]]
     for span in parts(len(keys)):
         part = keys[span].astype(np.int64) + 1
         order = np.argsort(part, kind="stable")
         ordered = part[order]
         starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
         length = np.diff(np.r_[starts, len(part)])
-        found[np.repeat(put[ordered[starts]] - starts, length) + np.arange(len(part))] = order + span.start
-        put[ordered[starts]] += length
+        positions[np.repeat(next_position[ordered[starts]] - starts, length) + np.arange(len(part))] = (
+            order + span.start
+        )
+        next_position[ordered[starts]] += length
     release_memory()
-    return found, bounds
+    return positions, bounds
 
 
-def places(keys: Array, wanted: Array) -> Array:
+def positions_of(keys: Array, wanted: Array) -> Array:
     """The position of each wanted key among `keys`, which are distinct and include all of them."""
     import numpy as np
 
@@ -409,45 +411,45 @@ def places(keys: Array, wanted: Array) -> Array:
         sort = None
     else:
         sort = argsort_nearly_sorted(keys)
-    found = Column("uint32" if len(keys) < np.iinfo("uint32").max else "int64")
+    positions = Column("uint32" if len(keys) < np.iinfo("uint32").max else "int64")
     for span in parts(len(wanted)):
-        at = np.searchsorted(keys, wanted[span], sorter=sort)
-        found.add(at if sort is None else sort[at])
+        indices = np.searchsorted(keys, wanted[span], sorter=sort)
+        positions.add(indices if sort is None else sort[indices])
     release_memory()
-    return found.array()
+    return positions.array()
 
 
-def concatenated(several: Sequence[Array]) -> Array:
+def concatenated(arrays: Sequence[Array]) -> Array:
     """Arrays concatenated in one."""
     import numpy as np
 
-    if len(several) == 1:
-        return several[0]
-    kind = np.result_type(*several) if several else "uint32"
-    return from_pieces(kind, (values[span] for values in several for span in parts(len(values))))
+    if len(arrays) == 1:
+        return arrays[0]
+    kind = np.result_type(*arrays) if arrays else "uint32"
+    return from_pieces(kind, (values[span] for values in arrays for span in parts(len(values))))
 
 
 def sum_weights(codes: Array, weights: Array, count: int, rows: Array | None = None) -> Array:
     """The sum of the weights per code below `count`; `rows` limits codes and weights to these positions."""
     import numpy as np
 
-    found = np.zeros(count)
+    sums = np.zeros(count)
     for span in parts(len(codes) if rows is None else len(rows)):
-        some = span if rows is None else rows[span]
-        found += np.bincount(codes[some], weights[some], count)
+        positions = span if rows is None else rows[span]
+        sums += np.bincount(codes[positions], weights[positions], count)
     release_memory()
-    return found
+    return sums
 
 
 def count_codes(codes: Array, count: int, rows: Array) -> Array:
     """How many of these rows have each code below `count`; negative codes are not counted."""
     import numpy as np
 
-    found = np.zeros(count + 1, np.int64)
+    counts = np.zeros(count + 1, np.int64)
     for span in parts(len(rows)):
-        found += np.bincount(codes[rows[span]].astype(np.int64) + 1, minlength=count + 1)
+        counts += np.bincount(codes[rows[span]].astype(np.int64) + 1, minlength=count + 1)
     release_memory()
-    return found[1:]
+    return counts[1:]
 
 
 def long_lived_copy(values: Array) -> Array:

@@ -115,24 +115,24 @@ def as_exchanges(table: pa.Table, name: str, schema: pa.Schema) -> pa.Table:
     rows = table.num_rows
     first, last = table["first_frame"], table["last_frame"]
     none, zero = pa.nulls(rows, last.type), pc.subtract(first, first)
-    known = {column: table[column] for column in table.column_names if column not in ("protocol", "kind")}
-    known |= {"protocol": arrays.words([SETUP] * rows), "complete": pc.is_null(first)}
-    known |= {"server_asks": pc.and_(pc.is_null(first), pc.is_valid(first))}
-    known |= {"request_end": table["end"], "request_bytes": zero, "request_first_frame": first}
+    values = {column: table[column] for column in table.column_names if column not in ("protocol", "kind")}
+    values |= {"protocol": arrays.words([SETUP] * rows), "complete": pc.is_null(first)}
+    values |= {"server_asks": pc.and_(pc.is_null(first), pc.is_valid(first))}
+    values |= {"request_end": table["end"], "request_bytes": zero, "request_first_frame": first}
     if name == "connects":
         answered = pc.is_valid(table["answer_frame"])
-        known |= {"exchange": table["connect"], "method": arrays.words(["connect"] * rows), "index": zero}
-        known |= {"request_last_frame": pc.if_else(answered, first, last)}
-        known |= {
+        values |= {"exchange": table["connect"], "method": arrays.words(["connect"] * rows), "index": zero}
+        values |= {"request_last_frame": pc.if_else(answered, first, last)}
+        values |= {
             "response_first_frame": table["answer_frame"],
             "response_last_frame": pc.if_else(answered, last, none),
         }
     elif name == "gaps":
-        known |= {"exchange": table["gap"], "method": table["kind"], "request_last_frame": last}
+        values |= {"exchange": table["gap"], "method": table["kind"], "request_last_frame": last}
     else:
-        known |= {"exchange": table["push"], "index": zero, "request_last_frame": first}
-        known |= {"response_first_frame": first, "response_last_frame": last}
-    columns = [known[field.name] if field.name in known else pa.nulls(rows) for field in schema]
+        values |= {"exchange": table["push"], "index": zero, "request_last_frame": first}
+        values |= {"response_first_frame": first, "response_last_frame": last}
+    columns = [values[field.name] if field.name in values else pa.nulls(rows) for field in schema]
     return pa.Table.from_arrays([c.cast(f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
 
 
@@ -183,10 +183,10 @@ def signed(table: pa.Table) -> pa.Table:
     """The rows with every integer as int64: a difference of two unsigned columns would wrap around or raise."""
     import pyarrow as pa
 
-    for place, field in enumerate(table.schema):
+    for index, field in enumerate(table.schema):
         if pa.types.is_integer(field.type) and field.type != pa.int64():
             column = table[field.name].cast(pa.int64(), safe=False)  # frames and bytes are far below 2**63
-            table = table.set_column(place, field.with_type(pa.int64()), column)
+            table = table.set_column(index, field.with_type(pa.int64()), column)
     return table
 
 
@@ -221,13 +221,13 @@ def _lists(column: pa.ChunkedArray) -> Any:
     import numpy as np
     import pyarrow.compute as pc
 
-    found = np.empty(len(column), object)
+    lists = np.empty(len(column), object)
     if not len(column):
-        return found  # pyarrow 17 crashes on a column without chunks
+        return lists  # pyarrow 17 crashes on a column without chunks
     rows = pc.indices_nonzero(pc.is_valid(column)).to_pylist()
     for row, values in zip(rows, column.drop_null().to_pylist(), strict=True):
-        found[row] = values
-    return found
+        lists[row] = values
+    return lists
 
 
 def to_polars(table: pa.Table) -> pl.DataFrame:
@@ -256,10 +256,10 @@ def sql(query: str, tables: Mapping[str, Callable[[], pa.Table]]) -> pd.DataFram
         for name, make in tables.items():
             if name in named:
                 connection.register(name, signed(make()))
-        found = connection.sql(query)
-        if found is None:  # a statement without rows
+        relation = connection.sql(query)
+        if relation is None:  # a statement without rows
             return to_pandas(pa.table({}))
-        return to_pandas(found.to_arrow_table())
+        return to_pandas(relation.to_arrow_table())
 
 
 class Completeness:

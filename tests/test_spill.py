@@ -51,7 +51,7 @@ def test_a_column_without_rows_has_its_type() -> None:
     causes = pa.table({"exchange": pa.chunked_array([], pa.uint64())})
     ours, theirs = (arrays.numbers(of, "exchange") for of in (exchanges, causes))
     assert theirs.dtype == arrays.filled(causes, "exchange", 0).dtype == np.uint64
-    assert spill.take(np.arange(1), spill.places(ours, theirs)).tolist() == []
+    assert spill.take(np.arange(1), spill.positions_of(ours, theirs)).tolist() == []
 
 
 def test_its_file_goes_with_it() -> None:
@@ -202,12 +202,12 @@ def test_places_of_keys_in_any_order() -> None:
     random = np.random.default_rng(2)
     for keys in (np.arange(300), np.arange(7, 307), np.arange(300) * 2, random.permutation(300), np.arange(300) / 4):
         wanted = random.integers(0, 300, 1000)
-        assert spill.places(keys, keys[wanted]).tolist() == wanted.tolist()
+        assert spill.positions_of(keys, keys[wanted]).tolist() == wanted.tolist()
 
 
 def test_split_gives_the_places_of_each_key_and_none_of_negative_ones() -> None:
     keys = np.random.default_rng(3).integers(-1, 5, 1000)
-    found = spill.places_by_key(keys)
+    found = spill.positions_by_key(keys)
     assert {key: rows.tolist() for key, rows in found.items()} == {
         key: np.flatnonzero(keys == key).tolist() for key in range(5)
     }

@@ -448,7 +448,7 @@ def _halves(
     stream, start, end = (arrays.numbers(exchanges, name)[rows] for name in ("stream", "start", "end"))
     rows = np.lexsort((start, stream))
     stream, start, end = stream[rows], start[rows], end[rows]
-    stream_rows = spill.places(arrays.numbers(streams, "stream"), stream)
+    stream_rows = spill.positions_of(arrays.numbers(streams, "stream"), stream)
     client_rtt = arrays.numbers(streams, "client_rtt_ms").astype(float)[stream_rows[1:]]
     near_client = np.nan_to_num(client_rtt, nan=np.inf) < show.NEAR_MS
     gap_ms = (start[1:] - end[:-1]) / NS_PER_MS
@@ -586,7 +586,7 @@ def _open_ms(streams: pa.Table, exchanges: pa.Table) -> float:
     requests = np.flatnonzero(~arrays.equals(exchanges, "protocol", SETUP))
     if not len(requests):
         return 0.0
-    stream_rows = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream")[requests])
+    stream_rows = spill.positions_of(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream")[requests])
     waited = arrays.numbers(streams, "end")[stream_rows] - arrays.numbers(exchanges, "request_end")[requests]
     return max(float(waited.max()) / NS_PER_MS, 0.0)
 
@@ -656,7 +656,7 @@ def _typical(
     import numpy as np
 
     numbers = arrays.numbers(tables["exchanges"], "exchange")
-    row = int(spill.places(numbers, np.array([first.typical_exchange], numbers.dtype))[0])
+    row = int(spill.positions_of(numbers, np.array([first.typical_exchange], numbers.dtype))[0])
     pieces, longest = evidence.pieces(item, first.typical_exchange, tables["causes"])
     typical: Typical = {
         "exchange": first.typical_exchange,

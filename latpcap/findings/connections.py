@@ -111,7 +111,9 @@ def passive(tables: Mapping[str, pa.Table]) -> list[Finding]:
     entered_rows = np.flatnonzero(passive_mode & np.isin(arrays.numbers(exchanges, "status"), (227, 229)))
     if not len(entered_rows):
         return []
-    control_rows = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream")[entered_rows])
+    control_rows = spill.positions_of(
+        arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream")[entered_rows]
+    )
     client, _ = arrays.codes(streams, "client")
     start, end = arrays.numbers(streams, "start"), arrays.numbers(streams, "end")
     ports_named: dict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -156,7 +158,7 @@ def _noted(
     if not len(stream):
         return []
     _, server_numbers, stream_counts = arrays.grouped(server_keys(streams))
-    stream_rows = spill.places(arrays.numbers(streams, "stream"), stream)
+    stream_rows = spill.positions_of(arrays.numbers(streams, "stream"), stream)
     servers, findings = server_numbers[stream_rows], []
     for number in arrays.distinct(servers).tolist():
         is_of_server = servers == number
@@ -249,7 +251,7 @@ class _StreamArrays:
         import numpy as np
 
         spans = spill.parts(len(mask))
-        yield from spill.places_by_key(
+        yield from spill.positions_by_key(
             spill.from_pieces("int32", (np.where(mask[span], self.server[span], -1) for span in spans))
         ).items()
 

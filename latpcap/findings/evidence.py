@@ -167,7 +167,7 @@ def hardest_client(item: CauseTotal, tables: Mapping[str, pa.Table]) -> tuple[st
     streams, exchanges = tables["streams"], tables["exchanges"]
     client, names = arrays.codes(streams, "client")
     wanted = spill.take(arrays.numbers(exchanges, "stream"), item.rows)
-    rows = spill.places(arrays.numbers(streams, "stream"), wanted)
+    rows = spill.positions_of(arrays.numbers(streams, "stream"), wanted)
     spent_ms: dict[int, float] = {}
     for span in spill.parts(len(rows)):
         for key, part_ms in zip(*(a.tolist() for a in arrays.sums(client[rows[span]], item.ms[span])), strict=True):
@@ -307,7 +307,7 @@ def sent_by_host(server: Server, tables: Mapping[str, pa.Table], rows: Array | s
     client, names = arrays.codes(tables["streams"], "client")
     hosts = [code for code, name in enumerate(names) if name == server.address or name.startswith(LOOPBACK)]
     streams = arrays.numbers(tables["exchanges"], "stream")[rows]
-    is_sent: Array = np.isin(client[spill.places(arrays.numbers(tables["streams"], "stream"), streams)], hosts)
+    is_sent: Array = np.isin(client[spill.positions_of(arrays.numbers(tables["streams"], "stream"), streams)], hosts)
     return is_sent
 
 

@@ -318,7 +318,9 @@ class _ExchangeOfCause:
 
     def __init__(self, exchanges: pa.Table, causes: pa.Table):
         self._size, self._ms = exchanges.num_rows, arrays.numbers(causes, "duration_ms")
-        self._exchange_row = spill.places(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange"))
+        self._exchange_row = spill.positions_of(
+            arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange")
+        )
 
     def sums(self, row_lists: Sequence[Array]) -> Array:
         """Return the time of these rows of "causes" in each exchange, in ms."""

@@ -80,7 +80,7 @@ def _reverse_findings(questions: list[Question], tables: Mapping[str, pa.Table])
         return []
     last_answers = {pair: np.maximum.accumulate([q.end or 0 for q in group]) for pair, group in pairs.items()}
     key = server.astype(np.int64) << 32 | client
-    stream_rows = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
+    stream_rows = spill.positions_of(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
     request_end = arrays.numbers(exchanges, "request_end")
     response_start = arrays.filled(exchanges, "response_start", 0)
     ports, stream_numbers = arrays.numbers(streams, "server_port"), arrays.numbers(exchanges, "stream")

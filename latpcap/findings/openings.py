@@ -431,7 +431,9 @@ def _client_pauses(openings: Sequence[Opening], streams: Streams, tables: Mappin
         return []
     causes = tables["causes"]
     thinking = np.flatnonzero(arrays.equals(causes, "cause", "client_think"))
-    exchange_rows = spill.places(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange")[thinking])
+    exchange_rows = spill.positions_of(
+        arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange")[thinking]
+    )
     sums_ms = np.bincount(exchange_rows, arrays.numbers(causes, "duration_ms")[thinking], exchanges.num_rows)
     slow_rows = np.flatnonzero(sums_ms >= LIMITS["setup_ms"])[:MAX_OPENINGS]
     start, end = (arrays.filled(exchanges, name, 0)[slow_rows].tolist() for name in ("start", "end"))
@@ -462,7 +464,7 @@ def _client_idle(openings: Sequence[Opening], streams: Streams, tables: Mapping[
     ]
     if not unanswered or not exchanges.num_rows or len(unanswered) > FEW * ENOUGH * ENOUGH:
         return []
-    stream_rows = spill.places(streams.number, arrays.numbers(exchanges, "stream"))
+    stream_rows = spill.positions_of(streams.number, arrays.numbers(exchanges, "stream"))
     client_of = np.where(~arrays.equals(exchanges, "protocol", SETUP), streams.client_code[stream_rows], -1)
     start, end = arrays.numbers(exchanges, "start"), arrays.filled(exchanges, "end", 0)
     cases = []

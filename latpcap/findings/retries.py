@@ -108,7 +108,7 @@ def _later(streams: pa.Table, exchanges: pa.Table) -> Iterable[Finding]:
         return
     (method, _), (target, _) = arrays.codes(exchanges, "method"), arrays.codes(exchanges, "target")
     rows = np.flatnonzero(np.isin(target, target[later]) & (status > 0))
-    stream_rows = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
+    stream_rows = spill.positions_of(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
     (client, _), (server, servers) = arrays.codes(streams, "client"), arrays.codes(streams, "server")
     port = arrays.numbers(streams, "server_port")
     keys = *(column[stream_rows[rows]] for column in (server, port, client)), method[rows], target[rows]

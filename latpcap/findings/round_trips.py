@@ -85,7 +85,7 @@ class _Requests:
     def __init__(self, streams: pa.Table, exchanges: pa.Table):
         self.exchanges = exchanges
         self.number = arrays.numbers(streams, "stream")
-        self.stream_row = spill.places(self.number, arrays.numbers(exchanges, "stream"))
+        self.stream_row = spill.positions_of(self.number, arrays.numbers(exchanges, "stream"))
         self.server, self.servers = arrays.codes(streams, "server")
         self.port = arrays.numbers(streams, "server_port")
         self.client, self.clients = arrays.codes(streams, "client")

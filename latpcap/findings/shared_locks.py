@@ -172,8 +172,8 @@ def _is_same_session(server: Server, row: int, end: int, tables: Mapping[str, pa
     exchanges, streams = tables["exchanges"], tables["streams"]
     stream, took_ms = (arrays.numbers(exchanges, name) for name in ("stream", "latency_ms"))
     client = arrays.codes(streams, "client")[0]
-    clients = client[spill.places(arrays.numbers(streams, "stream"), stream[server.rows])]
-    two_clients = client[spill.places(arrays.numbers(streams, "stream"), stream[[row, end]])]
+    clients = client[spill.positions_of(arrays.numbers(streams, "stream"), stream[server.rows])]
+    two_clients = client[spill.positions_of(arrays.numbers(streams, "stream"), stream[[row, end]])]
     (method, _), (target, _) = (arrays.codes(exchanges, name) for name in ("method", "target"))
     arrived, answered = (arrays.filled(exchanges, name, 0) for name in ("request_end", "response_start"))
     rows = server.rows[clients != two_clients[0]]
@@ -223,7 +223,7 @@ def _is_passed_on_after(server: Server, row: int, end: int, tables: Mapping[str,
 
     exchanges, streams = tables["exchanges"], tables["streams"]
     clients, names = arrays.codes(streams, "client")
-    stream_row = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
+    stream_row = spill.positions_of(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
     (method, _), (target, _) = (arrays.codes(exchanges, name) for name in ("method", "target"))
     is_same = (method == method[row]) & (target == target[row])
     is_same &= clients[stream_row] == arrays.code_of(names, server.address)

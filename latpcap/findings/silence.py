@@ -589,7 +589,7 @@ def _unanswered(
     streams, exchanges = tables["streams"], tables["exchanges"]
     if not exchanges.num_rows:
         return [], {}
-    stream_rows = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
+    stream_rows = spill.positions_of(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
     facts = _StreamFacts(streams, exchanges, stream_rows)
     row_parts, wait_parts, kind_parts, counts = [], [], [], np.zeros(streams.num_rows, np.uint32)
     for span, part in arrays.sliced(exchanges):

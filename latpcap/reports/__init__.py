@@ -46,8 +46,8 @@ def needed(tool: Tool) -> Needed:
     """Return the columns and rows that the report of this tool reads."""
     from latpcap.reports import curl, pgbench, ping_traceroute, wrk
 
-    found: Needed = {"wrk": wrk, "curl": curl, "pgbench": pgbench}.get(tool, ping_traceroute).needed()
-    return found
+    slices: Needed = {"wrk": wrk, "curl": curl, "pgbench": pgbench}.get(tool, ping_traceroute).needed()
+    return slices
 
 
 __all__ = ["TOOLS", "Report", "make_report", "needed"]

@@ -54,8 +54,8 @@ def report(capture: Subject, server: str | None) -> Report:
         numbers.append(_phases(request, name, opening, secured.get(row["stream"])))
     if not numbers:
         raise ValueError("no request by HTTP in this capture: curl asks those")
-    for one in numbers[:MAX_CONNECTIONS]:
-        lines += [*([""] if lines else []), *_lines(one)]
+    for phases in numbers[:MAX_CONNECTIONS]:
+        lines += [*([""] if lines else []), *_lines(phases)]
     unknown = [
         "time_namelookup: the look-up came before the connection",
         "time_pretransfer: when the request passed the capture",
@@ -74,13 +74,13 @@ def _first(exchanges: Any) -> dict[int, dict[str, Any]]:
     """Return each stream's first complete HTTP request; for TLS without keys the first exchange of records."""
     import numpy as np
 
-    requests = arrays.equals(exchanges, "protocol", *HTTP) & ~arrays.equals(exchanges, "method", "handshake")
-    rows = np.flatnonzero(requests & arrays.numbers(exchanges, "complete"))
+    is_request = arrays.equals(exchanges, "protocol", *HTTP) & ~arrays.equals(exchanges, "method", "handshake")
+    rows = np.flatnonzero(is_request & arrays.numbers(exchanges, "complete"))
     _, first = np.unique(arrays.numbers(exchanges, "stream")[rows], return_index=True)
     rows = rows[first]
     columns = [arrays.taken(exchanges, name, rows).to_pylist() for name in _COLUMNS]
-    found = (dict(zip(_COLUMNS, values, strict=True)) for values in zip(*columns, strict=True))
-    return {row["stream"]: row for row in found}
+    requests = (dict(zip(_COLUMNS, values, strict=True)) for values in zip(*columns, strict=True))
+    return {row["stream"]: row for row in requests}
 
 
 def _handshakes(exchanges: Any) -> dict[int, int]:
@@ -100,14 +100,14 @@ def _opened(capture: Subject) -> dict[int, tuple[int, int]]:
     flags, words = arrays.codes(events, "flags")
     rows = np.flatnonzero(np.isin(flags, [code for code, word in enumerate(words) if "SYN" in word]))
     started: dict[int, int] = {}
-    found: dict[int, tuple[int, int]] = {}
+    opened: dict[int, tuple[int, int]] = {}
     columns = (arrays.numbers(events, c)[rows].tolist() for c in ("stream", "time", "from_client"))
     for stream, time, from_client in zip(*columns, strict=True):
         if from_client:
             started.setdefault(stream, time)
         elif stream in started:
-            found.setdefault(stream, (started[stream], time))
-    return found
+            opened.setdefault(stream, (started[stream], time))
+    return opened
 
 
 def _phases(row: dict[str, Any], server: str, opening: tuple[int, int] | None, tls: int | None) -> dict[str, Any]:
@@ -131,13 +131,13 @@ def _phases(row: dict[str, Any], server: str, opening: tuple[int, int] | None, t
     }
 
 
-def _lines(one: dict[str, Any]) -> list[str]:
-    phases = ("time_connect", "time_appconnect", "time_pretransfer", "time_starttransfer", "time_total")
-    lines = [f"{one['request']} at {one['server']} (tcp.stream eq {one['stream']})"]
-    for name in phases:
-        value = one[name]
+def _lines(phases: dict[str, Any]) -> list[str]:
+    names = ("time_connect", "time_appconnect", "time_pretransfer", "time_starttransfer", "time_total")
+    lines = [f"{phases['request']} at {phases['server']} (tcp.stream eq {phases['stream']})"]
+    for name in names:
+        value = phases[name]
         if value is None and name == "time_appconnect":
             value = 0.0  # as curl prints it without TLS
         lines.append(f"{name:>20}:  {'?' if value is None else f'{value:.6f}s'}")
-    code = "000" if one["http_code"] is None else f"{one['http_code']:03}"
-    return [*lines, f"{'http_code':>20}:  {code}", f"{'size_download':>20}:  {one['size_download']}"]
+    code = "000" if phases["http_code"] is None else f"{phases['http_code']:03}"
+    return [*lines, f"{'http_code':>20}:  {code}", f"{'size_download':>20}:  {phases['size_download']}"]

@@ -76,9 +76,9 @@ def report(capture: Subject, server: str | None) -> Report:
     runs, parts = _scripts([runs for runs in transactions.values() if runs])
     if all(run.fatal for of_connection in runs for run in of_connection):
         raise ValueError(f"no transaction of {name} is whole in this capture")
-    whole = [stream for stream in ends[name] if transactions[stream]]
-    ready = [logged_in.get(stream, ns_of(statements[stream][0]["start"])) for stream in whole]
-    numbers = _numbers(runs, [opened[stream] for stream in whole], ready, parts)
+    used = [stream for stream in ends[name] if transactions[stream]]
+    ready = [logged_in.get(stream, ns_of(statements[stream][0]["start"])) for stream in used]
+    numbers = _numbers(runs, [opened[stream] for stream in used], ready, parts)
     mode = _mode([row for stream in ends[name] for row in statements[stream]])
     numbers |= {"server": name, "type": _type(runs), "mode": mode}
     return Report("pgbench", _lines(numbers), _unknown(numbers), numbers)
@@ -97,15 +97,15 @@ def _of_postgres(exchanges: Any) -> Any:
 
 def _statements(capture: Subject) -> tuple[dict[int, list[dict[str, Any]]], dict[int, int]]:
     """Return the statements of each connection in order of time, and the end of its log-in in ns."""
-    found: dict[int, list[dict[str, Any]]] = {}
+    statements: dict[int, list[dict[str, Any]]] = {}
     logged_in: dict[int, int] = {}
     rows = capture.arrow("exchanges").select(_COLUMNS).to_pylist()
     for row in sorted(rows, key=lambda row: ns_of(row["start"])):
         if row["protocol"] == "postgresql" and row["kind"] == "request" and row["method"]:
-            found.setdefault(row["stream"], []).append(row)
-        elif row["protocol"] == "postgresql" and row["complete"] and row["stream"] not in found:
+            statements.setdefault(row["stream"], []).append(row)
+        elif row["protocol"] == "postgresql" and row["complete"] and row["stream"] not in statements:
             logged_in[row["stream"]] = ns_of(row["end"])
-    return found, logged_in
+    return statements, logged_in
 
 
 def _by_clients(rows: Sequence[dict[str, Any]]) -> bool:
@@ -115,22 +115,22 @@ def _by_clients(rows: Sequence[dict[str, Any]]) -> bool:
 
 def _transactions(rows: Sequence[dict[str, Any]]) -> list[_Run]:
     """Return the transactions of a connection: BEGIN to END, or one statement. Incomplete ones are left out."""
-    found: list[_Run] = []
-    open_: list[dict[str, Any]] = []
+    transactions: list[_Run] = []
+    unfinished: list[dict[str, Any]] = []
     for row in rows:
         if row["method"] == "PREPARE":  # once for each statement of a client, inside its first transaction
             continue
-        if open_ or row["method"] in BEGINS:
-            open_.append(row)
+        if unfinished or row["method"] in BEGINS:
+            unfinished.append(row)
             if row["method"] not in ENDS:
                 continue
-        whole, open_ = open_ or [row], []
-        if all(part["complete"] for part in whole):
-            wrong = [part["status_text"] in FAILURES for part in whole if part["error"]]
-            words = tuple(_word(part) for part in whole)
-            ends = ns_of(whole[0]["start"]), ns_of(whole[-1]["end"])
-            found.append(_Run(words, *ends, failed=any(wrong), fatal=not all(wrong)))
-    return found
+        statements, unfinished = unfinished or [row], []
+        if all(statement["complete"] for statement in statements):
+            is_failure = [statement["status_text"] in FAILURES for statement in statements if statement["error"]]
+            words = tuple(_word(statement) for statement in statements)
+            ends = ns_of(statements[0]["start"]), ns_of(statements[-1]["end"])
+            transactions.append(_Run(words, *ends, failed=any(is_failure), fatal=not all(is_failure)))
+    return transactions
 
 
 def _word(row: dict[str, Any]) -> str:
@@ -153,8 +153,8 @@ def _scripts(connections: list[list[_Run]]) -> tuple[list[list[_Run]], int]:
         return connections, 1
     joined = []
     for runs in connections:
-        whole = [runs[at : at + parts] for at in range(0, len(runs) - parts + 1, parts)]
-        joined.append([_joined(one) for one in whole])
+        scripts = [runs[start : start + parts] for start in range(0, len(runs) - parts + 1, parts)]
+        joined.append([_joined(runs_of_script) for runs_of_script in scripts])
     return joined, parts
 
 
@@ -178,16 +178,17 @@ def _numbers(
 
     runs = [run for runs in connections for run in runs if not run.fatal]
     start, end = np.array([run.start for run in runs]), np.array([run.end for run in runs])
-    again = len(connections) > 1 and all(len(runs) == 1 for runs in connections)  # -C: a connection per transaction
-    begin = min(opened) if again else min(max(ready), int(start.min()))
+    # -C: a connection per transaction
+    reconnects = len(connections) > 1 and all(len(runs) == 1 for runs in connections)
+    begin = min(opened) if reconnects else min(max(ready), int(start.min()))
     seconds = max((max(run.end for runs in connections for run in runs) - begin) / 1e9, 1e-9)
-    clients = _at_once(connections, opened) if again else len(connections)
+    clients = _at_once(connections, opened) if reconnects else len(connections)
     failed = sum(run.failed for run in runs)
     took = (end - start) / 1e6
     waits = [(run.start, run.end) for runs in connections for run in runs]
-    if again:  # then clients wait for the connection, too
-        waits = [(at, runs[-1].end) for at, notes in zip(opened, connections, strict=True)]
-    connecting = [done - at for done, at in zip(ready, opened, strict=True)]
+    if reconnects:  # then clients wait for the connection, too
+        waits = [(opened_ns, runs[-1].end) for opened_ns, notes in zip(opened, connections, strict=True)]
+    connecting = [ready_ns - opened_ns for ready_ns, opened_ns in zip(ready, opened, strict=True)]
     return {
         "clients": clients,
         "transactions": len(runs) - failed,
@@ -195,13 +196,13 @@ def _numbers(
         "fatal": sum(run.fatal for runs in connections for run in runs),
         "statements_per_script": len(runs[0].words),
         "transactions_per_script": parts,
-        "reconnects": again,
+        "reconnects": reconnects,
         "idle_share": 1.0 - _busy(waits) / (1e9 * seconds),
         "runtime_s": seconds,
         "average_ms": 1e3 * seconds * clients / len(runs),
         "measured_average_ms": float(took.mean()),
         "measured_stddev_ms": float(took.std()),
-        "connect_ms": (float(np.mean(connecting)) if again else begin - min(opened)) / 1e6,
+        "connect_ms": (float(np.mean(connecting)) if reconnects else begin - min(opened)) / 1e6,
         "tps": (len(runs) - failed) / seconds,
     }
 
@@ -217,12 +218,12 @@ def _busy(waits: list[tuple[int, int]]) -> int:
 
 def _at_once(connections: list[list[_Run]], opened: list[int]) -> int:
     """Return the largest number of connections that were open at once."""
-    steps = sorted([*((at, 1) for at in opened), *((runs[-1].end, -1) for runs in connections)])
-    open_ = most = 0
+    steps = sorted([*((opened_ns, 1) for opened_ns in opened), *((runs[-1].end, -1) for runs in connections)])
+    open_now = greatest = 0
     for _, step in steps:
-        open_ += step
-        most = max(most, open_)
-    return most
+        open_now += step
+        greatest = max(greatest, open_now)
+    return greatest
 
 
 def _type(connections: list[list[_Run]]) -> str | None:

@@ -92,8 +92,8 @@ def hping3(capture: Subject, server: str | None) -> Report:
     without any.
     """
     with_data = _ends_with_data(capture)
-    found = [p for p in probes(capture) if p.kind == "icmp" or (_is_bare_syn(p) and _ends(p) not in with_data)]
-    runs = _runs(found, lambda p: (p.kind, p.ip.src, p.ip.dst, p.id or p.dport), server)
+    candidates = [p for p in probes(capture) if p.kind == "icmp" or (_is_bare_syn(p) and _ends(p) not in with_data)]
+    runs = _runs(candidates, lambda p: (p.kind, p.ip.src, p.ip.dst, p.id or p.dport), server)
     runs = [run for run in runs if not _has_several_ttls(run) and (run[0].kind == "tcp" or run[0].seq == 0)]
     if not runs:
         raise ValueError(
@@ -108,15 +108,15 @@ def hping3(capture: Subject, server: str | None) -> Report:
         for number, probe in enumerate(run):
             lines += _hping(number, probe)
         lost = 100 * (len(run) - len(times)) // len(run)
-        least, most = (min(times), max(times)) if times else (0.0, 0.0)
+        shortest, longest = (min(times), max(times)) if times else (0.0, 0.0)
         mean = sum(times) / len(times) if times else 0.0
         lines += ["", f"--- {target} hping statistic ---"]
         lines.append(f"{len(run)} packets transmitted, {len(times)} packets received, {lost}% packet loss")
-        lines.append(f"round-trip min/avg/max = {least:.1f}/{mean:.1f}/{most:.1f} ms")
+        lines.append(f"round-trip min/avg/max = {shortest:.1f}/{mean:.1f}/{longest:.1f} ms")
         numbers.append(
             {
                 "target": target, "port": run[0].dport, "sent": len(run), "received": len(times),
-                "min_ms": least, "avg_ms": mean, "max_ms": most,
+                "min_ms": shortest, "avg_ms": mean, "max_ms": longest,
             }
         )  # fmt: skip
     unknown = (HERE, "hping3's rtt has its own process's scheduling in it, some tenths of a ms", "the interface's name")
@@ -129,38 +129,38 @@ def _hping(number: int, probe: Probe) -> list[str]:
     if answer is None:
         return []
     if answer.kind not in REACHED:
-        known = {0: "Network Unreachable", 1: "Host Unreachable", 3: "Port Unreachable"}
-        what = "TTL 0 during transit" if answer.kind == "time_exceeded" else known.get(answer.code, "Unreachable")
-        return [f"ICMP {what} from ip={answer.ip.src}"]
+        texts = {0: "Network Unreachable", 1: "Host Unreachable", 3: "Port Unreachable"}
+        text = "TTL 0 during transit" if answer.kind == "time_exceeded" else texts.get(answer.code, "Unreachable")
+        return [f"ICMP {text} from ip={answer.ip.src}"]
     keep = " DF" if answer.ip.keep else ""
     start = f"len={answer.ip.length} ip={answer.ip.src} ttl={answer.ip.ttl}{keep} id={answer.ip.number}"
     if probe.kind == "icmp":
         swapped = probe.seq >> 8 | (probe.seq & 0xFF) << 8  # hping3 counts in its host's byte order
         return [f"{start} icmp_seq={swapped} rtt={probe.rtt_ms:.1f} ms"]
-    seen = f"sport={probe.dport} flags={answer.flags} seq={number} win={answer.window}"
-    return [f"{start} {seen} rtt={probe.rtt_ms:.1f} ms"]
+    fields = f"sport={probe.dport} flags={answer.flags} seq={number} win={answer.window}"
+    return [f"{start} {fields} rtt={probe.rtt_ms:.1f} ms"]
 
 
 def traceroute(capture: Subject, server: str | None) -> Report:
     """Return traceroute's lines, one run after the other, for probes by UDP, ICMP or TCP. ValueError without any."""
     with_data = _ends_with_data(capture)
-    found = [p for p in probes(capture) if p.kind != "tcp" or _ends(p) not in with_data]
+    candidates = [p for p in probes(capture) if p.kind != "tcp" or _ends(p) not in with_data]
     ports = {"udp": 0, "icmp": 0}  # traceroute by UDP uses another port for each probe
 
-    def run(p: Probe) -> tuple[Any, ...]:
+    def key(p: Probe) -> tuple[Any, ...]:
         return p.kind, p.ip.src, p.ip.dst, p.id, ports.get(p.kind, p.dport), p.ip.length
 
-    runs = _runs(found, run, server)
-    runs = [one for one in runs if _has_several_ttls(one)]
+    runs = _runs(candidates, key, server)
+    runs = [run for run in runs if _has_several_ttls(run)]
     if not runs:
         raise ValueError("no probes of rising TTL in this capture: traceroute sends those")
     lines: list[str] = []
     numbers: list[dict[str, Any]] = []
-    for one in runs:
-        target, hops = one[0].ip.dst, _hops(one)
-        head = f"traceroute to {target} ({target}), {count(len(hops), 'hop')} seen, {one[0].ip.length} byte packets"
-        lines += [*([""] if lines else []), head, *(_hop(ttl, mine) for ttl, mine in hops)]
-        numbers.append({"target": target, "protocol": one[0].kind, "hops": [_numbers(*hop) for hop in hops]})
+    for run in runs:
+        target, hops = run[0].ip.dst, _hops(run)
+        head = f"traceroute to {target} ({target}), {count(len(hops), 'hop')} seen, {run[0].ip.length} byte packets"
+        lines += [*([""] if lines else []), head, *(_hop(ttl, probes_of_hop) for ttl, probes_of_hop in hops)]
+        numbers.append({"target": target, "protocol": run[0].kind, "hops": [_numbers(*hop) for hop in hops]})
     unknown = (
         "the hop is the probe's TTL at the capture: behind a router it is one less than at its sender",
         "how many hops it would have gone at most, and names",
@@ -176,15 +176,15 @@ def _numbers(ttl: int, probes_of_hop: list[Probe]) -> dict[str, Any]:
 
 def _hops(run: list[Probe]) -> list[tuple[int, list[Probe]]]:
     """Return the probes by TTL, up to the first hop at which the target itself answered."""
-    by: dict[int, list[Probe]] = {}
+    probes_by_ttl: dict[int, list[Probe]] = {}
     for probe in run:
-        by.setdefault(probe.ip.ttl, []).append(probe)
-    found = []
-    for ttl in sorted(by):
-        found.append((ttl, by[ttl]))
-        if any(p.answer and p.answer.ip.src == p.ip.dst for p in by[ttl]):
+        probes_by_ttl.setdefault(probe.ip.ttl, []).append(probe)
+    hops = []
+    for ttl in sorted(probes_by_ttl):
+        hops.append((ttl, probes_by_ttl[ttl]))
+        if any(p.answer and p.answer.ip.src == p.ip.dst for p in probes_by_ttl[ttl]):
             break
-    return found
+    return hops
 
 
 def _hop(ttl: int, probes_of_hop: list[Probe]) -> str:
@@ -229,10 +229,12 @@ def _ends_with_data(capture: Subject) -> set[tuple[str, int, str, int]]:
     return {row[:4] for row in rows if row[4] or row[5]}
 
 
-def _runs(found: Iterable[Probe], key: Callable[[Probe], tuple[Any, ...]], server: str | None) -> list[list[Probe]]:
+def _runs(
+    candidates: Iterable[Probe], key: Callable[[Probe], tuple[Any, ...]], server: str | None
+) -> list[list[Probe]]:
     """Return the probes grouped by `key` into runs, each in the order of sending."""
     runs: dict[tuple[Any, ...], list[Probe]] = {}
-    for probe in found:
+    for probe in candidates:
         if server in (None, probe.ip.dst, endpoint(probe.ip.dst, probe.dport)):
             runs.setdefault(key(probe), []).append(probe)
     return list(runs.values())

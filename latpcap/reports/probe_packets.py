@@ -148,28 +148,28 @@ def paired(packets: Iterable[tuple[int, int, Ip]]) -> Iterator[Probe]:
     parts: dict[Key, Probe | Answer] = {}
     for frame, time, ip in packets:
         if ip.offset:
-            whole = parts.get((ip.src, ip.dst, ip.number))
-            if whole is not None:
-                whole.size += len(ip.body)
-                if isinstance(whole, Answer) and not ip.more:
-                    whole.time = time
+            first_fragment = parts.get((ip.src, ip.dst, ip.number))
+            if first_fragment is not None:
+                first_fragment.size += len(ip.body)
+                if isinstance(first_fragment, Answer) and not ip.more:
+                    first_fragment.time = time
             continue
-        one = _probe(frame, time, ip)
-        if one is not None:
+        probe_sent = _probe(frame, time, ip)
+        if probe_sent is not None:
             key = _key(ip, ip.body)
-            again = by_key.get(key) if key else None
-            if again is not None and again.answer is None and one.kind == "tcp":
-                again.repeats += 1
-                again.time, again.frame = time, frame
+            earlier = by_key.get(key) if key else None
+            if earlier is not None and earlier.answer is None and probe_sent.kind == "tcp":
+                earlier.repeats += 1
+                earlier.time, earlier.frame = time, frame
                 continue
-            sent.append(one)
+            sent.append(probe_sent)
             if key:
-                by_key[key] = one
+                by_key[key] = probe_sent
             if ip.more:
-                parts[ip.src, ip.dst, ip.number] = one
-        found = _answer(frame, time, ip, by_key)
-        if found is not None:
-            probe, answer = found
+                parts[ip.src, ip.dst, ip.number] = probe_sent
+        match = _answer(frame, time, ip, by_key)
+        if match is not None:
+            probe, answer = match
             if probe.answer is None:
                 probe.answer = answer
             if ip.more:

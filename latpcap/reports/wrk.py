@@ -55,26 +55,26 @@ def report(capture: Subject, server: str | None) -> Report:
     import numpy as np
 
     exchanges, streams = capture.arrow("exchanges"), capture.arrow("streams")
-    name, mine, ends = _server(exchanges, streams, server)
-    counted, cut = _counted(exchanges, mine)
+    name, server_rows, ends = _server(exchanges, streams, server)
+    counted, cut = _counted(exchanges, server_rows)
     if not len(counted):
         raise ValueError(f"{name} answered no request that wrk would count")
-    begin, stop = _run(capture, streams, exchanges, mine)
-    busy = _busy_ms(exchanges, mine, counted)
+    begin, stop = _run(capture, streams, exchanges, server_rows)
+    busy = _busy_ms(exchanges, server_rows, counted)
     us = _latency_us(exchanges, counted, busy)
-    late = int((us > TIMEOUT_US).sum())
-    kept = np.sort(us[us <= TIMEOUT_US])
-    connections = len(np.unique(arrays.numbers(exchanges, "stream")[mine]))
+    timeouts = int((us > TIMEOUT_US).sum())
+    samples = np.sort(us[us <= TIMEOUT_US])
+    connections = len(np.unique(arrays.numbers(exchanges, "stream")[server_rows]))
     runtime_us = max((stop - begin) / 1000, 1.0)
-    if not len(kept):
+    if not len(samples):
         raise ValueError(f"every request to {name} took longer than wrk's timeout of {TIMEOUT_US / 1e6:g} s")
-    numbers = statistics(kept, runtime_us, len(counted), connections)
+    numbers = statistics(samples, runtime_us, len(counted), connections)
     rates = _rates(arrays.numbers(exchanges, "end")[counted], begin, stop)
     read = _bytes(capture, ends, stop)
     status = arrays.numbers(exchanges, "status")[counted].astype(float)
-    bad = int((status > 399).sum())
+    errors = int((status > 399).sum())
     numbers |= {"server": name, "connections": connections, "requests": len(counted), "runtime_s": runtime_us / 1e6}
-    numbers |= {"bytes": read, "requests_per_s": len(counted) * 1e6 / runtime_us, "cut": cut, "errors": bad}
+    numbers |= {"bytes": read, "requests_per_s": len(counted) * 1e6 / runtime_us, "cut": cut, "errors": errors}
     lines = [
         f"Running {runtime_us / 1e6:.0f}s test @ http://{name.removesuffix(':80')}/",
         f"  {connections} connections",
@@ -89,10 +89,10 @@ def report(capture: Subject, server: str | None) -> Report:
     lines.append("  Latency Distribution")
     lines += [f"{share:>7}%{padded(time_us(numbers[f'p{share}_ms'] * 1000), 10)}" for share in SHARES]
     lines.append(f"  {len(counted)} requests in {time_us(runtime_us)}, {binary(read)}B read")
-    if late:
-        lines.append(f"  Socket errors: connect 0, read 0, write 0, timeout {late}")
-    if bad:
-        lines.append(f"  Non-2xx or 3xx responses: {bad}")
+    if timeouts:
+        lines.append(f"  Socket errors: connect 0, read 0, write 0, timeout {timeouts}")
+    if errors:
+        lines.append(f"  Non-2xx or 3xx responses: {errors}")
     lines.append(f"Requests/sec: {numbers['requests_per_s']:9.2f}")
     lines.append(f"Transfer/sec: {binary(read * 1e6 / runtime_us):>10}B")
     numbers |= {"busy_ms": None if busy is None else float(busy.mean())}
@@ -104,21 +104,23 @@ def _server(exchanges: pa.Table, streams: pa.Table, wanted: str | None) -> tuple
     import numpy as np
 
     code, words = arrays.codes(exchanges, "protocol")
-    http = np.isin(code, [words.index(word) for word in HTTP if word in words])
+    is_http = np.isin(code, [words.index(word) for word in HTTP if word in words])
     ends: dict[str, list[int]] = {}
     columns = ("stream", "server", "server_port")
     for stream, address, port in zip(*(streams[c].to_pylist() for c in columns), strict=True):
         if wanted in (None, address, endpoint(address, port)):
             ends.setdefault(endpoint(address, port), []).append(stream)
     stream_of = arrays.numbers(exchanges, "stream")
-    found = [(int((http & np.isin(stream_of, mine)).sum()), name) for name, mine in ends.items()]
-    most, name = max(found, default=(0, ""), key=lambda f: f[0])
-    if not most:
+    counts = [
+        (int((is_http & np.isin(stream_of, server_streams)).sum()), name) for name, server_streams in ends.items()
+    ]
+    requests, name = max(counts, default=(0, ""), key=lambda f: f[0])
+    if not requests:
         raise ValueError(f"no HTTP request{f' to {wanted}' if wanted else ''} in this capture: wrk counts those")
-    return name, np.flatnonzero(http & np.isin(stream_of, ends[name])), ends[name]
+    return name, np.flatnonzero(is_http & np.isin(stream_of, ends[name])), ends[name]
 
 
-def _counted(exchanges: pa.Table, mine: Array) -> tuple[Array, int]:
+def _counted(exchanges: pa.Table, server_rows: Array) -> tuple[Array, int]:
     """Return the requests that wrk counts, and the number of answered ones that were in progress when it stopped.
 
     wrk sends the next request at once. So the last request of a connection was in progress when wrk stopped; the only
@@ -126,24 +128,24 @@ def _counted(exchanges: pa.Table, mine: Array) -> tuple[Array, int]:
     """
     import numpy as np
 
-    stream, start = arrays.numbers(exchanges, "stream")[mine], arrays.numbers(exchanges, "start")[mine]
+    stream, start = arrays.numbers(exchanges, "stream")[server_rows], arrays.numbers(exchanges, "start")[server_rows]
     order = np.lexsort((start, stream))
-    last = np.zeros(len(mine), bool)
-    last[order[np.r_[np.flatnonzero(np.diff(stream[order])), len(order) - 1]]] = True
-    _, of, times = np.unique(stream, return_inverse=True, return_counts=True)
-    late = arrays.numbers(exchanges, "end")[mine] >= start.max()
-    under_way = last & ((times[of] > 1) | late) & (len(times) > 1)
-    done = arrays.numbers(exchanges, "complete")[mine].astype(bool)
-    return mine[done & ~under_way], int((done & under_way).sum())
+    is_last = np.zeros(len(server_rows), bool)
+    is_last[order[np.r_[np.flatnonzero(np.diff(stream[order])), len(order) - 1]]] = True
+    _, connection_of, times = np.unique(stream, return_inverse=True, return_counts=True)
+    is_late = arrays.numbers(exchanges, "end")[server_rows] >= start.max()
+    under_way = is_last & ((times[connection_of] > 1) | is_late) & (len(times) > 1)
+    done = arrays.numbers(exchanges, "complete")[server_rows].astype(bool)
+    return server_rows[done & ~under_way], int((done & under_way).sum())
 
 
-def _run(capture: Subject, streams: pa.Table, exchanges: pa.Table, mine: Array) -> tuple[int, int]:
+def _run(capture: Subject, streams: pa.Table, exchanges: pa.Table, server_rows: Array) -> tuple[int, int]:
     """Begin and end of the run: the first connection's SYN, and the first connection that its client closed."""
     import numpy as np
 
-    stream = np.unique(arrays.numbers(exchanges, "stream")[mine])
+    stream = np.unique(arrays.numbers(exchanges, "stream")[server_rows])
     rows = np.isin(arrays.numbers(streams, "stream"), stream)
-    start, end = arrays.numbers(exchanges, "start")[mine], arrays.numbers(exchanges, "end")[mine]
+    start, end = arrays.numbers(exchanges, "start")[server_rows], arrays.numbers(exchanges, "end")[server_rows]
     begin = int(min(arrays.numbers(streams, "start")[rows].min(), start.min()))
     events = capture.arrow("events")
     flags, words = arrays.codes(events, "flags")
@@ -154,7 +156,7 @@ def _run(capture: Subject, streams: pa.Table, exchanges: pa.Table, mine: Array) 
     return begin, int(time.min()) if len(time) else int(end.max())
 
 
-def _busy_ms(exchanges: pa.Table, mine: Array, counted: Array) -> Array | None:
+def _busy_ms(exchanges: pa.Table, server_rows: Array, counted: Array) -> Array | None:
     """Return the time until the client read each response, in ms; None for clients that pause between requests.
 
     wrk's clock stops when it reads the response, and it sends the next request at once. So the time from a response to
@@ -162,17 +164,17 @@ def _busy_ms(exchanges: pa.Table, mine: Array, counted: Array) -> Array | None:
     """
     import numpy as np
 
-    stream, start = arrays.numbers(exchanges, "stream")[mine], arrays.numbers(exchanges, "start")[mine]
+    stream, start = arrays.numbers(exchanges, "stream")[server_rows], arrays.numbers(exchanges, "start")[server_rows]
     order = np.lexsort((start, stream))
     same = stream[order][1:] == stream[order][:-1]
-    pause = np.full(len(mine), np.nan)
-    after = (start[order][1:] - arrays.numbers(exchanges, "end")[mine][order][:-1]) / 1e6
+    pause = np.full(len(server_rows), np.nan)
+    after = (start[order][1:] - arrays.numbers(exchanges, "end")[server_rows][order][:-1]) / 1e6
     pause[order[:-1][same]] = after[same]
-    pause = pause[np.isin(mine, counted)]
-    known = pause[~np.isnan(pause)]
-    if not len(known) or known.min() < 0 or np.median(known) - known.min() > AT_ONCE_MS:
+    pause = pause[np.isin(server_rows, counted)]
+    pauses = pause[~np.isnan(pause)]
+    if not len(pauses) or pauses.min() < 0 or np.median(pauses) - pauses.min() > AT_ONCE_MS:
         return None
-    busy: Array = np.nan_to_num(pause - known.min())
+    busy: Array = np.nan_to_num(pause - pauses.min())
     return busy
 
 

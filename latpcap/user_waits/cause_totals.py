@@ -130,7 +130,7 @@ class CauseTotals:
         self._exchanges, self.slow_ms = exchanges, slow_ms
         numbers = _server_of_exchange(streams, exchanges)
         self.servers, judged, self._server_of = _servers(numbers, streams, exchanges, slow_ms)
-        self._row = spill.places(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange"))
+        self._row = spill.positions_of(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange"))
         self._duration = arrays.numbers(causes, "duration_ms")
         self._confidence, self._levels = arrays.levels(causes, "confidence")
         self._label, self._words = _labels(causes)
@@ -163,7 +163,9 @@ class CauseTotals:
         causes = self._causes[slice(*self._bounds[index : index + 2].tolist())]
         has_all = len(causes) == len(self._label)  # then positions in `causes` are rows
         totals = []
-        for code, positions in spill.places_by_key(self._label if has_all else spill.take(self._label, causes)).items():
+        for code, positions in spill.positions_by_key(
+            self._label if has_all else spill.take(self._label, causes)
+        ).items():
             cause_rows = positions if has_all else spill.take(causes, positions)
             row, duration = spill.take(self._row, cause_rows), spill.take(self._duration, cause_rows)
             rows, ms = arrays.sums(row, duration)
@@ -404,7 +406,7 @@ class _ExchangeFacts:
     stuck_ms: Array
 
     def __init__(self, streams: pa.Table, exchanges: pa.Table, slow_ms: float | None):
-        self.stream_row = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
+        self.stream_row = spill.positions_of(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
         columns = {name: spill.Column(kind) for name, kind in self.KINDS.items()}
         for span, rows in arrays.sliced(exchanges):
             for name, values in self._of(streams, rows, self.stream_row[span], slow_ms).items():
@@ -460,7 +462,7 @@ def _server_of_exchange(streams: pa.Table, exchanges: pa.Table) -> Array:
     if not exchanges.num_rows:
         return np.zeros(0, np.int64)
     first, server_of, _ = arrays.grouped(server_keys(streams))
-    rows = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
+    rows = spill.positions_of(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
     asks = arrays.numbers(exchanges, "server_asks").astype(bool)
     spans = spill.parts(len(rows))
     if not asks.any():

@@ -315,7 +315,7 @@ def requests(rows: pa.Table) -> pa.Table:
     import pyarrow as pa
 
     numbers = arrays.numbers(rows, "exchange")
-    is_setup = spill.places_by_key(arrays.equals(rows, "protocol", SETUP).astype("int8"))
+    is_setup = spill.positions_by_key(arrays.equals(rows, "protocol", SETUP).astype("int8"))
     numbers = spill.take(numbers, is_setup[0]) if 0 in is_setup else numbers[:0].astype("uint64")
     return pa.Table.from_arrays([arrays.column(numbers)], ["exchange"])
 

@@ -27,10 +27,10 @@ from latpcap.words import en, zh
 def _core_sentences() -> dict[str, str]:
     """Return the core's texts about causes, rivals and grounds as templates."""
     causes = vocabulary.CAUSES.values()
-    found = {f"fix_of_{cause.name}": cause.fix for cause in causes if cause.fix is not None}
-    found |= {f"meaning_{name}": meaning for name, meaning in vocabulary.RIVALS.items()}
-    found |= {f"because_{name}": meaning for name, meaning in vocabulary.BECAUSES.items()}
-    return {name: text.replace("{", "{{").replace("}", "}}") for name, text in found.items()}
+    sentences = {f"fix_of_{cause.name}": cause.fix for cause in causes if cause.fix is not None}
+    sentences |= {f"meaning_{name}": meaning for name, meaning in vocabulary.RIVALS.items()}
+    sentences |= {f"because_{name}": meaning for name, meaning in vocabulary.BECAUSES.items()}
+    return {name: text.replace("{", "{{").replace("}", "}}") for name, text in sentences.items()}
 
 
 CATALOGUES: dict[str, Mapping[str, str]] = {"en": {**en.SENTENCES, **_core_sentences()}, "zh": zh.SENTENCES}
