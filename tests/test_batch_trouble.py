@@ -159,7 +159,7 @@ def test_an_error_of_the_disk_half_way(tmp_path: Path, monkeypatch: pytest.Monke
             self.file.close()
 
     with monkeypatch.context() as patch:
-        patch.setattr("latpcap.reading.places.open_bytes", Bad)
+        patch.setattr("latpcap.reading.locations.open_bytes", Bad)
         outcome = analysed(path, tmp_path / "results", len(data), path.stat().st_mtime_ns)
     row = captures(tmp_path / "results")["a.pcap"]
     assert row["damaged"] and 0 < row["frames"] < 4000

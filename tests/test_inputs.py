@@ -11,7 +11,7 @@ from archives import SMALL, captures
 import latpcap as lp
 from latpcap.archive.inputs import find
 from latpcap.format import phrase
-from latpcap.reading import places
+from latpcap.reading import locations
 
 NAMES = ["a.pcap", "b.pcapng.gz", "notes.txt", "x1/c.cap", "x1/y/d.pcap3", "x2/y/e.pcap", "x2/[f].pcap"]
 
@@ -86,9 +86,9 @@ def test_a_batch_from_a_url(tmp_path: Path) -> None:
 
 
 def test_places_are_put_together() -> None:
-    assert places.join("s3://bucket/a/?region=x", "b.json") == "s3://bucket/a/b.json?region=x"
-    assert places.join("memory://a", "b.json") == "memory://a/b.json"
-    assert places.bare("gs://bucket/a?key=secret") == "gs://bucket/a"
-    assert places.bare("s3://key:secret@bucket/a@b") == "s3://bucket/a@b"
-    assert places.bare("https://host/a?token") == "https://host/a"
+    assert locations.join("s3://bucket/a/?region=x", "b.json") == "s3://bucket/a/b.json?region=x"
+    assert locations.join("memory://a", "b.json") == "memory://a/b.json"
+    assert locations.bare("gs://bucket/a?key=secret") == "gs://bucket/a"
+    assert locations.bare("s3://key:secret@bucket/a@b") == "s3://bucket/a@b"
+    assert locations.bare("https://host/a?token") == "https://host/a"
     assert phrase(OSError(28, "No space left on device")) == "no space left on device"

@@ -57,7 +57,7 @@ ORDER = [
     "reading.timeouts",
     "reading.web",
     "reading.fsspec_files",
-    "reading.places",
+    "reading.locations",
     "reading.sources",
     "reading.keylog",
     "reading.timestamps",

@@ -21,7 +21,7 @@ from makepcap import EPOCH_NS, Talk, answer, get, pcap, pcapng
 from packers import PACKERS
 
 import latpcap as lp
-from latpcap.reading import places, unpack
+from latpcap.reading import locations, unpack
 
 SAMPLE = Path(__file__).resolve().parents[1] / "sample_pcaps" / "nginx-latency.pcap"
 ALIKE = ("events", "streams", "exchanges", "causes", "evidence", "probes")
@@ -277,6 +277,6 @@ def test_a_file_system_that_says_nothing_is_one_sentence(monkeypatch: pytest.Mon
     def refuse(*_: str) -> None:
         raise OSError
 
-    monkeypatch.setattr("latpcap.reading.places._filesystem", refuse)
+    monkeypatch.setattr("latpcap.reading.locations._filesystem", refuse)
     with pytest.raises(OSError, match=r"no file system for nowhere:// \(OSError; "):
-        places.resolve("nowhere://a/b.pcap")
+        locations.resolve("nowhere://a/b.pcap")

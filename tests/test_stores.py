@@ -17,7 +17,7 @@ import latpcap as lp
 from latpcap.cli import main
 
 fsspec = pytest.importorskip("fsspec")
-from latpcap.reading import fsspec_files, places  # noqa: E402 - needs fsspec
+from latpcap.reading import fsspec_files, locations  # noqa: E402 - needs fsspec
 
 NAMES = ("gap43-nodelay.pcap", "quickack.pcap", "think40.pcap")
 
@@ -144,8 +144,8 @@ def test_an_outage_of_one_file_is_no_smaller_answer(store: Any, monkeypatch: pyt
 
 
 def test_a_silent_store_of_s3s_kind_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "_ANSWER_S", 0.2)
-    monkeypatch.setattr(places, "_ATTEMPTS", 1)
+    monkeypatch.setattr(locations, "_ANSWER_S", 0.2)
+    monkeypatch.setattr(locations, "_ATTEMPTS", 1)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "none")
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -187,7 +187,7 @@ def test_a_version_stands_for_a_time() -> None:
 def test_a_folder_by_file_url_is_that_folder(tmp_path: Path) -> None:
     lp.batch(SMALL, f"file://{tmp_path}/out", quiet=True)
     assert lp.open_results(tmp_path / "out").captures.count() == 1
-    assert [e.kind for e in places.listing(f"file://{tmp_path}/out/_tasks")] == ["file"]
+    assert [e.kind for e in locations.listing(f"file://{tmp_path}/out/_tasks")] == ["file"]
 
 
 def test_a_store_that_says_nothing_is_given_up(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:

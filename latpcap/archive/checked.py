@@ -17,14 +17,14 @@ import pyarrow.fs as fs
 
 from latpcap.errors import CaptureError
 from latpcap.format import phrase
-from latpcap.reading import places
+from latpcap.reading import locations
 
 BLOCK_BYTES = 1 << 18
 """Bytes per checksum: large enough for short lists (8 characters per block), small enough to read few rows quickly."""
 AGAIN = "remove it and run the same batch again"
 """The remedy for damage."""
 LATER = "ask again when it can be"
-"""The remedy for a place that cannot be reached: a permission, a network."""
+"""The remedy for a location that cannot be reached: a permission, a network."""
 
 
 def digests(file: Path) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class CheckedFile(io.RawIOBase):
             self._file.seek(begin)
             data = bytes(self._file.read(end - begin))
         except Exception as problem:  # file systems of fsspec raise exceptions of any type
-            if places.is_url(self._name):
+            if locations.is_url(self._name):
                 raise OutageError(self._name, problem) from None
             raise DamagedError(
                 self._name, f"cannot be read ({phrase(problem)})", self._pack, offset=begin, way_out=LATER
@@ -165,7 +165,7 @@ class Checking(fs.FileSystemHandler):  # type: ignore[misc]
         try:
             file = self.inner.open_input_file(path)
         except OSError as problem:
-            if places.is_url(name) and not isinstance(problem, FileNotFoundError):
+            if locations.is_url(name) and not isinstance(problem, FileNotFoundError):
                 raise OutageError(name, problem) from None
             way_out = AGAIN if isinstance(problem, FileNotFoundError) else LATER
             raise DamagedError(name, f"cannot be read ({phrase(problem)})", pack, way_out=way_out) from None

@@ -145,11 +145,11 @@ def _error(values: np.ndarray[Any, Any], units: np.ndarray[Any, Any]) -> float |
     """Return the standard error of the mean, robust to correlation within units; None for too few units."""
     import numpy as np
 
-    many = int(units.max()) + 1
-    if many < ENOUGH:
+    unit_count = int(units.max()) + 1
+    if unit_count < ENOUGH:
         return None
-    apart = np.bincount(units, values - values.mean(), many)
-    return float(np.sqrt((apart**2).sum() * many / (many - 1)) / len(values))
+    deviations = np.bincount(units, values - values.mean(), unit_count)
+    return float(np.sqrt((deviations**2).sum() * unit_count / (unit_count - 1)) / len(values))
 
 
 def _quantile(z: float, freedom: int) -> float:
@@ -169,57 +169,57 @@ class Comparison:
     def __init__(self, before: Sample, after: Sample, *, of: Sequence[Callable[[], Subject]] = ()):
         self._sides = (before, after)
         self._subjects = tuple(of)
-        self.unit, self._of = _units(self._sides)
-        self._counts = [int(u.max()) + 1 for u in self._of]
+        self.unit, self._unit_of = _units(self._sides)
+        self._counts = [int(u.max()) + 1 for u in self._unit_of]
         self._metrics = [*self._percentiles(), self._mean("mean_ms", [s.latency for s in self._sides], 1)]
         spent = [
             (cause, [s.spent[:, i] for s in self._sides])
             for i, cause in enumerate(CAUSES)
             if any(s.spent[:, i].sum() > _MIN_SHARE * s.latency.sum() for s in self._sides)
         ]
-        found = [self._mean(cause, values, len(spent)) for cause, values in spent]
-        self._causes = sorted(found, key=lambda c: -abs(c.change))
+        changes = [self._mean(cause, values, len(spent)) for cause, values in spent]
+        self._causes = sorted(changes, key=lambda c: -abs(c.change))
 
     def _quantiles(self, tests: int) -> list[float]:
         z = NormalDist().inv_cdf(1 - (1 - LEVEL) / 2 / tests)
-        return [_quantile(z, many - 1) for many in self._counts]
+        return [_quantile(z, unit_count - 1) for unit_count in self._counts]
 
     def _mean(self, name: str, values: list[np.ndarray[Any, Any]], tests: int) -> Change:
         before, after = (float(v.mean()) for v in values)
-        errors = [_error(v, u) for v, u in zip(values, self._of, strict=True)]
+        errors = [_error(v, u) for v, u in zip(values, self._unit_of, strict=True)]
         if None in errors:
             return Change(name, before, after)
-        wide = sum((e * q) ** 2 for e, q in zip(errors, self._quantiles(tests), strict=True) if e is not None) ** 0.5
-        return Change(name, before, after, after - before - wide, after - before + wide)
+        half = sum((e * q) ** 2 for e, q in zip(errors, self._quantiles(tests), strict=True) if e is not None) ** 0.5
+        return Change(name, before, after, after - before - half, after - before + half)
 
     def _percentiles(self) -> list[Change]:
         import numpy as np
 
         ordered = [np.sort(s.latency) for s in self._sides]
-        found = []
+        changes = []
         for name, share in PERCENTILES.items():
             before, after = (arrays.percentile(o, share) for o in ordered)
             spans = [self._woodruff(side, ordered[side], share) for side in (0, 1)]
             if None in spans:
-                found.append(Change(name, before, after))
+                changes.append(Change(name, before, after))
                 continue
             (low0, high0), (low1, high1) = (s for s in spans if s is not None)
             change = after - before
             low = change - ((after - low1) ** 2 + (high0 - before) ** 2) ** 0.5
             high = change + ((high1 - after) ** 2 + (before - low0) ** 2) ** 0.5
-            found.append(Change(name, before, after, low, high))
-        return found
+            changes.append(Change(name, before, after, low, high))
+        return changes
 
     def _woodruff(self, side: int, ordered: np.ndarray[Any, Any], share: float) -> tuple[float, float] | None:
         latency = self._sides[side].latency
-        error = _error((latency <= arrays.percentile(ordered, share)).astype(float), self._of[side])
+        error = _error((latency <= arrays.percentile(ordered, share)).astype(float), self._unit_of[side])
         if error is None:
             return None
         error = max(error, (share * (1 - share) / len(latency)) ** 0.5)  # without values above, the error would be 0
-        wide = error * self._quantiles(1)[side]
-        if share + wide >= 1:  # the upper bound is beyond the largest value
+        half = error * self._quantiles(1)[side]
+        if share + half >= 1:  # the upper bound is beyond the largest value
             return None
-        return arrays.percentile(ordered, share - wide), arrays.percentile(ordered, share + wide)
+        return arrays.percentile(ordered, share - half), arrays.percentile(ordered, share + half)
 
     @property
     def metrics(self) -> pd.DataFrame:
@@ -255,19 +255,19 @@ class Comparison:
         `p99_ms>20` fails if that is so afterwards; `p99_ms>+5` and `p99_ms>+10%` if it rose by more, and by more than
         noise. Names are those of `metrics`, and each cause's with `_ms` behind it. ValueError for anything else.
         """
-        found = re.fullmatch(r"\s*(\w+)\s*>\s*(\+?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", rule)
-        known = {c.name: c for c in self._metrics} | {f"{c}_ms": Change(c, 0.0, 0.0) for c in CAUSES}
-        known |= {f"{c.name}_ms": c for c in self._causes}
-        if found is None or found[1] not in known or (found[4] and not found[2]):
+        match = re.fullmatch(r"\s*(\w+)\s*>\s*(\+?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", rule)
+        changes = {c.name: c for c in self._metrics} | {f"{c}_ms": Change(c, 0.0, 0.0) for c in CAUSES}
+        changes |= {f"{c.name}_ms": c for c in self._causes}
+        if match is None or match[1] not in changes or (match[4] and not match[2]):
             raise ValueError(f"expected a rule as p99_ms>20, p99_ms>+5 or nagle_ms>+10%, got {rule!r}")
-        change, limit = known[found[1]], float(found[3])
-        if not found[2]:
-            return f"{found[1]} is {change.after:.3f}, more than {limit:g}" if change.after > limit else None
-        limit = limit / 100 * change.before if found[4] else limit
+        change, limit = changes[match[1]], float(match[3])
+        if not match[2]:
+            return f"{match[1]} is {change.after:.3f}, more than {limit:g}" if change.after > limit else None
+        limit = limit / 100 * change.before if match[4] else limit
         if change.change <= limit or change.moved is False:
             return None
-        sure = "" if change.moved else " (too few exchanges to tell it from noise)"
-        return f"{found[1]} rose from {change.before:.3f} to {change.after:.3f}, by more than {limit:.3f}{sure}"
+        doubt = "" if change.moved else " (too few exchanges to tell it from noise)"
+        return f"{match[1]} rose from {change.before:.3f} to {change.after:.3f}, by more than {limit:.3f}{doubt}"
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write one HTML page: what changed, and both answers with their waterfalls.
@@ -280,23 +280,21 @@ class Comparison:
 
     def __str__(self) -> str:
         lines = []
-        for word, side, many in zip(("before", "after"), self._sides, self._counts, strict=True):
-            unit, _, of = self.unit.partition(" ")  # "run of exchanges"
-            units = f"{count(many, unit)} {of}".strip()
+        for word, side, unit_count in zip(("before", "after"), self._sides, self._counts, strict=True):
+            unit, _, of_exchanges = self.unit.partition(" ")  # "run of exchanges"
+            units = f"{count(unit_count, unit)} {of_exchanges}".strip()
             lines.append(f"{word:9} {side.name}: {count(len(side.latency), 'complete exchange')}, {units}")
         width = max(len(c.name) for c in [*self._metrics, *self._causes])
         lines += [f"  {_line(c, width)}" for c in self._metrics]
         moved = [c for c in self._causes if c.moved]
-        rest = [c for c in self._causes if c.moved is False]
+        unmoved = [c for c in self._causes if c.moved is False]
         lines += [f"  {'moved' if i == 0 else '':7}{_line(c, width)}" for i, c in enumerate(moved[:6])]
         if not moved:
-            unsure = any(c.moved is None for c in self._causes)
-            why = (
-                f"fewer than {ENOUGH} units on a side: noise is not known" if unsure else "no cause by more than noise"
-            )
-            lines.append(f"  moved  {why}")
-        if rest:
-            lines.append(f"  noise  {', '.join(c.name for c in rest[:8])}")
+            is_unknown = any(c.moved is None for c in self._causes)
+            unknown = f"fewer than {ENOUGH} units on a side: noise is not known"
+            lines.append(f"  moved  {unknown if is_unknown else 'no cause by more than noise'}")
+        if unmoved:
+            lines.append(f"  noise  {', '.join(c.name for c in unmoved[:8])}")
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -16,7 +16,7 @@ from latpcap.archive import checked, layout, plan
 from latpcap.archive.model import Failure, Manifest
 from latpcap.archive.output import Output
 from latpcap.errors import CaptureError, OutputError
-from latpcap.reading import places
+from latpcap.reading import locations
 from latpcap.tables import fields
 
 if TYPE_CHECKING:
@@ -27,28 +27,28 @@ _AGAIN = "run the same batch again"
 
 
 class Stored:
-    """The results at a place. Packs without a manifest are incomplete and ignored."""
+    """The results at a location. Packs without a manifest are incomplete and ignored."""
 
-    def __init__(self, place: str):
-        output = Output(place)
-        where = places.bare(output.place)
+    def __init__(self, location: str):
+        output = Output(location)
+        where = locations.bare(output.location)
         try:
-            found = plan.held(output)
+            stored_files = plan.find_stored(output)
         except OutputError as problem:
             raise CaptureError(where, str(problem).removeprefix(f"{where}: ")) from None
-        if found.old:
+        if stored_files.old:
             raise CaptureError(where, "holds results of another version of latpcap; run batch into another folder")
-        if not found.whole and not found.broken and not found.damaged:
+        if not stored_files.whole and not stored_files.broken and not stored_files.damaged:
             raise CaptureError(where, "holds no results of latpcap batch")
-        self._take(output, found.whole)
-        for name, reason in found.damaged.items():
+        self._take(output, stored_files.whole)
+        for name, reason in stored_files.damaged.items():
             self._lost.append(self._failure(layout.manifest_of(name), f"{reason}; {checked.AGAIN}"))
-        for name, (_, reason) in found.broken.items():
+        for name, (_, reason) in stored_files.broken.items():
             self._lost.append(self._failure(layout.manifest_of(name), f"{reason}; {_AGAIN}"))
         for manifest in list(self._packs.values()):
             if manifest.schema != _core.SCHEMA_VERSION:
                 reason = f"has tables of version {manifest.schema}, this latpcap reads {_core.SCHEMA_VERSION}"
-                where = places.bare(places.join(self.place, layout.manifest_of(manifest.pack)))
+                where = locations.bare(locations.join(self.location, layout.manifest_of(manifest.pack)))
                 self._lose(manifest.pack, where, f"{reason}; {_AGAIN}")
         if self._lost and not self._packs:
             first, more = self._lost[0], len(self._lost) - 1
@@ -63,18 +63,18 @@ class Stored:
 
     def _take(self, output: Output, packs: dict[str, Manifest]) -> None:
         self._output = output
-        self.place = output.place
-        self.name = PurePath(places.bare(self.place).rstrip("/")).name or self.place
+        self.location = output.location
+        self.name = PurePath(locations.bare(self.location).rstrip("/")).name or self.location
         self._packs = dict(packs)
         self._lost: list[Failure] = []
 
     @property
     def whole(self) -> tuple[Output, dict[str, Manifest]]:
-        """The place of the results, and the packs that can be read."""
+        """The location of the results, and the packs that can be read."""
         return self._output, self._packs
 
     def _failure(self, relative: str, reason: str) -> Failure:
-        return Failure(places.bare(places.join(self.place, relative)), reason)
+        return Failure(locations.bare(locations.join(self.location, relative)), reason)
 
     def lose(self, problem: checked.DamagedError) -> None:
         """Leave out the pack that an error names, and list it in `failed`."""
@@ -123,17 +123,17 @@ class Stored:
     @property
     def failed(self) -> list[Failure]:
         """Failures in the manifests, and files of the results that cannot be read."""
-        markers = [m for manifest in self._packs.values() for m in manifest.markers]
-        found = [failure for m in markers for failure in m.outcome.failures]
-        return sorted([*found, *self._lost], key=lambda f: f.file)
+        markers = [marker for manifest in self._packs.values() for marker in manifest.markers]
+        failures = [failure for marker in markers for failure in marker.outcome.failures]
+        return sorted([*failures, *self._lost], key=lambda f: f.file)
 
     @cached_property
     def _root(self) -> tuple[Any, str]:
         import pyarrow.fs as fs
 
-        if places.is_url(self.place):
-            return places.resolve(self.place)
-        return fs.LocalFileSystem(), self.place
+        if locations.is_url(self.location):
+            return locations.resolve(self.location)
+        return fs.LocalFileSystem(), self.location
 
     def _path(self, relative: str) -> str:
         return f"{self._root[1].rstrip('/')}/{relative}"
@@ -144,7 +144,7 @@ class Stored:
         import pyarrow.fs as fs
 
         checksums = {
-            self._path(name): (digest, places.bare(places.join(self.place, name)), manifest.pack)
+            self._path(name): (digest, locations.bare(locations.join(self.location, name)), manifest.pack)
             for manifest in self._packs.values()
             for name, digest in manifest.files.items()
         }
@@ -164,12 +164,12 @@ class Stored:
         schema, wanted = self.schema(table), list(captures)
         if columns is not None:
             schema = pa.schema([schema.field(name) for name in ("capture", *columns)])
-        paths, here = self._where(table, wanted)
-        whole = len(wanted) == sum(len(self._packs[pack].captures) for pack in here)
+        paths, pack_names = self._where(table, wanted)
+        has_all_captures = len(wanted) == sum(len(self._packs[pack].captures) for pack in pack_names)
         for path in paths:
             with self._files.open_input_file(path) as file:
-                found = pq.ParquetFile(file).read(schema.names).cast(schema)
-            yield found if whole else _of(found, wanted)
+                rows = pq.ParquetFile(file).read(schema.names).cast(schema)
+            yield rows if has_all_captures else _rows_of_captures(rows, wanted)
 
     def events(self, capture: str, frames: Sequence[int]) -> pa.Table:
         """Events of these frames of a capture, in order; none where events were not stored."""
@@ -184,34 +184,35 @@ class Stored:
                 file = pq.ParquetFile(opened)
                 column = file.schema_arrow.names.index("frame")
                 for number in range(file.num_row_groups):
-                    known = file.metadata.row_group(number).column(column).statistics
-                    if known is None or any(known.min <= frame <= known.max for frame in frames):
-                        rows = _of(file.read_row_group(number).cast(schema), [capture])
+                    bounds = file.metadata.row_group(number).column(column).statistics
+                    if bounds is None or any(bounds.min <= frame <= bounds.max for frame in frames):
+                        rows = _rows_of_captures(file.read_row_group(number).cast(schema), [capture])
                         wanted = arrays.integers(frames, str(rows["frame"].type))
                         pieces.append(rows.filter(pc.is_in(rows["frame"], value_set=wanted)))
         return pa.concat_tables(pieces).unify_dictionaries().sort_by("frame")
 
     def _where(self, table: str, wanted: list[str]) -> tuple[list[str], dict[str, None]]:
         """Return the files with rows of these captures, and the packs that have the captures."""
-        here = dict.fromkeys(self._pack_of[c] for c in wanted if c in self._pack_of)
-        names = [layout.file_of(table, pack) for pack in here]
-        return [self._path(n) for n, pack in zip(names, here, strict=True) if n in self._packs[pack].files], here
+        pack_names = dict.fromkeys(self._pack_of[capture] for capture in wanted if capture in self._pack_of)
+        names = [layout.file_of(table, pack) for pack in pack_names]
+        stored = [n for n, pack in zip(names, pack_names, strict=True) if n in self._packs[pack].files]
+        return [self._path(name) for name in stored], pack_names
 
     def dataset(self, table: str, captures: Iterable[str]) -> ds.Dataset:
         """Return a table's rows of these captures as a data set."""
         import pyarrow.dataset as ds
 
-        schema, kind, wanted = self.schema(table), ds.ParquetFileFormat(), list(captures)
-        paths, here = self._where(table, wanted)
+        schema, parquet, wanted = self.schema(table), ds.ParquetFileFormat(), list(captures)
+        paths, pack_names = self._where(table, wanted)
         if not paths:
             return ds.dataset(self.empty(table))
-        pieces = [kind.make_fragment(path, self._files) for path in paths]
-        found = ds.FileSystemDataset(pieces, schema, kind, self._files)
-        if len(wanted) == sum(len(self._packs[pack].captures) for pack in here):
-            return found
+        pieces = [parquet.make_fragment(path, self._files) for path in paths]
+        rows = ds.FileSystemDataset(pieces, schema, parquet, self._files)
+        if len(wanted) == sum(len(self._packs[pack].captures) for pack in pack_names):
+            return rows
         import pyarrow as pa
 
-        return found.filter(ds.field("capture").isin(pa.array(wanted, pa.string())))
+        return rows.filter(ds.field("capture").isin(pa.array(wanted, pa.string())))
 
     @classmethod
     def empty(cls, table: str) -> pa.Table:
@@ -229,11 +230,11 @@ class Stored:
         return layout.with_capture(layout.issues_schema(schema) if table == "issues" else schema)
 
 
-def _of(table: pa.Table, captures: list[str]) -> pa.Table:
+def _rows_of_captures(table: pa.Table, captures: list[str]) -> pa.Table:
     """Return the rows of these captures."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     names = arrays.words(captures)
-    masks = [pc.take(pc.is_in(c.dictionary, value_set=names), c.indices) for c in table["capture"].chunks]
+    masks = [pc.take(pc.is_in(chunk.dictionary, value_set=names), chunk.indices) for chunk in table["capture"].chunks]
     return table.filter(pa.chunked_array(masks, pa.bool_()))

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 
 from latpcap.archive.model import Failure, Part
 from latpcap.format import phrase
-from latpcap.reading import places
-from latpcap.reading.places import Entry
+from latpcap.reading import locations
+from latpcap.reading.locations import Entry
 from latpcap.reading.unpack import SUFFIXES
 
 Inputs = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -25,7 +25,7 @@ CAPTURE_NAME = re.compile(rf".*\.(?:pcap|pcapng|cap|dmp|ntar)(?:ng)?\d*{_PACKED}
 _WILD = re.compile(r"[*?\[]")
 
 
-class Found:
+class FoundFiles:
     """Files found by name, failures, and the number of other files that were passed over."""
 
     def __init__(self) -> None:
@@ -34,11 +34,11 @@ class Found:
         self.passed_over = 0
 
     def take(self, entry: Entry, *, named: bool) -> None:
-        """Add the file at a place; `named` if the user named this very file."""
-        name = places.bare(entry.place)
+        """Add the file at a location; `named` if the user named this very file."""
+        name = locations.bare(entry.location)
         if entry.kind == "file":
             if named or CAPTURE_NAME.match(name):
-                self.parts[name] = Part(entry.place, entry.size, entry.mtime_ns)
+                self.parts[name] = Part(entry.location, entry.size, entry.mtime_ns)
             else:
                 self.passed_over += 1
         elif named or entry.kind == "missing":
@@ -51,106 +51,107 @@ class Found:
         self.failures.append(Failure(name, reason))
 
 
-def find(inputs: Inputs, *, leave_out: str | None = None) -> Found:
+def find(inputs: Inputs, *, leave_out: str | None = None) -> FoundFiles:
     """Find the files that these inputs mean. `leave_out` is a folder that is not searched: that of the results.
 
     In folders and below URLs, files are taken whose name looks like a capture's (`.pcap`, `.pcapng`, `.cap`,
     `.pcap3`, and compressed). A file that is named, alone or by a glob or a manifest, is always taken.
     """
-    found = Found()
+    files = FoundFiles()
     for given in [inputs] if isinstance(inputs, (str, os.PathLike)) else inputs:
         if not isinstance(given, (str, os.PathLike)):
             raise TypeError(f"expected paths, got {type(given).__name__}")
-        for place in _places(os.fspath(given), found):
+        for location in _locations(os.fspath(given), files):
             try:
-                _search(place, found, leave_out)
+                _search(location, files, leave_out)
             except OSError as problem:
-                found.fail(places.bare(place), f"cannot be listed ({phrase(problem)})")
-    found.parts = dict(sorted(found.parts.items()))
-    return found
+                files.fail(locations.bare(location), f"cannot be listed ({phrase(problem)})")
+    files.parts = dict(sorted(files.parts.items()))
+    return files
 
 
-def _places(given: str, found: Found) -> Iterator[str]:
-    """Yield the places that an input means: itself, or the lines of a manifest, relative to its folder."""
+def _locations(given: str, files: FoundFiles) -> Iterator[str]:
+    """Yield the locations that an input means: itself, or the lines of a manifest, relative to its folder."""
     if not given.startswith("@") or os.path.lexists(given):
         yield given
         return
     manifest = given[1:]
     try:
-        with places.open_bytes(manifest) as file:
+        with locations.open_bytes(manifest) as file:
             lines = file.read().decode("utf-8", "surrogateescape").splitlines()
     except OSError as problem:
-        found.fail(places.bare(manifest), f"manifest cannot be read ({phrase(problem)})")
+        files.fail(locations.bare(manifest), f"manifest cannot be read ({phrase(problem)})")
         return
     for line in map(str.strip, lines):
         if line and not line.startswith("#"):
-            there = places.is_url(line) or places.is_url(manifest)
-            yield line if there else os.path.join(os.path.dirname(manifest), line)
+            is_location = locations.is_url(line) or locations.is_url(manifest)
+            yield line if is_location else os.path.join(os.path.dirname(manifest), line)
 
 
-def _search(place: str, found: Found, leave_out: str | None) -> None:
-    if places.is_url(place):
-        _search_url(place, found, leave_out)
+def _search(location: str, files: FoundFiles, leave_out: str | None) -> None:
+    if locations.is_url(location):
+        _search_url(location, files, leave_out)
         return
-    place = os.path.abspath(os.path.expanduser(place))
-    if _WILD.search(place) and not os.path.lexists(place):
-        _search_glob(place, found, leave_out)
+    location = os.path.abspath(os.path.expanduser(location))
+    if _WILD.search(location) and not os.path.lexists(location):
+        _search_glob(location, files, leave_out)
         return
-    entry = places.look(place)
+    entry = locations.look(location)
     if entry.kind == "folder":
-        _walk(place, found, leave_out)
+        _walk(location, files, leave_out)
     else:
-        found.take(entry, named=True)
+        files.take(entry, named=True)
 
 
-def _search_glob(pattern: str, found: Found, leave_out: str | None) -> None:
+def _search_glob(pattern: str, files: FoundFiles, leave_out: str | None) -> None:
     """Add what a glob pattern matches, `**` at any depth. A folder is an error unless something in it matches, too."""
     names = sorted(glob.glob(pattern, recursive=True, include_hidden=False))
-    names = [n for n in names if not _inside(n, leave_out)]
+    names = [name for name in names if not _inside(name, leave_out)]
     if not names:
-        found.fail(pattern, "nothing matches")
+        files.fail(pattern, "nothing matches")
     for name in names:
-        entry = places.look(name)
+        entry = locations.look(name)
         if entry.kind != "folder":
-            found.take(entry, named=True)
+            files.take(entry, named=True)
         elif not any(_inside(other, name) and other != name for other in names) and CAPTURE_NAME.match(name):
-            found.fail(name, "is a directory, expected a capture file")
+            files.fail(name, "is a directory, expected a capture file")
 
 
 def _inside(name: str, folder: str | None) -> bool:
     return folder is not None and (name == folder or name.startswith(folder.rstrip(os.sep) + os.sep))
 
 
-def _walk(top: str, found: Found, leave_out: str | None) -> None:
+def _walk(top: str, files: FoundFiles, leave_out: str | None) -> None:
     def unlisted(problem: OSError) -> None:
-        found.fail(str(problem.filename), f"cannot be listed ({phrase(problem)})")
+        files.fail(str(problem.filename), f"cannot be listed ({phrase(problem)})")
 
-    for folder, below, names in os.walk(top, onerror=unlisted):
-        below[:] = sorted(d for d in below if not d.startswith(".") and not _inside(os.path.join(folder, d), leave_out))
+    for folder, folders, names in os.walk(top, onerror=unlisted):
+        seen = [name for name in folders if not name.startswith(".")]
+        folders[:] = sorted(name for name in seen if not _inside(os.path.join(folder, name), leave_out))
         for name in sorted(names):
             if name.startswith("."):
                 continue
             if CAPTURE_NAME.match(name):
-                found.take(places.look(os.path.join(folder, name)), named=False)
+                files.take(locations.look(os.path.join(folder, name)), named=False)
             else:
-                found.passed_over += 1
+                files.passed_over += 1
 
 
-def _search_url(url: str, found: Found, leave_out: str | None) -> None:
-    before = places.bare(url)
-    if not places.is_pattern(url):
-        entry = places.look(url)
-        if entry.kind == "file" or places.is_web(url):
-            found.take(entry, named=True)
+def _search_url(url: str, files: FoundFiles, leave_out: str | None) -> None:
+    name = locations.bare(url)
+    if not locations.is_pattern(url):
+        entry = locations.look(url)
+        if entry.kind == "file" or locations.is_web(url):
+            files.take(entry, named=True)
             return
-        entries = [e for e in places.listing(url) if not _inside(places.bare(e.place), leave_out)]
+        entries = [entry for entry in locations.listing(url) if not _inside(locations.bare(entry.location), leave_out)]
         if not entries:
-            found.fail(before, "no such file")
+            files.fail(name, "no such file")
         for entry in entries:
-            found.take(entry, named=False)
+            files.take(entry, named=False)
         return
-    entries = places.matching(url)
+    entries = locations.matching(url)
     if not entries:
-        found.fail(before, "nothing matches")
+        files.fail(name, "nothing matches")
     for entry in entries:
-        found.take(entry, named=True)
+        files.take(entry, named=True)

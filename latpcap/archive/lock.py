@@ -22,7 +22,7 @@ from typing import NoReturn
 from latpcap.archive.output import LOCK, PARTIAL, Output
 from latpcap.errors import OutputError
 from latpcap.format import phrase, printable
-from latpcap.reading import places
+from latpcap.reading import locations
 
 LEASE_S = 120.0
 """Age of a lock file, by the store's clock, from which its batch counts as dead."""
@@ -57,19 +57,19 @@ def _owner() -> str:
 def _refuse(output: Output, owner: str) -> NoReturn:
     other = printable(owner.strip()) or "somebody"
     what = f"another batch is writing here ({other}); wait for its end, or give another folder"
-    raise OutputError(f"{places.bare(output.place)}: {what}")
+    raise OutputError(f"{locations.bare(output.location)}: {what}")
 
 
 @contextmanager
 def _flocked(output: Output) -> Iterator[None]:
     import fcntl
 
-    path = os.path.join(output.place, LOCK)
+    path = os.path.join(output.location, LOCK)
     while True:
         try:
             lock = open(path, "a+", encoding="utf-8")  # noqa: SIM115
         except OSError as problem:
-            raise OutputError(f"{output.place}: cannot be written ({phrase(problem)})") from None
+            raise OutputError(f"{output.location}: cannot be written ({phrase(problem)})") from None
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -78,7 +78,7 @@ def _flocked(output: Output) -> Iterator[None]:
                 _refuse(output, lock.read(200))
         except OSError as problem:
             lock.close()
-            raise OutputError(f"{output.place}: cannot be locked ({phrase(problem)})") from None
+            raise OutputError(f"{output.location}: cannot be locked ({phrase(problem)})") from None
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(lock.fileno()), os.stat(path)):
                 break

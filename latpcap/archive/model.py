@@ -10,21 +10,21 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from latpcap.format import escaped
-from latpcap.reading import places
+from latpcap.reading import locations
 
 
 @dataclass(frozen=True)
 class Part:
     """A file, with its size and time of change when the batch was planned."""
 
-    place: str
+    location: str
     size: int
     mtime_ns: int
 
     @property
     def name(self) -> str:
-        """The place without credentials, for messages."""
-        return places.bare(self.place)
+        """The location without credentials, for messages."""
+        return locations.bare(self.location)
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def _digest(body: Any) -> str:
 
 def identity(name: str) -> str:
     """Return the name of a file's capture in the results: a word that is safe as a folder's name, and twelve digits of
-    a hash of its whole place. Readable, reproducible and unique.
+    a hash of its whole location. Readable, reproducible and unique.
     """
     stem = re.sub(r"[^A-Za-z0-9._-]+", "_", os.path.basename(name))[:60].strip("._-") or "capture"
     return f"{stem}-{hashlib.sha256(name.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}"

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from latpcap.errors import LatpcapError, OutputError
 from latpcap.format import phrase
-from latpcap.reading import places
+from latpcap.reading import locations
 
 PARTIAL = "_partial"
 """The folder of incomplete files; readers of Parquet data sets ignore names that begin with an underscore."""
@@ -29,11 +29,11 @@ _STALE_S = 24 * 3600
 
 
 class Output:
-    """The place of results. All methods raise OutputError, with the place and the reason."""
+    """The location of results. All methods raise OutputError, with the location and the reason."""
 
-    def __init__(self, place: str):
-        self.place = place if places.is_url(place) else os.path.abspath(place)
-        self.local = not places.is_url(self.place)
+    def __init__(self, location: str):
+        self.location = location if locations.is_url(location) else os.path.abspath(location)
+        self.local = not locations.is_url(self.location)
 
     @contextmanager
     def _errors(self, doing: str, relative: str = "") -> Iterator[None]:
@@ -44,14 +44,14 @@ class Output:
         except Exception as problem:  # file systems of fsspec raise exceptions of any type
             if self.local and not isinstance(problem, OSError):
                 raise
-            where = places.bare(places.join(self.place, relative) if relative else self.place)
+            where = locations.bare(locations.join(self.location, relative) if relative else self.location)
             raise OutputError(f"{where}: {doing} ({phrase(problem)})") from None
 
     def prepare(self) -> None:
         """Make the folder, and check that it can be written to."""
         with self._errors("cannot be written"):
             if self.local:
-                os.makedirs(os.path.join(self.place, PARTIAL), exist_ok=True)
+                os.makedirs(os.path.join(self.location, PARTIAL), exist_ok=True)
         probe = f"{PARTIAL}/probe-{uuid.uuid4().hex}"
         self.write(probe, b"latpcap")
         self.remove(probe)
@@ -60,25 +60,25 @@ class Output:
         """Remove unfinished files of dead runs on this machine, and of old runs on other machines."""
         if not self.local:
             return
-        for found in Path(self.place, PARTIAL).iterdir():
-            if found.name == Path(LOCK).name or found.name.startswith(f"{Path(LOCK).name}-"):
+        for entry in Path(self.location, PARTIAL).iterdir():
+            if entry.name == Path(LOCK).name or entry.name.startswith(f"{Path(LOCK).name}-"):
                 continue
-            host, _, rest = found.name.partition("+")
+            host, _, rest = entry.name.partition("+")
             owner = rest.partition("+")[0]
             with suppress(OSError):
                 if host == socket.gethostname() and owner.isdecimal() and os.name == "posix":
-                    dead = not _runs(int(owner))
+                    is_abandoned = not _runs(int(owner))
                 else:
-                    dead = time.time() - found.stat().st_mtime > _STALE_S
-                if dead:
-                    shutil.rmtree(found, ignore_errors=True) if found.is_dir() else found.unlink(missing_ok=True)
+                    is_abandoned = time.time() - entry.stat().st_mtime > _STALE_S
+                if is_abandoned:
+                    shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink(missing_ok=True)
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
         """A folder for incomplete files, which is removed at the end of the block."""
         name = f"{socket.gethostname()}+{os.getpid()}+{uuid.uuid4().hex[:12]}"
         with self._errors("cannot be written"):
-            parent = Path(self.place, PARTIAL) if self.local else Path(tempfile.gettempdir())
+            parent = Path(self.location, PARTIAL) if self.local else Path(tempfile.gettempdir())
             folder = parent / name
             folder.mkdir(mode=0o700, parents=self.local)
         try:
@@ -90,11 +90,11 @@ class Output:
         """Move a finished file from a scratch folder to its place, replacing an existing file."""
         with self._errors("cannot be written", relative):
             if self.local:
-                target = os.path.join(self.place, relative)
+                target = os.path.join(self.location, relative)
                 os.makedirs(os.path.dirname(target), exist_ok=True)
                 os.replace(file, target)
                 return
-            filesystem, path = places.resolve(places.join(self.place, relative))
+            filesystem, path = locations.resolve(locations.join(self.location, relative))
             with open(file, "rb") as source, filesystem.open_output_stream(path, compression=None) as sink:
                 shutil.copyfileobj(source, sink, 8 << 20)
 
@@ -110,7 +110,7 @@ class Output:
         """Read a small file."""
         with (
             self._errors("cannot be read", relative),
-            places.open_bytes(places.join(self.place, relative)) as file,
+            locations.open_bytes(locations.join(self.location, relative)) as file,
         ):
             return bytes(file.read())
 
@@ -118,13 +118,13 @@ class Output:
         """Remove a file, if it exists, and its folder if that is empty then."""
         with self._errors("cannot be removed", relative):
             if not self.local:
-                filesystem, path = places.resolve(places.join(self.place, relative))
+                filesystem, path = locations.resolve(locations.join(self.location, relative))
                 with suppress(FileNotFoundError):
                     filesystem.delete_file(path)
                 return
-            target = Path(self.place, relative)
+            target = Path(self.location, relative)
             target.unlink(missing_ok=True)
-            if target.parent.name in ("", PARTIAL) or target.parent == Path(self.place):
+            if target.parent.name in ("", PARTIAL) or target.parent == Path(self.location):
                 return
             try:
                 target.parent.rmdir()
@@ -133,28 +133,28 @@ class Output:
                     raise
 
     def states(self, folder: str) -> dict[str, int]:
-        """Return when each file of a folder was written, in ns by the clock of the place."""
+        """Return when each file of a folder was written, in ns by the clock of the store."""
         with self._errors("cannot be listed", folder):
             if self.local:
-                with os.scandir(os.path.join(self.place, folder)) as found:
-                    return {f"{folder}/{one.name}": one.stat().st_mtime_ns for one in found}
-            found_there = places.listing(places.join(self.place, folder))
-        return {f"{folder}/{places.bare(e.place).rpartition('/')[2]}": e.mtime_ns for e in found_there}
+                with os.scandir(os.path.join(self.location, folder)) as entries:
+                    return {f"{folder}/{entry.name}": entry.stat().st_mtime_ns for entry in entries}
+            listed = locations.listing(locations.join(self.location, folder))
+        return {f"{folder}/{locations.bare(entry.location).rpartition('/')[2]}": entry.mtime_ns for entry in listed}
 
     def sizes(self, folder: str = "") -> dict[str, int]:
         """Return the complete files below a folder: sorted names relative to the output, with their sizes in bytes."""
         with self._errors("cannot be listed", folder):
             if not self.local:
-                root = places.bare(self.place).rstrip("/") + "/"
-                found = places.listing(places.join(self.place, folder) if folder else self.place)
-                named = {places.bare(e.place).removeprefix(root): e.size for e in found}
+                root = locations.bare(self.location).rstrip("/") + "/"
+                entries = locations.listing(locations.join(self.location, folder) if folder else self.location)
+                size_of = {locations.bare(entry.location).removeprefix(root): entry.size for entry in entries}
             else:
-                named = {}
-                for where, below, names in os.walk(os.path.join(self.place, folder)):
-                    below[:] = [name for name in below if name != PARTIAL]
-                    paths = [os.path.join(where, name) for name in names]
-                    named |= {os.path.relpath(path, self.place): os.stat(path).st_size for path in paths}
-        return dict(sorted(named.items()))
+                size_of = {}
+                for parent, folders, names in os.walk(os.path.join(self.location, folder)):
+                    folders[:] = [name for name in folders if name != PARTIAL]
+                    paths = [os.path.join(parent, name) for name in names]
+                    size_of |= {os.path.relpath(path, self.location): os.stat(path).st_size for path in paths}
+        return dict(sorted(size_of.items()))
 
     def files(self, folder: str) -> list[str]:
         """Return the names of the complete files below a folder, as in `sizes`."""

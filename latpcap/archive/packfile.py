@@ -20,7 +20,7 @@ from latpcap.archive.model import Manifest, Marker, Options
 from latpcap.archive.output import Output
 from latpcap.errors import OutputError
 from latpcap.format import phrase
-from latpcap.reading import places
+from latpcap.reading import locations
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -184,7 +184,7 @@ class PackFiles:
         }
 
     def _writing(self, what: str) -> _Writing:
-        return _Writing(f"{places.bare(self._output.place)}: {what}")
+        return _Writing(f"{locations.bare(self._output.location)}: {what}")
 
 
 def file_metadata(options: Options) -> dict[str, str]:

@@ -23,19 +23,19 @@ _PACKED = re.compile(rf"\.(?:{'|'.join(SUFFIXES)})$", re.IGNORECASE)
 
 def make_packs(tasks: Iterable[Task]) -> list[Pack]:
     """Return the packs of these tasks, the largest first, so that it does not run alone at the end."""
-    found: list[Pack] = []
+    packs: list[Pack] = []
     members: list[Task] = []
-    held = 0
-    for task in sorted(tasks, key=lambda t: t.name):
+    held_bytes = 0
+    for task in sorted(tasks, key=lambda task: task.name):
         size = _bytes(task)
-        if members and (held + size > MAX_BYTES or len(members) == MAX_TASKS):
-            found.append(pack(members))
-            members, held = [], 0
+        if members and (held_bytes + size > MAX_BYTES or len(members) == MAX_TASKS):
+            packs.append(pack(members))
+            members, held_bytes = [], 0
         members.append(task)
-        held += size
+        held_bytes += size
     if members:
-        found.append(pack(members))
-    return sorted(found, key=lambda p: -p.size)
+        packs.append(pack(members))
+    return sorted(packs, key=lambda p: -p.size)
 
 
 def _bytes(task: Task) -> int:

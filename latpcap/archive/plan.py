@@ -14,7 +14,7 @@ from latpcap.archive import layout, packs
 from latpcap.archive.model import Failure, Manifest, Marker, OldLayoutError, Options, Outcome, Pack, Task
 from latpcap.archive.output import Output
 from latpcap.errors import OutputError
-from latpcap.reading import places
+from latpcap.reading import locations
 
 _READERS = 16
 """Threads that read manifests from an object store."""
@@ -34,52 +34,53 @@ class StoredFiles:
 
     def files_of(self, pack: str) -> list[str]:
         """Return the files of a pack's tables."""
-        return [n for n in (layout.file_of(t, pack) for t in layout.TABLES) if n in self.sizes]
+        return [name for name in (layout.file_of(table, pack) for table in layout.TABLES) if name in self.sizes]
 
     @property
     def orphans(self) -> list[str]:
         """Files of packs that were never completed."""
-        known = {*self.whole, *self.broken, *self.damaged, *self.replaced}
+        named_packs = {*self.whole, *self.broken, *self.damaged, *self.replaced}
         tables = [n for n in self.sizes if n.endswith(".parquet") and n.partition("/")[0] in layout.TABLES]
-        return [n for n in tables if n.count("/") == 1 and layout.pack_of(n) not in known]
+        return [n for n in tables if n.count("/") == 1 and layout.pack_of(n) not in named_packs]
 
 
-def held(output: Output) -> StoredFiles:
+def find_stored(output: Output) -> StoredFiles:
     """Read the manifests, and compare the sizes of the files that they name."""
-    found = StoredFiles(output.sizes())
-    names = [n for n in found.sizes if n.startswith(f"{layout.TASKS}/") and n.endswith(".json")]
+    stored = StoredFiles(output.sizes())
+    names = [name for name in stored.sizes if name.startswith(f"{layout.TASKS}/") and name.endswith(".json")]
 
-    def one(name: str) -> tuple[str, Manifest | ValueError]:
+    def read_manifest(name: str) -> tuple[str, Manifest | ValueError]:
         try:
             return name, Manifest.of(output.read(name), layout.LAYOUT)
         except ValueError as problem:
             return name, problem
         except OutputError as problem:
-            where = places.bare(places.join(output.place, name))
+            where = locations.bare(locations.join(output.location, name))
             return name, ValueError(str(problem).removeprefix(f"{where}: "))
 
     with ThreadPoolExecutor(min(_READERS, len(names)) or 1) as pool:
-        read = list(pool.map(one, names)) if len(names) > 1 and not output.local else [one(n) for n in names]
-    for name, manifest in read:
+        is_remote = len(names) > 1 and not output.local
+        manifests = list((pool.map if is_remote else map)(read_manifest, names))
+    for name, manifest in manifests:
         if isinstance(manifest, OldLayoutError):
-            found.old = True
+            stored.old = True
         elif isinstance(manifest, ValueError):
-            found.damaged[layout.pack_of(name)] = str(manifest)
+            stored.damaged[layout.pack_of(name)] = str(manifest)
         elif manifest.pack != layout.pack_of(name):
-            found.damaged[layout.pack_of(name)] = "damaged: holds the manifest of another pack"
-        elif (wrong := _wrong(manifest, found.sizes)) is not None:
-            found.broken[manifest.pack] = (manifest, wrong)
+            stored.damaged[layout.pack_of(name)] = "damaged: holds the manifest of another pack"
+        elif (reason := _unreadable_because(manifest, stored.sizes)) is not None:
+            stored.broken[manifest.pack] = (manifest, reason)
         else:
-            found.whole[manifest.pack] = manifest
-    for manifest in list(found.whole.values()):
+            stored.whole[manifest.pack] = manifest
+    for manifest in list(stored.whole.values()):
         for name in manifest.replaces:
-            gone = found.whole.pop(name, None) or found.broken.pop(name, (None, ""))[0]
-            if gone is not None:
-                found.replaced[name] = gone
-    return found
+            replaced = stored.whole.pop(name, None) or stored.broken.pop(name, (None, ""))[0]
+            if replaced is not None:
+                stored.replaced[name] = replaced
+    return stored
 
 
-def _wrong(manifest: Manifest, sizes: dict[str, int]) -> str | None:
+def _unreadable_because(manifest: Manifest, sizes: dict[str, int]) -> str | None:
     """Return why a pack cannot be read, by the sizes of its files; None if it can."""
     for name, file in manifest.files.items():
         if name not in sizes:
@@ -93,7 +94,7 @@ def _wrong(manifest: Manifest, sizes: dict[str, int]) -> str | None:
 class Plan:
     """The packs to analyse, and the tasks that are done. `outdated` are the tasks whose results no longer hold."""
 
-    held: StoredFiles
+    stored: StoredFiles
     todo: list[Pack] = field(default_factory=list)
     done: list[Outcome] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
@@ -112,16 +113,16 @@ class Plan:
 
 def make(tasks: Iterable[Task], options: Options, output: Output) -> Plan:
     """Make the plan. OutputError where there are results of another layout."""
-    found = held(output)
-    if found.old:
-        raise OutputError(f"{places.bare(output.place)}: {OLD}")
-    plan, named, todo = Plan(found), set(), []
-    markers = {m.outcome.task: m for manifest, _ in found.broken.values() for m in manifest.markers}
-    markers |= {m.outcome.task: m for manifest in found.whole.values() for m in manifest.markers}
+    stored = find_stored(output)
+    if stored.old:
+        raise OutputError(f"{locations.bare(output.location)}: {OLD}")
+    plan, given_names, todo = Plan(stored), set(), []
+    markers = {marker.outcome.task: marker for manifest, _ in stored.broken.values() for marker in manifest.markers}
+    markers |= {marker.outcome.task: marker for manifest in stored.whole.values() for marker in manifest.markers}
     for task in tasks:
         marker = markers.pop(task.name, None)
-        named |= {part.name for part in task.parts}
-        if marker is not None and _holds(marker, task.fingerprint(options), found):
+        given_names |= {part.name for part in task.parts}
+        if marker is not None and _is_up_to_date(marker, task.fingerprint(options), stored):
             plan.done.append(marker.outcome)
             plan.skipped += [part.name for part in task.parts]
             continue
@@ -129,17 +130,16 @@ def make(tasks: Iterable[Task], options: Options, output: Output) -> Plan:
             plan.outdated.append(marker)
         todo.append(task)
     # tasks whose file now belongs to another series, or to none
-    plan.outdated += [m for m in markers.values() if named & set(m.parts)]
+    plan.outdated += [marker for marker in markers.values() if given_names & set(marker.parts)]
     plan.todo = packs.make_packs(todo)
     return plan
 
 
-def _holds(marker: Marker, fingerprint: str, found: StoredFiles) -> bool:
+def _is_up_to_date(marker: Marker, fingerprint: str, stored: StoredFiles) -> bool:
     outcome = marker.outcome
-    whole = marker.pack in found.whole
-    return (
-        marker.fingerprint == fingerprint and whole and not outcome.changed and all(f.lasting for f in outcome.failures)
-    )
+    is_readable = marker.pack in stored.whole
+    is_lasting = not outcome.changed and all(failure.lasting for failure in outcome.failures)
+    return marker.fingerprint == fingerprint and is_readable and is_lasting
 
 
 def failures(plan: Plan) -> list[Failure]:

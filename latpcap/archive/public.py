@@ -43,9 +43,9 @@ def batch(
     """
     from latpcap.archive.run import run
 
-    place = os.fspath(output)
+    location = os.fspath(output)
     keys = None if keylog is None else os.path.abspath(keylog)
-    return run(inputs, place, jobs=jobs, client=client, events=events, stitch=series, quiet=quiet, keylog=keys)
+    return run(inputs, location, jobs=jobs, client=client, events=events, stitch=series, quiet=quiet, keylog=keys)
 
 
 def open_results(place: str | os.PathLike[str], *, check: bool = False, sites: Sites = "auto") -> Results:

@@ -8,7 +8,7 @@ from latpcap.format import count
 from latpcap.tables import card
 
 if TYPE_CHECKING:
-    from latpcap.archive.inputs import Found
+    from latpcap.archive.inputs import FoundFiles
     from latpcap.archive.model import Failure, Outcome
     from latpcap.archive.plan import Plan
     from latpcap.archive.results import Results
@@ -22,13 +22,13 @@ class Batch:
     were read; `skipped` what was done before.
     """
 
-    def __init__(self, output: str, plan: Plan, found: Found):
+    def __init__(self, output: str, plan: Plan, files: FoundFiles):
         self.output = output
         self.skipped = plan.skipped
-        self.failed: list[Failure] = list(found.failures)
+        self.failed: list[Failure] = list(files.failures)
         self.changed: list[str] = []
         self.finished = 0
-        self._passed_over = found.passed_over
+        self._passed_over = files.passed_over
         self._captures: list[dict[str, Any]] = []
         for outcome in plan.done:
             self._take(outcome)

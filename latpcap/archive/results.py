@@ -16,7 +16,7 @@ from latpcap.archive.selection import Selection
 from latpcap.archive.sites import ZONE, Sites, checked
 from latpcap.format import count
 from latpcap.options import Group, Scale
-from latpcap.reading import places
+from latpcap.reading import locations
 from latpcap.tables import card, signed, sql, to_pandas, to_polars
 
 if TYPE_CHECKING:
@@ -48,15 +48,15 @@ READABLE = (
 _T = TypeVar("_T")
 
 
-def is_results(place: object) -> bool:
+def is_results(location: object) -> bool:
     """Return whether a path or URL has the results of a batch."""
-    if not isinstance(place, (str, os.PathLike)):
+    if not isinstance(location, (str, os.PathLike)):
         return False
-    path = os.fspath(place)
-    if not places.is_url(path):
+    path = os.fspath(location)
+    if not locations.is_url(path):
         return os.path.isdir(os.path.join(path, layout.TASKS))
     try:
-        return places.look(path).kind != "file" and bool(places.listing(places.join(path, layout.TASKS)))
+        return locations.look(path).kind != "file" and bool(locations.listing(locations.join(path, layout.TASKS)))
     except OSError:
         return False
 
@@ -88,8 +88,8 @@ class ResultTable:
         `filter` is a pyarrow.dataset expression (`ds.field("latency_ms") > 1000`) or a list in pandas' form
         (`[("latency_ms", ">", 1000)]`); row groups that cannot match are not read.
         """
-        found = self.dataset.to_table(filter=_expression(filter), columns=None if columns is None else list(columns))
-        return signed(found)
+        rows = self.dataset.to_table(filter=_expression(filter), columns=None if columns is None else list(columns))
+        return signed(rows)
 
     def to_pandas(self, filter: Filter = None, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return rows as a data frame. Arguments as in `to_arrow`, column types as in `Capture`."""
@@ -171,9 +171,9 @@ class Results:
         """Return a table as a pyarrow data set of all its files; KeyError for a wrong name."""
         if name not in TABLES:
             raise KeyError(f"no table {name!r}; there are {', '.join(TABLES)}")
-        found = self._stored.dataset(name, [row["capture"] for row in self._rows])
-        limits = self._scope.expression(name, found.schema.names, self._stored, self._rows)
-        return found if limits is None else found.filter(limits)
+        rows = self._stored.dataset(name, [row["capture"] for row in self._rows])
+        limits = self._scope.expression(name, rows.schema.names, self._stored, self._rows)
+        return rows if limits is None else rows.filter(limits)
 
     def to_arrow(self, name: str = "exchanges") -> pa.Table:
         """Return a table over all captures. Integers are int64; KeyError for a wrong name.
@@ -202,7 +202,7 @@ class Results:
         return sql(query, {name: partial(self.to_arrow, name) for name in (*TABLES, *ACCOUNT, "findings")})
 
     def __reduce__(self) -> tuple[Callable[..., Results], tuple[str, Selection, Sites]]:
-        return _opened, (self.place, self._scope, self._apart)
+        return _opened, (self._stored.location, self._scope, self._apart)
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if not name.startswith("_") or name.endswith("__")]
@@ -227,10 +227,10 @@ class Results:
 
     def _found(self) -> pa.Table:
         """Return the findings: those stored by the batch, or computed."""
-        whole = self._scope == Selection() and len(self._rows) >= stored.FROM_CAPTURES
+        is_whole = self._scope == Selection() and len(self._rows) >= stored.FROM_CAPTURES
         output, packs = self._stored.whole
-        kept = stored.findings(output, packs, self._apart) if whole else None
-        return self._answered(lambda held: held.found()) if kept is None else kept
+        stored_findings = stored.findings(output, packs, self._apart) if is_whole else None
+        return self._answered(lambda union: union.found()) if stored_findings is None else stored_findings
 
     def keep_findings(self) -> bool:
         """Store the findings with the tables, for later readers; False for few captures, or for more exchanges than a
@@ -241,7 +241,7 @@ class Results:
             return False
         output, packs = self._stored.whole
         if stored.findings(output, packs, self._apart) is None:
-            table = self._answered(lambda held: held.found())
+            table = self._answered(lambda union: union.found())
             stored.store(output, self._stored.whole[1], self._apart, table)
         return True
 
@@ -292,25 +292,25 @@ class Results:
 
         from latpcap.user_waits import groups, waits
 
-        def made(tables: Mapping[str, pa.Table]) -> pa.Table:
+        def compute(tables: Mapping[str, pa.Table]) -> pa.Table:
             if name == "groups":
                 return groups.table(groups.find_groups(tables), tables)
             actions = waits.find_actions(tables)
             return waits.tables(actions, waits.beside(tables, actions))[ACCOUNT.index(name)]
 
         reads = groups.READS if name == "groups" else waits.READS
-        empty: dict[str, pa.Table] = {of: self.dataset(of).schema.empty_table() for of in reads}
-        found = [made(empty).append_column("capture", pa.array([], pa.string()))]
+        empty: dict[str, pa.Table] = {read: self.dataset(read).schema.empty_table() for read in reads}
+        parts = [compute(empty).append_column("capture", pa.array([], pa.string()))]
         for row in self._rows:
-            of_capture = ds.field("capture") == row["capture"]
+            is_of_capture = ds.field("capture") == row["capture"]
             tables: dict[str, pa.Table] = {
-                of: self.dataset(of).to_table(filter=of_capture).unify_dictionaries() for of in reads
+                read: self.dataset(read).to_table(filter=is_of_capture).unify_dictionaries() for read in reads
             }
             if name != "groups":
                 tables["transfers"] = tables["transfers"].sort_by([("stream", "ascending"), ("start", "ascending")])
-            table = made(tables)
-            found.append(table.append_column("capture", pa.array([row["capture"]] * table.num_rows, pa.string())))
-        return signed(pa.concat_tables(found))
+            table = compute(tables)
+            parts.append(table.append_column("capture", pa.array([row["capture"]] * table.num_rows, pa.string())))
+        return signed(pa.concat_tables(parts))
 
     def latency(self, by: Group | Sequence[Group] | None = None, **more: Any) -> Latency:
         """Summarise how long the requests took, as `Capture.latency`; also by "capture" and "folder".
@@ -320,24 +320,24 @@ class Results:
         words = (by,) if isinstance(by, str) else tuple(by or ())
         if {"stream", "exchange"} & set(words) and "capture" not in words and len(self._rows) > 1:
             raise ValueError('streams are numbered within their capture: group by ["capture", "stream"]')
-        return self._answered(lambda held: held.latency(by, **more))
+        return self._answered(lambda union: union.latency(by, **more))
 
     def waterfall(self, **more: Any) -> Waterfall:
         """Draw where each exchange's time went, over all captures; arguments as in `Capture.waterfall`."""
-        return self._answered(lambda held: held.waterfall(**more))
+        return self._answered(lambda union: union.waterfall(**more))
 
     def timeline(self, *, scale: Scale = "auto") -> Timeline:
         """Draw when requests were slow and what happened on the wire, over all captures, as `Capture.timeline`.
 
         It reads `events` where they were stored, and keeps what it draws.
         """
-        return self._answered(lambda held: held.timeline(scale=scale))
+        return self._answered(lambda union: union.timeline(scale=scale))
 
     def why(self, *, slow_ms: float | None = None, server: str | None = None, top: int | None = None) -> Why:
         """Explain why requests were slow, over all captures, as `Capture.why`, with the files of streams and frames."""
         from latpcap.answers.why import Question
 
-        return self._answered(lambda held: held.why(Question(slow_ms, server, top)))
+        return self._answered(lambda union: union.why(Question(slow_ms, server, top)))
 
     def to_html(self, path: str | os.PathLike[str], *, lang: str | None = None) -> None:
         """Write one HTML page, as `Capture.to_html`, without flow graphs, which need a capture."""
@@ -357,7 +357,7 @@ class Results:
     @property
     def place(self) -> str:
         """The folder or URL of the results."""
-        return str(self._stored.place)
+        return str(self._stored.location)
 
     @property
     def title(self) -> str:
@@ -380,17 +380,17 @@ class Results:
         return card(repr(self), str(self.why()))
 
 
-def _opened(place: str, scope: Selection, sites: Sites) -> Results:
+def _opened(location: str, scope: Selection, sites: Sites) -> Results:
     from latpcap.archive.dataset import Stored
 
-    return Results(Stored(place), scope, sites)
+    return Results(Stored(location), scope, sites)
 
 
 def open_results(place: str | os.PathLike[str], *, check: bool = False, sites: Sites = "auto") -> Results:
     """Return the results that `batch` wrote to this folder or URL; CaptureError where there are none."""
     from latpcap.archive.dataset import Stored
 
-    found = Stored(os.fspath(place))
+    results = Stored(os.fspath(place))
     if check:
-        found.check()
-    return Results(found, sites=sites)
+        results.check()
+    return Results(results, sites=sites)

@@ -24,7 +24,7 @@ from latpcap.archive.model import Failure, Part
 from latpcap.archive.series import number_of
 from latpcap.errors import CaptureError
 from latpcap.format import phrase
-from latpcap.reading import links, places, sources
+from latpcap.reading import links, locations, sources
 
 OVERLAP_NS = 1_000_000_000
 """Longest time by which a file may begin before the end of the one before."""
@@ -46,26 +46,26 @@ class Head:
 def peek(part: Part) -> Head | Failure:
     """Read the beginning of a file; a Failure where it cannot be read."""
     analysis = _core.Analysis(links.read)
-    begin = b""
+    beginning = b""
     try:
-        with places.open_bytes(part.place) as file:
+        with locations.open_bytes(part.location) as file:
             for block in sources.blocks(file):
-                begin = begin or block
+                beginning = beginning or block
                 analysis.push(block)
-                if analysis.first_ns is not None or len(begin) >= sources.BLOCK_BYTES:
+                if analysis.first_ns is not None or len(beginning) >= sources.BLOCK_BYTES:
                     break
     except OSError as problem:
         return Failure(part.name, unopened(problem))
     except CaptureError as problem:
         if analysis.first_ns is None:
             return Failure(part.name, problem.reason, problem.offset, lasting=problem.layer != "file")
-    first = analysis.first_ns
-    if first is None:
+    first_ns = analysis.first_ns
+    if first_ns is None:
         analysis.finish()
         if analysis.refused is not None:
             _, offset, reason = analysis.refused
             return Failure(part.name, reason, offset, lasting=True)
-    return Head(part, _shared(begin), first)
+    return Head(part, _shared_header(beginning), first_ns)
 
 
 def unopened(problem: OSError) -> str:
@@ -77,36 +77,36 @@ def unopened(problem: OSError) -> str:
     return f"cannot be opened ({phrase(problem)})"
 
 
-def _shared(begin: bytes) -> bytes:
-    if begin[:4] != b"\n\r\r\n":
-        return begin[:_PCAP_HEADER]
-    order = "<" if begin[8:12] == b"\x4d\x3c\x2b\x1a" else ">"
-    kept, at = [begin[8:16]], 0
-    while at + 8 <= len(begin):
-        kind, length = struct.unpack_from(order + "II", begin, at)
-        if kind in _PACKETS or length < 12 or (kind == _SECTION and at):
+def _shared_header(beginning: bytes) -> bytes:
+    if beginning[:4] != b"\n\r\r\n":
+        return beginning[:_PCAP_HEADER]
+    order = "<" if beginning[8:12] == b"\x4d\x3c\x2b\x1a" else ">"
+    header_parts, offset = [beginning[8:16]], 0
+    while offset + 8 <= len(beginning):
+        kind, length = struct.unpack_from(order + "II", beginning, offset)
+        if kind in _PACKETS or length < 12 or (kind == _SECTION and offset):
             break
         if kind == _INTERFACE:
-            kept.append(begin[at : at + length])
-        at += length
-    return b"".join(kept)
+            header_parts.append(beginning[offset : offset + length])
+        offset += length
+    return b"".join(header_parts)
 
 
 def runs(heads: Iterable[Head | None], rotation: str | None) -> list[list[Head]]:
     """Split these files, in the order of their names, into runs that may be one capture. None is a file without a
     head."""
-    found: list[list[Head]] = [[]]
+    candidates: list[list[Head]] = [[]]
     for head in heads:
         if head is None:
-            found.append([])
-        elif found[-1] and not _alike(found[-1][-1], head, rotation):
-            found.append([head])
+            candidates.append([])
+        elif candidates[-1] and not _is_next(candidates[-1][-1], head, rotation):
+            candidates.append([head])
         else:
-            found[-1].append(head)
-    return [part for run in found if run for part in _in_time(run)]
+            candidates[-1].append(head)
+    return [ordered for run in candidates if run for ordered in _in_time(run)]
 
 
-def _alike(before: Head, head: Head, rotation: str | None) -> bool:
+def _is_next(before: Head, head: Head, rotation: str | None) -> bool:
     if before.header != head.header:
         return False
     if rotation == "tcpdump -G":
@@ -117,13 +117,13 @@ def _alike(before: Head, head: Head, rotation: str | None) -> bool:
 
 def _in_time(run: list[Head]) -> list[list[Head]]:
     """Return the run in order of time, a ring buffer's files rotated; each file alone where times do not ascend."""
-    known = [(h.first_ns, i) for i, h in enumerate(run) if h.first_ns is not None]
-    falls = [after[1] for before, after in pairwise(known) if after[0] < before[0]]
+    timed = [(head.first_ns, i) for i, head in enumerate(run) if head.first_ns is not None]
+    falls = [after[1] for before, after in pairwise(timed) if after[0] < before[0]]
     if not falls:
         return [run]
-    turned = run[falls[0] :] + run[: falls[0]]
-    times = [h.first_ns for h in turned if h.first_ns is not None]
-    return [turned] if times == sorted(times) else [[head] for head in run]
+    rotated = run[falls[0] :] + run[: falls[0]]
+    times = [head.first_ns for head in rotated if head.first_ns is not None]
+    return [rotated] if times == sorted(times) else [[head] for head in run]
 
 
 def follows(last_ns: int | None, longest_ns: int, head: Head, rotation: str | None) -> bool:

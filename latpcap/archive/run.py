@@ -26,7 +26,7 @@ from latpcap.archive.report import Batch
 from latpcap.errors import Interrupted, OutputError, is_out_of_memory
 from latpcap.format import escaped
 from latpcap.reading import keylog as keys
-from latpcap.reading import places
+from latpcap.reading import locations
 
 if TYPE_CHECKING:
     from latpcap.archive.plan import Plan, StoredFiles
@@ -48,24 +48,24 @@ def clear(plan: Plan, options: Options, output: Output) -> None:
     A pack that keeps other captures is rewritten under another name without the removed ones. Its manifest names the
     pack that it replaces, so that readers see each capture once at any moment. Many small packs are joined.
     """
-    held = plan.held
-    for name in held.replaced:
-        _remove(name, held, output)
-    for orphan in held.orphans:
+    stored_files = plan.stored
+    for name in stored_files.replaced:
+        _remove(name, stored_files, output)
+    for orphan in stored_files.orphans:
         output.remove(orphan)
-    gone: dict[str, set[str]] = {}
+    outdated_tasks: dict[str, set[str]] = {}
     for marker in plan.outdated:
-        gone.setdefault(marker.pack, set()).add(marker.outcome.task)
-    for name, tasks in gone.items():
-        manifest = held.whole.get(name) or held.broken[name][0]
+        outdated_tasks.setdefault(marker.pack, set()).add(marker.outcome.task)
+    for name, tasks in outdated_tasks.items():
+        manifest = stored_files.whole.get(name) or stored_files.broken[name][0]
         if all(marker.outcome.task in tasks for marker in manifest.markers):
-            _remove(name, held, output)
-        elif name in held.whole:
-            _rewrite([manifest], tasks, options, held, output)
-    small = [m for name, m in held.whole.items() if name not in gone and _bytes(m) < SMALL_BYTES]
+            _remove(name, stored_files, output)
+        elif name in stored_files.whole:
+            _rewrite([manifest], tasks, options, stored_files, output)
+    small = [m for name, m in stored_files.whole.items() if name not in outdated_tasks and _bytes(m) < SMALL_BYTES]
     if len(small) > MAX_SMALL_PACKS:
         for group in _groups(small):
-            _rewrite(group, set(), options, held, output)
+            _rewrite(group, set(), options, stored_files, output)
 
 
 def _bytes(manifest: Manifest) -> int:
@@ -74,47 +74,49 @@ def _bytes(manifest: Manifest) -> int:
 
 def _groups(small: list[Manifest]) -> list[list[Manifest]]:
     """Return the packs to join, in groups up to the size of a pack; groups of one pack are left out."""
-    found: list[list[Manifest]] = []
-    held = tasks = 0
+    groups: list[list[Manifest]] = []
+    group_bytes = group_tasks = 0
     for manifest in sorted(small, key=lambda m: m.pack):
-        size, more = _bytes(manifest), len(manifest.markers)
-        if not found or held + size > packs.MAX_BYTES or tasks + more > packs.MAX_TASKS:
-            found.append([])
-            held = tasks = 0
-        found[-1].append(manifest)
-        held, tasks = held + size, tasks + more
-    return [group for group in found if len(group) > 1]
+        size, task_count = _bytes(manifest), len(manifest.markers)
+        if not groups or group_bytes + size > packs.MAX_BYTES or group_tasks + task_count > packs.MAX_TASKS:
+            groups.append([])
+            group_bytes = group_tasks = 0
+        groups[-1].append(manifest)
+        group_bytes, group_tasks = group_bytes + size, group_tasks + task_count
+    return [group for group in groups if len(group) > 1]
 
 
-def _remove(name: str, held: StoredFiles, output: Output) -> None:
+def _remove(name: str, stored_files: StoredFiles, output: Output) -> None:
     output.remove(layout.manifest_of(name))
-    for file in held.files_of(name):
+    for file in stored_files.files_of(name):
         output.remove(file)
 
 
-def _rewrite(manifests: list[Manifest], gone: set[str], options: Options, held: StoredFiles, output: Output) -> None:
-    """Write these packs as one, without the tasks in `gone`. Damaged packs are left as they are."""
+def _rewrite(
+    manifests: list[Manifest], left_out: set[str], options: Options, stored_files: StoredFiles, output: Output
+) -> None:
+    """Write these packs as one, without the tasks in `left_out`. Damaged packs are left as they are."""
     import pyarrow as pa
 
-    markers = [m for manifest in manifests for m in manifest.markers if m.outcome.task not in gone]
-    captures = [c["capture"] for m in markers for c in m.outcome.captures]
-    stored = Stored.of(output, {m.pack: m for m in manifests})
+    markers = [m for manifest in manifests for m in manifest.markers if m.outcome.task not in left_out]
+    captures = [capture["capture"] for marker in markers for capture in marker.outcome.captures]
+    stored = Stored.of(output, {manifest.pack: manifest for manifest in manifests})
     replaces = [manifest.pack for manifest in manifests]
     metadata = packfile.file_metadata(options)
     try:
         with PackFiles(output) as files:
             for name in layout.TABLES[:-1] if captures else ():
-                if any(layout.file_of(name, m.pack) in m.files for m in manifests):
+                if any(layout.file_of(name, manifest.pack) in manifest.files for manifest in manifests):
                     files.add(name, stored.empty(name), name)
                     for batch in stored.dataset(name, captures).to_batches():
                         files.add(name, pa.Table.from_batches([batch]), name)
-            wanted = set(captures)
-            files.rows += [row for row in stored.captures if row["capture"] in wanted]
+            kept_captures = set(captures)
+            files.rows += [row for row in stored.captures if row["capture"] in kept_captures]
             files.put(packs.name([m.outcome.task for m in markers], replaces=replaces), markers, metadata, replaces)
     except DamagedError:
         return
     for name in replaces:
-        _remove(name, held, output)
+        _remove(name, stored_files, output)
 
 
 def run(
@@ -129,14 +131,14 @@ def run(
     keylog: str | None = None,
 ) -> Batch:
     """Run a batch; see `latpcap.batch`."""
-    place = Output(output)
-    place.prepare()
-    options = Options(place.place, events, _VERSION, _core.SCHEMA_VERSION, keylog, keys.state(keylog))
-    with lock.alone(place):
-        found = captures_given.find(inputs, leave_out=places.bare(place.place))
-        planned = plan.make(series.tasks(found.parts.values(), stitch=stitch), options, place)
-        clear(planned, options, place)
-        batch = Batch(place.place, planned, found)
+    results = Output(output)
+    results.prepare()
+    options = Options(results.location, events, _VERSION, _core.SCHEMA_VERSION, keylog, keys.state(keylog))
+    with lock.alone(results):
+        files = captures_given.find(inputs, leave_out=locations.bare(results.location))
+        planned = plan.make(series.tasks(files.parts.values(), stitch=stitch), options, results)
+        clear(planned, options, results)
+        batch = Batch(results.location, planned, files)
         progress = Progress(planned.tasks, planned.size, quiet=quiet)
         work = (
             _Local(planned.todo, options, progress, jobs)
@@ -148,15 +150,15 @@ def run(
                 for outcome in outcomes:
                     batch.add(outcome)
             progress.doing("findings of all")
-            _keep_findings(place)
+            _keep_findings(results)
         except (KeyboardInterrupt, OutputError) as problem:
             progress.stop()
             for outcomes in work.remaining():
                 for outcome in outcomes:
                     batch.add(outcome)
             why = "interrupted" if isinstance(problem, KeyboardInterrupt) else str(problem)
-            done, remaining = batch.finished + len(planned.done), planned.tasks - batch.finished
-            sentence = f"{why}; {done:,} captures done and kept, {remaining:,} left: run the same again to go on"
+            done_count, remaining = batch.finished + len(planned.done), planned.tasks - batch.finished
+            sentence = f"{why}; {done_count:,} captures done and kept, {remaining:,} left: run the same again to go on"
             raise (Interrupted if isinstance(problem, KeyboardInterrupt) else OutputError)(sentence) from None
         finally:
             progress.stop()
@@ -165,13 +167,13 @@ def run(
     return batch
 
 
-def _keep_findings(place: Output) -> None:
+def _keep_findings(output: Output) -> None:
     """Compute and store the findings over all captures of the results."""
     from latpcap.archive.results import Results
 
-    packs = plan.held(place).whole
-    if sum(len(manifest.captures) for manifest in packs.values()) >= stored.FROM_CAPTURES:
-        Results(Stored.of(place, packs)).keep_findings()
+    readable_packs = plan.find_stored(output).whole
+    if sum(len(manifest.captures) for manifest in readable_packs.values()) >= stored.FROM_CAPTURES:
+        Results(Stored.of(output, readable_packs)).keep_findings()
 
 
 class _Local:

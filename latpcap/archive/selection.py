@@ -35,9 +35,9 @@ class Selection:
         """This selection with further limits."""
         scope = self
         if time is not None:
-            since, until = (None if t is None else _instant(t) for t in time)
-            since = max((t for t in (self.since, since) if t is not None), default=None)
-            until = min((t for t in (self.until, until) if t is not None), default=None)
+            since, until = (None if instant is None else _instant(instant) for instant in time)
+            since = max((instant for instant in (self.since, since) if instant is not None), default=None)
+            until = min((instant for instant in (self.until, until) if instant is not None), default=None)
             scope = replace(scope, since=since, until=until)
         if server is not None:
             scope = replace(scope, servers=(*self.servers, endpoint(server)))
@@ -62,18 +62,18 @@ class Selection:
         """Return the rows of a table that belong to it, as a data set expression, or None for all."""
         import pyarrow.dataset as ds
 
-        found = []
+        conditions = []
         if table in _BEGIN:
             begin = ds.field(_BEGIN[table])
-            found += [begin >= _scalar(self.since)] if self.since is not None else []
-            found += [begin < _scalar(self.until)] if self.until is not None else []
+            conditions += [begin >= _scalar(self.since)] if self.since is not None else []
+            conditions += [begin < _scalar(self.until)] if self.until is not None else []
         for address, port in self.servers:
             if "server" in columns:
                 is_server = ds.field("server") == address
-                found.append(is_server if port is None else is_server & (ds.field("server_port") == port))
+                conditions.append(is_server if port is None else is_server & (ds.field("server_port") == port))
             elif table != "issues" and table != "captures":
-                found.append(_of_server(table, address, port, stored, rows))
-        return reduce(lambda a, b: a & b, found) if found else None
+                conditions.append(_of_server(table, address, port, stored, rows))
+        return reduce(lambda left, right: left & right, conditions) if conditions else None
 
     def __str__(self) -> str:
         parts = [f"from {self.since}"] if self.since is not None else []
@@ -90,28 +90,28 @@ def _of_server(table: str, address: str, port: int | None, stored: Stored, rows:
     is_server = ds.field("server") == address
     is_server = is_server if port is None else is_server & (ds.field("server_port") == port)
     captures = [row["capture"] for row in rows]
-    keys, name = stored.dataset("streams", captures).to_table(filter=is_server, columns=["capture", "stream"]), "stream"
+    keys = stored.dataset("streams", captures).to_table(filter=is_server, columns=["capture", "stream"])
     if table == "causes":
-        whole = [_of_keys(stored, other, link, captures, keys) for link, other in LINKS.items()]
-        return reduce(lambda a, b: a | b, whole)
-    return _among(keys, name)
+        conditions = [_of_keys(stored, other, link, captures, keys) for link, other in LINKS.items()]
+        return reduce(lambda left, right: left | right, conditions)
+    return _among(keys, "stream")
 
 
 def _of_keys(stored: Stored, table: str, link: str, captures: list[str], streams: Any) -> Any:
     """Causes of the rows of another table that belong to these streams."""
-    both = stored.dataset(table, captures).to_table(columns=["capture", "stream", link])
-    return _among(both.join(streams, ["capture", "stream"], join_type="inner"), link)
+    rows = stored.dataset(table, captures).to_table(columns=["capture", "stream", link])
+    return _among(rows.join(streams, ["capture", "stream"], join_type="inner"), link)
 
 
 def _among(keys: Any, name: str) -> Any:
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
-    found = []
+    conditions = []
     for capture in pc.unique(keys["capture"]).to_pylist():
         numbers = keys.filter(pc.equal(keys["capture"], capture))[name].combine_chunks()
-        found.append((ds.field("capture") == capture) & ds.field(name).isin(numbers))
-    return reduce(lambda a, b: a | b, found) if found else ds.scalar(False)
+        conditions.append((ds.field("capture") == capture) & ds.field(name).isin(numbers))
+    return reduce(lambda left, right: left | right, conditions) if conditions else ds.scalar(False)
 
 
 def endpoint(text: str) -> tuple[str, int | None]:

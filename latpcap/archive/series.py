@@ -35,27 +35,27 @@ _NUMBERED = re.compile(rf"^(?P<before>.*{_SUFFIX})(?P<number>\d*){_PACKED}", re.
 
 
 @dataclass(frozen=True)
-class Place:
+class SeriesPosition:
     """The position of a file in a series: `key` identifies the series, `order` sorts within it."""
 
     key: tuple[str, ...]
     order: tuple[str, int]
 
 
-def place_of(name: str) -> Place | None:
+def position_in_series(name: str) -> SeriesPosition | None:
     """Return the position of a file in a rotated capture, by its name; None for a name without such a number."""
     folder, slash, base = name.rpartition("/")
     above = folder + slash
-    if m := _DUMPCAP.match(base):
-        number = m["number"] or m["late"]
-        return Place(("dumpcap", above, m["before"], m["after"], m["packed"]), ("", int(number)))
-    if (m := _TIMED.match(base)) and re.search(_SUFFIX, m["after"], re.IGNORECASE):
-        shape = re.sub(r"\d", "0", m["instant"])
-        digits = re.sub(r"\D", "", m["instant"])
-        key = ("tcpdump -G", above, m["before"], shape, m["after"], m["packed"])
-        return Place(key, (digits, int(m["number"] or 0)))
-    if m := _NUMBERED.match(base):
-        return Place(("tcpdump -C", above, m["before"], m["packed"]), ("", int(m["number"] or 0)))
+    if match := _DUMPCAP.match(base):
+        number = match["number"] or match["late"]
+        return SeriesPosition(("dumpcap", above, match["before"], match["after"], match["packed"]), ("", int(number)))
+    if (match := _TIMED.match(base)) and re.search(_SUFFIX, match["after"], re.IGNORECASE):
+        shape = re.sub(r"\d", "0", match["instant"])
+        digits = re.sub(r"\D", "", match["instant"])
+        key = ("tcpdump -G", above, match["before"], shape, match["after"], match["packed"])
+        return SeriesPosition(key, (digits, int(match["number"] or 0)))
+    if match := _NUMBERED.match(base):
+        return SeriesPosition(("tcpdump -C", above, match["before"], match["packed"]), ("", int(match["number"] or 0)))
     return None
 
 
@@ -64,23 +64,23 @@ def tasks(parts: Iterable[Part], *, stitch: bool = True) -> list[Task]:
 
     If a number occurs twice (`dump.pcap` beside `dump.pcap0`), there are two recordings, and each file is a task.
     """
-    alone: list[Task] = []
+    found_tasks: list[Task] = []
     series: dict[tuple[str, ...], list[tuple[tuple[str, int], Part]]] = defaultdict(list)
     for part in parts:
-        place = place_of(part.name) if stitch else None
-        if place is None:
-            alone.append(Task(identity(part.name), (part,)))
+        position = position_in_series(part.name) if stitch else None
+        if position is None:
+            found_tasks.append(Task(identity(part.name), (part,)))
         else:
-            series[place.key].append((place.order, part))
+            series[position.key].append((position.order, part))
     for key, members in series.items():
-        members.sort(key=lambda m: (m[0], m[1].name))
+        members.sort(key=lambda member: (member[0], member[1].name))
         orders = {order for order, _ in members}
         if len(members) == 1 or len(orders) < len(members):
-            alone += [Task(identity(part.name), (part,)) for _, part in members]
+            found_tasks += [Task(identity(part.name), (part,)) for _, part in members]
         else:
             joined = tuple(part for _, part in members)
-            alone.append(Task(_series_name(key), joined, key[0]))
-    return sorted(alone, key=lambda t: t.parts[0].name)
+            found_tasks.append(Task(_series_name(key), joined, key[0]))
+    return sorted(found_tasks, key=lambda t: t.parts[0].name)
 
 
 def _series_name(key: tuple[str, ...]) -> str:
@@ -89,5 +89,5 @@ def _series_name(key: tuple[str, ...]) -> str:
 
 def number_of(name: str) -> int | None:
     """Return the number of a file in its series; None for a series that is ordered by instants."""
-    place = place_of(name)
-    return None if place is None or place.key[0] == "tcpdump -G" else place.order[1]
+    position = position_in_series(name)
+    return None if position is None or position.key[0] == "tcpdump -G" else position.order[1]

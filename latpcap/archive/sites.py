@@ -50,8 +50,8 @@ def checked(given: str) -> Sites:
 @lru_cache(maxsize=1 << 16)
 def is_private(address: str) -> bool:
     """Return whether several machines can have this address, each in its own network."""
-    found = ip_address(address)
-    return not found.is_global and not found.is_multicast and not found.is_unspecified
+    ip = ip_address(address)
+    return not ip.is_global and not ip.is_multicast and not ip.is_unspecified
 
 
 def site_of(address: str) -> str | None:
@@ -65,11 +65,11 @@ def _folder(file: str) -> str:
     return "/".join(part for part in folder.split("/") if not _DATE.fullmatch(part))
 
 
-def _names(places: Sequence[str]) -> list[str]:
+def _names(paths: Sequence[str]) -> list[str]:
     """Short names of these places, for use behind addresses."""
-    distinct = list(dict.fromkeys(places))
+    distinct = list(dict.fromkeys(paths))
     short = dict(zip(distinct, shortest(distinct), strict=True))
-    return [_KEPT.sub("_", short[place]).strip("_") or "here" for place in places]
+    return [_KEPT.sub("_", short[path]).strip("_") or "here" for path in paths]
 
 
 def split(rows: Sequence[Mapping[str, Any]], streams: pa.Table, wanted: Sites = "auto") -> Apart | None:
@@ -86,18 +86,19 @@ def split(rows: Sequence[Mapping[str, Any]], streams: pa.Table, wanted: Sites = 
         return Apart("capture", _names(files))
     if wanted == "folder":
         return Apart("folder", _names(folders))
-    place = {row["capture"]: number for number, row in enumerate(rows)}
-    seen: dict[tuple[str, int], set[str]] = {}
-    marks: dict[tuple[str, int], dict[int, set[tuple[Any, ...]]]] = {}
-    for capture, server, port, *mark in _servers(streams):
-        number = place.get(capture)
+    number_of = {row["capture"]: number for number, row in enumerate(rows)}
+    folders_of: dict[tuple[str, int], set[str]] = {}
+    handshakes_of: dict[tuple[str, int], dict[int, set[tuple[Any, ...]]]] = {}
+    for capture, server, port, *handshake in _servers(streams):
+        number = number_of.get(capture)
         if number is not None and is_private(server):
-            seen.setdefault((server, port), set()).add(folders[number])
-            if mark[0] is not None:
-                marks.setdefault((server, port), {}).setdefault(number, set()).add(tuple(mark))
-    if any(len(where) > 1 for where in seen.values()):
+            folders_of.setdefault((server, port), set()).add(folders[number])
+            if handshake[0] is not None:
+                handshakes_of.setdefault((server, port), {}).setdefault(number, set()).add(tuple(handshake))
+    if any(len(server_folders) > 1 for server_folders in folders_of.values()):
         return Apart("folder", _names(folders))
-    return Apart("capture", _names(files)) if any(_differ(of.values()) for of in marks.values()) else None
+    differ = any(_differ(by_capture.values()) for by_capture in handshakes_of.values())
+    return Apart("capture", _names(files)) if differ else None
 
 
 def _servers(streams: pa.Table) -> Iterable[tuple[Any, ...]]:
@@ -124,18 +125,19 @@ def zoned(table: pa.Table, which: arrays.Array, sites: Sequence[str]) -> pa.Tabl
     """Return the table with the site behind each private address; `which` has the capture of each row."""
     import numpy as np
 
-    words = list(dict.fromkeys(sites))
-    site = np.array([words.index(one) for one in sites], np.int64)[which] if len(which) else np.zeros(0, np.int64)
+    distinct_sites = list(dict.fromkeys(sites))
+    code_of_capture = np.array([distinct_sites.index(site) for site in sites], np.int64)
+    site = code_of_capture[which] if len(which) else np.zeros(0, np.int64)
     for name in ADDRESSES:
         if name not in table.column_names or not table.num_rows:
             continue
         code, addresses = arrays.codes(table, name)
         local = np.array([*map(is_private, addresses), False])[code]
         key = np.where(code < 0, -1, np.where(local, site + 1, 0) * len(addresses) + code)
-        known, place = np.unique(key, return_inverse=True)
-        names = [_named(int(one), addresses, words) for one in known.tolist()]
+        unique_keys, name_rows = np.unique(key, return_inverse=True)
+        names = [_named(int(key), addresses, distinct_sites) for key in unique_keys.tolist()]
         field = table.schema.field(name)
-        values = _words(names, place, field.type)
+        values = _address_column(names, name_rows, field.type)
         table = table.set_column(table.schema.get_field_index(name), field, values)
     return table
 
@@ -147,10 +149,10 @@ def _named(key: int, addresses: Sequence[str], sites: Sequence[str]) -> str | No
     return addresses[code] + (f"{ZONE}{sites[site - 1]}" if site else "")
 
 
-def _words(names: Sequence[str | None], place: arrays.Array, kind: pa.DataType) -> pa.ChunkedArray:
+def _address_column(names: Sequence[str | None], rows: arrays.Array, kind: pa.DataType) -> pa.ChunkedArray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    values = arrays.words([name or "" for name in names]).take(arrays.integers(place, "int64"))
+    values = arrays.words([name or "" for name in names]).take(arrays.integers(rows, "int64"))
     values = pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
     return pa.chunked_array([values.dictionary_encode().cast(kind) if pa.types.is_dictionary(kind) else values])

@@ -39,8 +39,8 @@ def _version() -> str:
 
 def _name(packs: Mapping[str, Manifest], apart: Sites) -> str:
     state = [(name, packs[name].files) for name in sorted(packs)]
-    whole = json.dumps([state, _version(), _core.SCHEMA_VERSION, apart, words.current()], sort_keys=True)
-    return f"{FOLDER}/findings-{hashlib.sha256(whole.encode()).hexdigest()[:24]}.parquet.sha256"
+    state_json = json.dumps([state, _version(), _core.SCHEMA_VERSION, apart, words.current()], sort_keys=True)
+    return f"{FOLDER}/findings-{hashlib.sha256(state_json.encode()).hexdigest()[:24]}.parquet.sha256"
 
 
 def findings(output: Output, packs: Mapping[str, Manifest], apart: Sites) -> pa.Table | None:
@@ -48,12 +48,12 @@ def findings(output: Output, packs: Mapping[str, Manifest], apart: Sites) -> pa.
     import pyarrow.parquet as pq
 
     try:
-        held = output.read(_name(packs, apart))
+        content = output.read(_name(packs, apart))
     except LatpcapError:
         return None
-    if hashlib.sha256(held[_DIGEST:]).digest() != held[:_DIGEST]:
+    if hashlib.sha256(content[_DIGEST:]).digest() != content[:_DIGEST]:
         return None
-    return pq.read_table(io.BytesIO(held[_DIGEST:]))
+    return pq.read_table(io.BytesIO(content[_DIGEST:]))
 
 
 def store(output: Output, packs: Mapping[str, Manifest], apart: Sites, table: pa.Table) -> None:

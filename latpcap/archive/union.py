@@ -106,15 +106,15 @@ class Union(View):
             return self._stored.empty("events")
         limited = self._scope.limited
         if name == "streams" and limited:  # also streams that began earlier and have an exchange in the slice
-            table = self._numbered(self._everything("streams"))
-            used = pc.is_in(table["stream"], value_set=self.arrow("exchanges")["stream"].combine_chunks())
+            table = self._numbered(self._read_whole("streams"))
+            has_exchange = pc.is_in(table["stream"], value_set=self.arrow("exchanges")["stream"].combine_chunks())
             begun = self._numbered(self._dataset("streams").to_table())["stream"]
-            return table.filter(pc.or_(used, pc.is_in(table["stream"], value_set=begun.combine_chunks())))
+            return table.filter(pc.or_(has_exchange, pc.is_in(table["stream"], value_set=begun.combine_chunks())))
         if name == "causes" and limited:
-            table = self._numbered(self._everything("causes"))
+            table = self._numbered(self._read_whole("causes"))
             table = of_rows(table, {link: self.arrow(of)[link] for link, of in LINKS.items()})
         else:
-            table = self._numbered(self._dataset(name).to_table() if limited else self._everything(name))
+            table = self._numbered(self._dataset(name).to_table() if limited else self._read_whole(name))
         key = {"exchanges": "exchange", "streams": "stream"}.get(name)
         table = table.unify_dictionaries()
         if key is not None and not spill.is_sorted(arrays.numbers(table, key)):
@@ -123,7 +123,7 @@ class Union(View):
             table = in_order(table)
         return table
 
-    def _everything(self, name: str) -> pa.Table:
+    def _read_whole(self, name: str) -> pa.Table:
         return self._stored.read(name, [row["capture"] for row in self._rows])
 
     def pieces(self, name: TableName, columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -158,20 +158,20 @@ class Union(View):
         import pyarrow.compute as pc
 
         names = arrays.words([row["capture"] for row in self._rows])
-        which = pa.chunked_array(
+        capture_index = pa.chunked_array(
             [pc.take(pc.index_in(c.dictionary, value_set=names), c.indices) for c in table["capture"].chunks],
             pa.int32(),
         )
         table = table.drop_columns(["capture"])
         if self.sites is not None:
-            table = sites.zoned(table, which.to_numpy(), self.sites.names)
+            table = sites.zoned(table, capture_index.to_numpy(), self.sites.names)
         if "stream" in table.column_names:
-            begin = pc.take(arrays.integers(self._begins, "uint32"), which)
-            table = _replaced(table, "stream", pc.add(table["stream"], begin))
+            first_streams = pc.take(arrays.integers(self._begins, "uint32"), capture_index)
+            table = _replaced(table, "stream", pc.add(table["stream"], first_streams))
         for link in (*LINKS, "lookup"):
             if link in table.column_names:
-                above = arrays.integers([which << CAPTURE_BITS for which in range(len(self._rows))], "uint64")
-                table = _replaced(table, link, pc.add(table[link], pc.take(above, which)))
+                first_keys = arrays.integers([i << CAPTURE_BITS for i in range(len(self._rows))], "uint64")
+                table = _replaced(table, link, pc.add(table[link], pc.take(first_keys, capture_index)))
         return table
 
     @cached_property
@@ -200,12 +200,12 @@ class Union(View):
         paths = [row["files"][0] for row in self._rows]
         return dict(zip(paths, shortest(paths), strict=True))
 
-    def place(self, stream: int) -> tuple[dict[str, Any], int]:
+    def locate(self, stream: int) -> tuple[dict[str, Any], int]:
         """Return the capture of a stream, and the stream's number in it."""
         from bisect import bisect_right
 
-        which = bisect_right(self._begins, stream) - 1
-        return self._rows[which], stream - self._begins[which]
+        index = bisect_right(self._begins, stream) - 1
+        return self._rows[index], stream - self._begins[index]
 
     def _local(self, row: dict[str, Any]) -> dict[str, Any]:
         """Return a finding, or a case of one, with the numbers of its own capture and the capture's file."""
@@ -213,16 +213,16 @@ class Union(View):
         if self.sites is not None and "server" in out:
             out["site"] = sites.site_of(out["server"])
             out |= {name: without_site(out[name]) for name in ("server", "client") if out.get(name)}
-        for case in ("worst_", "typical_", ""):
-            stream = out.get(f"{case}stream")
+        for prefix in ("worst_", "typical_", ""):
+            stream = out.get(f"{prefix}stream")
             if stream is not None:
-                capture, out[f"{case}stream"] = self.place(stream)
-                out[f"{case}file"] = capture["files"][0]
-            exchange = out.get(f"{case}exchange")
+                capture, out[f"{prefix}stream"] = self.locate(stream)
+                out[f"{prefix}file"] = capture["files"][0]
+            exchange = out.get(f"{prefix}exchange")
             if exchange is not None:
-                out[f"{case}exchange"] = exchange & ((1 << CAPTURE_BITS) - 1)
+                out[f"{prefix}exchange"] = exchange & ((1 << CAPTURE_BITS) - 1)
         if isinstance(out.get("filter"), str):
-            out["filter"] = _STREAM.sub(lambda m: f"tcp.stream eq {self.place(int(m[1]))[1]}", out["filter"])
+            out["filter"] = _STREAM.sub(lambda m: f"tcp.stream eq {self.locate(int(m[1]))[1]}", out["filter"])
         return out
 
     def why(self, question: Question = EVERYTHING) -> ArchiveWhy:
@@ -246,7 +246,7 @@ class Union(View):
 
     def _quoted(self, stream: int, frames: Sequence[int]) -> pa.Table:
         """Return the few stored events that an answer quotes, of one capture; none where events were not stored."""
-        capture, _ = self.place(stream)
+        capture, _ = self.locate(stream)
         return self._stored.events(capture["capture"], frames)
 
     def timeline(self, *, scale: Scale = "auto") -> Timeline:
@@ -265,14 +265,14 @@ class Union(View):
 
     def _place(self, stream: int) -> str:
         """Return the name of a stream in pictures: its capture, and its number there."""
-        capture, number = self.place(stream)
+        capture, number = self.locate(stream)
         return f"{self._shortest[capture['files'][0]]} {number}"
 
     def _named(self, stream: int) -> str:
-        capture, number = self.place(stream)
+        capture, number = self.locate(stream)
         file = self._shortest[capture["files"][0]]
-        more = len(capture["files"]) - 1
-        return f"{file}{f' and {more} more' if more else ''}, tcp.stream eq {number}"
+        other_files = len(capture["files"]) - 1
+        return f"{file}{f' and {other_files} more' if other_files else ''}, tcp.stream eq {number}"
 
 
 class Summed:
@@ -290,9 +290,9 @@ class Summed:
         self.called = union.name if len(union.captures) != 1 else None
         """The name in an answer; None: the file's name. (A slice's pattern may look like a path.)"""
         exchanges, causes, pushed = _rows(union)
-        made = {name: of.table() for name, of in (("exchanges", exchanges), ("causes", causes)) if of.count}
-        self._requests = requests(made["exchanges"]) if exchanges.count else None
-        self.kept = Lazy(union.arrow, made=made, evidence=causes.evidence, pushed=pushed)
+        tables = {name: of.table() for name, of in (("exchanges", exchanges), ("causes", causes)) if of.count}
+        self._requests = requests(tables["exchanges"]) if exchanges.count else None
+        self.kept = Lazy(union.arrow, made=tables, evidence=causes.evidence, pushed=pushed)
         """The tables that findings read, with few columns: `stretches` and their causes."""
         spill.trim_heap()
 
@@ -360,6 +360,6 @@ class ArchiveWhy(Why):
 
 
 def _replaced(table: pa.Table, name: str, values: Any) -> pa.Table:
-    at = table.schema.get_field_index(name)
-    field = table.schema.field(at)
-    return table.set_column(at, field, values.cast(field.type))
+    index = table.schema.get_field_index(name)
+    field = table.schema.field(index)
+    return table.set_column(index, field, values.cast(field.type))

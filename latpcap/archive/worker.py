@@ -20,7 +20,7 @@ from latpcap.archive.packfile import PackFiles
 from latpcap.errors import CaptureError, LatpcapError, OutputError, is_out_of_memory, show_bug
 from latpcap.format import escaped, phrase
 from latpcap.reading import keylog as keys
-from latpcap.reading import links, places, sources
+from latpcap.reading import links, locations, sources
 from latpcap.reading.drain import TABLES, Portion, taken
 
 if TYPE_CHECKING:
@@ -128,9 +128,9 @@ def _attempt(pack: Pack, options: Options, watch: Watch, broken: dict[str, str])
                 markers.append(work.marker(Outcome(task.name, failures=failures)))
                 continue
             try:
-                outcome = work.done()
+                outcome = work.analyse()
             except Stopped:
-                if not markers or work.given:
+                if not markers or work.has_rows:
                     raise  # the pack's files have rows of an incomplete capture
                 break
             except LatpcapError:
@@ -140,7 +140,7 @@ def _attempt(pack: Pack, options: Options, watch: Watch, broken: dict[str, str])
                     raise OutputError("out of memory") from problem
                 raise _BreakdownError(task.name, problem) from problem
             markers.append(work.marker(outcome))
-        files.put(packs.name([m.outcome.task for m in markers]), markers, packfile.file_metadata(options))
+        files.put(packs.name([marker.outcome.task for marker in markers]), markers, packfile.file_metadata(options))
     return [marker.outcome for marker in markers]
 
 
@@ -149,7 +149,7 @@ class _Work:
 
     def __init__(self, task: Task, options: Options, files: PackFiles, beside: ThreadPoolExecutor, watch: Watch):
         self.task, self.options, self.files, self.beside, self.watch = task, options, files, beside, watch
-        self.given = False
+        self.has_rows = False
         """Whether the pack's files have rows of this task."""
 
     def marker(self, outcome: Outcome) -> Marker:
@@ -157,24 +157,24 @@ class _Work:
         parts = tuple(part.name for part in self.task.parts)
         return Marker("", self.task.fingerprint(self.options), parts, outcome)
 
-    def done(self) -> Outcome:
+    def analyse(self) -> Outcome:
         """Analyse all its files."""
         outcome = Outcome(self.task.name)
-        for run in _runs(self.task, outcome):
+        for run in _split_into_runs(self.task, outcome):
             while run:
                 run = run[_Capture(run, self).write(outcome) :]
         return outcome
 
 
-def _runs(task: Task, outcome: Outcome) -> list[list[rotation.Head]]:
+def _split_into_runs(task: Task, outcome: Outcome) -> list[list[rotation.Head]]:
     if len(task.parts) == 1:
         return [[rotation.Head(task.parts[0], b"", None)]]
     heads: list[rotation.Head | None] = []
     for part in task.parts:
-        found = rotation.peek(part)
-        if isinstance(found, Failure):
-            outcome.failures.append(found)
-        heads.append(None if isinstance(found, Failure) else found)
+        head = rotation.peek(part)
+        if isinstance(head, Failure):
+            outcome.failures.append(head)
+        heads.append(None if isinstance(head, Failure) else head)
     return rotation.runs(heads, task.rotation)
 
 
@@ -230,7 +230,7 @@ class _Capture:
         """Push one file into the core. Returns a Failure if no byte of it could be read."""
         begin = self._pushed
         try:
-            file = places.open_bytes(part.place)
+            file = locations.open_bytes(part.location)
         except OSError as problem:
             return Failure(escaped(part.name), rotation.unopened(problem))
         self._engine.next_file(escaped(part.name))
@@ -264,20 +264,21 @@ class _Capture:
         if escaped(part.name) in outcome.changed:
             return  # an issue has it
         try:
-            now = places.look(part.place)
+            entry = locations.look(part.location)
         except OSError:
-            now = places.Entry(part.place, "missing")
-        if now.kind == "file" and (now.size, now.mtime_ns) == (part.size, part.mtime_ns) and part.size in (size, 0):
+            entry = locations.Entry(part.location, "missing")
+        is_same = (entry.kind, entry.size, entry.mtime_ns) == ("file", part.size, part.mtime_ns)
+        if is_same and part.size in (size, 0):
             return
-        what = f"changed while it was read: {part.size:,} bytes were expected, {size:,} read"
-        if now.kind != "file":
-            what = f"vanished while it was read: {size:,} of {part.size:,} bytes were there"
-        self._issue(part, "distrusted", 0, "file", what)
+        reason = f"changed while it was read: {part.size:,} bytes were expected, {size:,} read"
+        if entry.kind != "file":
+            reason = f"vanished while it was read: {size:,} of {part.size:,} bytes were there"
+        self._issue(part, "distrusted", 0, "file", reason)
         outcome.changed.append(escaped(part.name))
 
     def _issue(self, part: Part, kind: str, offset: int, layer: str, reason: str) -> None:
-        place = {"file": escaped(part.name), "kind": kind, "offset": offset, "layer": layer}
-        self._rows.append({**place, "reason": reason, "count": 1})
+        issue = {"file": escaped(part.name), "kind": kind, "offset": offset, "layer": layer}
+        self._rows.append({**issue, "reason": reason, "count": 1})
 
     def _hand_on(self) -> None:
         """Take the finished rows out of the core; they are written while it goes on."""
@@ -292,26 +293,26 @@ class _Capture:
     def _add(self, rows: Portion) -> None:
         import pyarrow as pa
 
-        for name, of in rows.items():
-            if name in self._stored and len(of):
-                self._store(name, pa.table(of))
+        for name, rows_of_table in rows.items():
+            if name in self._stored and len(rows_of_table):
+                self._store(name, pa.table(rows_of_table))
 
     def _store(self, name: TableName, table: pa.Table) -> None:
-        self._work.given |= table.num_rows > 0
+        self._work.has_rows |= table.num_rows > 0
         self._stored[name] += table.num_rows
         self._work.files.add(name, packfile.of_capture(table, self._id), escaped(self._heads[0].part.name))
 
     def _finish(self, outcome: Outcome) -> Failure | None:
         import pyarrow as pa
 
-        more = self._engine.finish_some()
+        is_unfinished = self._engine.finish_some()
         first = self._heads[0].part
         if self._engine.refused is not None:
             _, offset, reason = self._engine.refused
             return Failure(escaped(first.name), reason, offset, lasting=first.name not in outcome.changed)
-        while more:  # in parts: the rows of very many open streams do not fit into memory at once
-            more = self._engine.finish_some()
-            if more:
+        while is_unfinished:  # in parts: the rows of very many open streams do not fit into memory at once
+            is_unfinished = self._engine.finish_some()
+            if is_unfinished:
                 self._hand_on()
         while self._waiting:
             self._waiting.popleft().result()

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, cast
 from latpcap import _core
 from latpcap.errors import CaptureError, LatpcapError
 from latpcap.format import phrase
-from latpcap.reading import places
+from latpcap.reading import locations
 from latpcap.reading.unpack import single, unpacked
 
 One = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
@@ -49,7 +49,7 @@ def name_of(source: One) -> str:
         return "<bytes>"
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
-        return "<stdin>" if path == "-" else places.bare(path) if _is_url(path) else path
+        return "<stdin>" if path == "-" else locations.bare(path) if _is_url(path) else path
     return str(getattr(source, "name", "<stream>"))
 
 
@@ -201,10 +201,10 @@ def _expanded(source: One) -> list[One]:
     if path.startswith("~") and not os.path.lexists(path):
         source = path = os.path.expanduser(path)
     if _is_url(path):
-        if not places.is_pattern(path):
+        if not locations.is_pattern(path):
             return [source]
         try:
-            found = [entry.place for entry in places.matching(path)]
+            found = [entry.location for entry in locations.matching(path)]
         except OSError as problem:
             raise CaptureError(name_of(path), f"cannot be listed ({phrase(problem)})") from None
     elif not any(mark in path for mark in "*?["):
@@ -240,7 +240,7 @@ def _is_path(source: Source) -> bool:
 
 
 def _is_url(source: str | os.PathLike[str]) -> bool:
-    return places.is_url(os.fspath(source)) and not os.path.lexists(source)
+    return locations.is_url(os.fspath(source)) and not os.path.lexists(source)
 
 
 def _raw(file: BinaryIO, name: str) -> Iterator[bytes]:
@@ -262,7 +262,7 @@ def _open(source: One, name: str) -> tuple[BinaryIO, bool]:
     try:
         if not _is_url(source) and Path(source).is_dir():
             raise CaptureError(name, "is a directory, expected a capture file; latpcap batch reads folders")
-        return places.open_bytes(os.fspath(source)), True
+        return locations.open_bytes(os.fspath(source)), True
     except FileNotFoundError:
         raise CaptureError(name, "no such file") from None
     except (OSError, ValueError) as problem:

@@ -1,6 +1,6 @@
 """Files in local folders, on web servers and in object stores, with one interface.
 
-A place is a local path, an address of a web server, or a URL that pyarrow.fs (else fsspec) supports:
+A location is a local path, an address of a web server, or a URL that pyarrow.fs (else fsspec) supports:
 `s3://bucket/key?region=…`, `gs://`, `abfss://`, `hdfs://`, `file://`.
 """
 
@@ -28,14 +28,14 @@ _ANSWER_S, _ATTEMPTS = 10.0, 3
 """Longest wait for a connection to an S3 store and for its next byte, and the number of attempts."""
 
 
-def is_url(place: str) -> bool:
-    """Whether a place is a URL."""
-    return _URL.match(place) is not None
+def is_url(location: str) -> bool:
+    """Whether a location is a URL."""
+    return _URL.match(location) is not None
 
 
-def is_web(place: str) -> bool:
-    """Whether a place is on a web server."""
-    return place.lower().startswith(("http://", "https://"))
+def is_web(location: str) -> bool:
+    """Whether a location is on a web server."""
+    return location.lower().startswith(("http://", "https://"))
 
 
 @lru_cache(maxsize=64)
@@ -72,59 +72,59 @@ def resolve(url: str) -> tuple[Any, str]:
         raise OSError(errno.EPROTONOSUPPORT, f"no file system for {scheme}:// ({reason}; {more})") from None
 
 
-def join(place: str, relative: str) -> str:
-    """A place below another one."""
-    if not is_url(place):
-        return os.path.join(place, relative)
-    before, mark, query = place.partition("?")
+def join(location: str, relative: str) -> str:
+    """A location below another one."""
+    if not is_url(location):
+        return os.path.join(location, relative)
+    before, mark, query = location.partition("?")
     return f"{before.rstrip('/')}/{relative}{mark}{query}"
 
 
-def bare(place: str) -> str:
-    """The name of a place in tables and messages: a URL without options and user, which may hold a key."""
-    if not is_url(place):
-        return place
-    path = place.partition("?")[0] if is_web(place) else _pattern(place)[0]
+def bare(location: str) -> str:
+    """The name of a location in tables and messages: a URL without options and user, which may hold a key."""
+    if not is_url(location):
+        return location
+    path = location.partition("?")[0] if is_web(location) else _pattern(location)[0]
     scheme, mark, rest = path.partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
 
 
 class Entry(NamedTuple):
-    """A place's state. `kind` is "file", "folder", "other" (a pipe, a device) or "missing"."""
+    """A location's state. `kind` is "file", "folder", "other" (a pipe, a device) or "missing"."""
 
-    place: str
+    location: str
     kind: str
     size: int = 0
     mtime_ns: int = 0
 
 
-def look(place: str) -> Entry:
-    """The state of a place; OSError where it is unknown."""
-    if is_web(place):
+def look(location: str) -> Entry:
+    """The state of a location; OSError where it is unknown."""
+    if is_web(location):
         from latpcap.reading import web  # late, for its many imports
 
         try:
-            size, version = web.look(place)
+            size, version = web.look(location)
         except FileNotFoundError:
-            return Entry(place, "missing")
-        return Entry(place, "file", size or 0, version)
-    if is_url(place):
-        filesystem, path = resolve(place)
-        return _entry(filesystem.get_file_info(path), place)
+            return Entry(location, "missing")
+        return Entry(location, "file", size or 0, version)
+    if is_url(location):
+        filesystem, path = resolve(location)
+        return _entry(filesystem.get_file_info(path), location)
     try:
-        found = os.stat(place)
+        found = os.stat(location)
     except (FileNotFoundError, NotADirectoryError):
-        return Entry(place, "missing")
+        return Entry(location, "missing")
     kind = "file" if stat.S_ISREG(found.st_mode) else "folder" if stat.S_ISDIR(found.st_mode) else "other"
-    return Entry(place, kind, found.st_size, found.st_mtime_ns)
+    return Entry(location, kind, found.st_size, found.st_mtime_ns)
 
 
-def _entry(info: Any, place: str) -> Entry:
+def _entry(info: Any, location: str) -> Entry:
     import pyarrow.fs as fs
 
     kinds = {fs.FileType.File: "file", fs.FileType.Directory: "folder", fs.FileType.NotFound: "missing"}
-    return Entry(place, kinds.get(info.type, "other"), info.size or 0, info.mtime_ns or 0)
+    return Entry(location, kinds.get(info.type, "other"), info.size or 0, info.mtime_ns or 0)
 
 
 def listing(url: str) -> list[Entry]:
@@ -134,7 +134,7 @@ def listing(url: str) -> list[Entry]:
     filesystem, path = resolve(url)
     found = filesystem.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
     below = [(i, i.path.strip("/").removeprefix(path.strip("/")).lstrip("/")) for i in found if i.is_file]
-    return sorted((_entry(i, join(url, name)) for i, name in below), key=lambda e: e.place)
+    return sorted((_entry(i, join(url, name)) for i, name in below), key=lambda e: e.location)
 
 
 def is_pattern(url: str) -> bool:
@@ -148,7 +148,7 @@ def matching(url: str) -> list[Entry]:
     wild = _WILD.search(pattern)
     top = pattern[: wild.start() if wild else None].rpartition("/")[0]
     matches = _matcher(pattern)
-    return [e for e in listing(top + query) if matches(_pattern(e.place)[0])]
+    return [e for e in listing(top + query) if matches(_pattern(e.location)[0])]
 
 
 def _pattern(url: str) -> tuple[str, str]:
@@ -176,14 +176,14 @@ def _matcher(pattern: str) -> Callable[[str], object]:
     return re.compile("".join(words) + r"\Z", re.DOTALL).match
 
 
-def open_bytes(place: str) -> BinaryIO:
+def open_bytes(location: str) -> BinaryIO:
     """Open a local file, a download or an object for reading once from the start. Raises OSError."""
-    if is_web(place):
+    if is_web(location):
         from latpcap.reading import web
 
-        return cast(BinaryIO, web.Download(place))
-    if not is_url(place):
-        files.note_input(place)
-        return open(place, "rb", buffering=0)
-    filesystem, path = resolve(place)
+        return cast(BinaryIO, web.Download(location))
+    if not is_url(location):
+        files.note_input(location)
+        return open(location, "rb", buffering=0)
+    filesystem, path = resolve(location)
     return cast(BinaryIO, filesystem.open_input_stream(path, compression=None, buffer_size=_READ_AHEAD_BYTES))
