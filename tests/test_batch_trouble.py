@@ -75,7 +75,7 @@ def test_a_breakdown_costs_one_capture_of_its_pack(tmp_path: Path, monkeypatch: 
     assert stored(tmp_path, "events", identity(str(CLIPS / "think40.pcap"))).num_rows == 0
 
 
-@pytest.mark.parametrize("broken_name", ["analyse", "_runs"])
+@pytest.mark.parametrize("broken_name", ["analyse", "_split_into_runs"])
 def test_a_breakdown_shows_itself_when_asked(
     broken_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

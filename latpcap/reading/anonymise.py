@@ -44,35 +44,35 @@ class Names:
 
     def word(self, name: bytes) -> bytes:
         """Return as many random letters and digits; names that are equal apart from case get equal ones."""
-        digest, found = b"", bytearray()
-        for place in range(len(name)):
-            if place % 32 == 0:
-                digest = blake2s(name.lower() + bytes([place // 32 % 256]), key=self._key).digest()
-            found.append(_LETTERS[digest[place % 32] % len(_LETTERS)])
-        return bytes(found)
+        digest, letters = b"", bytearray()
+        for i in range(len(name)):
+            if i % 32 == 0:
+                digest = blake2s(name.lower() + bytes([i // 32 % 256]), key=self._key).digest()
+            letters.append(_LETTERS[digest[i % 32] % len(_LETTERS)])
+        return bytes(letters)
 
     def _address(self, address: bytes) -> bytes:
         home = LOOPBACK[len(address)]
-        found = self._elsewhere(address)
+        replacement = self._elsewhere(address)
         if address.startswith(home):
-            return home + found[len(home) :]
-        if found.startswith(home):
-            return self._elsewhere(home.ljust(len(address), b"\0"))[: len(home)] + found[len(home) :]
-        return found
+            return home + replacement[len(home) :]
+        if replacement.startswith(home):
+            return self._elsewhere(home.ljust(len(address), b"\0"))[: len(home)] + replacement[len(home) :]
+        return replacement
 
     def _elsewhere(self, address: bytes) -> bytes:
         bits, length = int.from_bytes(address, "big"), len(address) * 8
-        found = bits
-        for place in range(KEPT_BITS[len(address)], length):
-            prefix = (bits >> (length - place)).to_bytes(len(address), "big") + bytes([place])
-            found ^= (blake2s(prefix, key=self._key, digest_size=1).digest()[0] & 1) << (length - 1 - place)
-        return found.to_bytes(len(address), "big")
+        replacement = bits
+        for bit in range(KEPT_BITS[len(address)], length):
+            prefix = (bits >> (length - bit)).to_bytes(len(address), "big") + bytes([bit])
+            replacement ^= (blake2s(prefix, key=self._key, digest_size=1).digest()[0] & 1) << (length - 1 - bit)
+        return replacement.to_bytes(len(address), "big")
 
     def _hardware(self, address: bytes) -> bytes:
         if not any(address):
             return address
-        found = blake2s(address, key=self._key, digest_size=len(address)).digest()
-        return bytes([(found[0] & 0xFC) | 0x02 | (address[0] & 1)]) + found[1:]
+        replacement = blake2s(address, key=self._key, digest_size=len(address)).digest()
+        return bytes([(replacement[0] & 0xFC) | 0x02 | (address[0] & 1)]) + replacement[1:]
 
 
 class Layout(NamedTuple):
@@ -99,11 +99,11 @@ def layout(link: int | None, data: bytes) -> Layout | None:
 
 def _link(link: int | None, data: bytes) -> tuple[tuple[tuple[int, int], ...], int | None]:
     if link == 1:
-        place, kind = 12, int.from_bytes(data[12:14], "big")
+        type_at, kind = 12, int.from_bytes(data[12:14], "big")
         while kind in (0x8100, 0x88A8, 0x9100):
-            place += 4
-            kind = int.from_bytes(data[place : place + 2], "big")
-        return ((0, 6), (6, 6)), place + 2 if kind in (0x0800, 0x86DD) else None
+            type_at += 4
+            kind = int.from_bytes(data[type_at : type_at + 2], "big")
+        return ((0, 6), (6, 6)), type_at + 2 if kind in (0x0800, 0x86DD) else None
     if link == 113:
         return ((6, min(data[5], 8)),), 16 if data[14:16] in (b"\x08\x00", b"\x86\xdd") else None
     if link == 276:
@@ -146,7 +146,7 @@ class _Direction:
     pieces: list[tuple[int, bytes]] = field(default_factory=list)
     runs: list[tuple[int, bytes]] = field(default_factory=list)
 
-    def place(self, sequence: int) -> int:
+    def position(self, sequence: int) -> int:
         """Unwrapped, from the first segment; before it, negative."""
         if self.first is None:
             self.first = sequence
@@ -155,7 +155,7 @@ class _Direction:
     def mask(self, protocol: str, from_client: bool, names: Names) -> None:
         """Puts the pieces together and masks each run without a hole."""
         together: list[tuple[int, bytearray]] = []
-        for at, piece in sorted(self.pieces, key=lambda one: one[0]):
+        for at, piece in sorted(self.pieces, key=lambda piece: piece[0]):
             if together and at <= together[-1][0] + len(together[-1][1]):
                 start, run = together[-1]
                 run += piece[max(0, start + len(run) - at) :]
@@ -184,93 +184,95 @@ class Speakers(Protocol):
         """Return the protocol of a stream."""
 
 
-def anonymised(read: Iterable[Record], again: Iterable[Record], of: Speakers, key: bytes) -> Iterator[Record]:
+def anonymised(read: Iterable[Record], again: Iterable[Record], speakers: Speakers, key: bytes) -> Iterator[Record]:
     """Yield the records anonymised; frames that are not a plain TCP segment are left out.
 
     `read` and `again` are the same records, read twice: payload is put together before it is masked, and held
-    meanwhile. `of` knows who sent each frame.
+    meanwhile. `speakers` knows who sent each frame.
     """
     names = Names(key)
     directions: dict[tuple[int, bool], _Direction] = {}
     for record in read:
-        place = layout(record.link, record.data)
-        if place is None or place.payload == place.end or (speaker := of.get(record.frame)) is None:
+        offsets = layout(record.link, record.data)
+        if offsets is None or offsets.payload == offsets.end or (speaker := speakers.get(record.frame)) is None:
             continue
         direction = directions.setdefault(speaker, _Direction())
-        at = direction.place(_sequence(record.data, place))
-        direction.pieces.append((at, record.data[place.payload : place.end]))
+        position = direction.position(_sequence(record.data, offsets))
+        direction.pieces.append((position, record.data[offsets.payload : offsets.end]))
     for (stream, from_client), direction in directions.items():
-        direction.mask(of.protocol(stream), from_client, names)
+        direction.mask(speakers.protocol(stream), from_client, names)
     for record in again:
-        place = layout(record.link, record.data)
-        if place is not None and (speaker := of.get(record.frame)) is not None:
+        offsets = layout(record.link, record.data)
+        if offsets is not None and (speaker := speakers.get(record.frame)) is not None:
             payload = b""
-            if place.payload < place.end:
+            if offsets.payload < offsets.end:
                 direction = directions[speaker]
-                payload = direction.cut(direction.place(_sequence(record.data, place)), place.end - place.payload)
-            yield record._replace(data=_rewritten(record.data, place, payload, names))
+                position = direction.position(_sequence(record.data, offsets))
+                payload = direction.cut(position, offsets.end - offsets.payload)
+            yield record._replace(data=_rewritten(record.data, offsets, payload, names))
 
 
-def _sequence(data: bytes, place: Layout) -> int:
+def _sequence(data: bytes, offsets: Layout) -> int:
     """The number of the segment's first payload byte: a SYN takes one itself."""
-    number: int = struct.unpack_from(">I", data, place.tcp + 4)[0]
-    return (number + (data[place.tcp + 13] >> 1 & 1)) % 0x1_0000_0000
+    number: int = struct.unpack_from(">I", data, offsets.tcp + 4)[0]
+    return (number + (data[offsets.tcp + 13] >> 1 & 1)) % 0x1_0000_0000
 
 
-def _rewritten(data: bytes, place: Layout, payload: bytes, names: Names) -> bytes:
+def _rewritten(data: bytes, offsets: Layout, payload: bytes, names: Names) -> bytes:
     """The frame with other addresses and payload. What stands behind the IP packet (padding) becomes zeros."""
-    found = bytearray(data[: place.payload] + payload + bytes(len(data) - place.end))
-    for at, length in place.hardware:
-        found[at : at + length] = names.hardware(bytes(data[at : at + length])) if length else b""
-        if place.padded:
-            found[at + length : at + 8] = bytes(8 - length)
-    version = data[place.ip] >> 4
-    size, source = (4, place.ip + 12) if version == 4 else (16, place.ip + 8)
+    frame = bytearray(data[: offsets.payload] + payload + bytes(len(data) - offsets.end))
+    for at, length in offsets.hardware:
+        frame[at : at + length] = names.hardware(bytes(data[at : at + length])) if length else b""
+        if offsets.padded:
+            frame[at + length : at + 8] = bytes(8 - length)
+    version = data[offsets.ip] >> 4
+    size, source = (4, offsets.ip + 12) if version == 4 else (16, offsets.ip + 8)
     for at in (source, source + size):
-        found[at : at + size] = names.address(bytes(data[at : at + size]))
+        frame[at : at + size] = names.address(bytes(data[at : at + size]))
     if version == 4:
-        found[place.ip + 20 : place.tcp] = bytes([1]) * (place.tcp - place.ip - 20)  # a recorded route names hosts
-        found[place.ip + 10 : place.ip + 12] = bytes(2)
-        found[place.ip + 10 : place.ip + 12] = _checksum(found[place.ip : place.tcp])
+        # options become padding: a recorded route names hosts
+        frame[offsets.ip + 20 : offsets.tcp] = bytes([1]) * (offsets.tcp - offsets.ip - 20)
+        frame[offsets.ip + 10 : offsets.ip + 12] = bytes(2)
+        frame[offsets.ip + 10 : offsets.ip + 12] = _checksum(frame[offsets.ip : offsets.tcp])
     else:
-        found[place.ip + 1 : place.ip + 4] = bytes([found[place.ip + 1] & 0xF0, 0, 0])  # the flow label
-        _mask_extensions(found, place)
-    if not found[place.tcp + 13] & 0x20:
-        found[place.tcp + 18 : place.tcp + 20] = bytes(2)  # an urgent pointer that counts for nothing
-    _mask_options(found, place)
-    found[place.tcp + 16 : place.tcp + 18] = bytes(2)
-    if place.whole:
-        segment = found[place.tcp : place.end]
-        pseudo = found[source : source + 2 * size] + struct.pack(">II", len(segment), TCP)
-        found[place.tcp + 16 : place.tcp + 18] = _checksum(pseudo + segment)
-    return bytes(found)
+        frame[offsets.ip + 1 : offsets.ip + 4] = bytes([frame[offsets.ip + 1] & 0xF0, 0, 0])  # the flow label
+        _mask_extensions(frame, offsets)
+    if not frame[offsets.tcp + 13] & 0x20:
+        frame[offsets.tcp + 18 : offsets.tcp + 20] = bytes(2)  # an urgent pointer that counts for nothing
+    _mask_options(frame, offsets)
+    frame[offsets.tcp + 16 : offsets.tcp + 18] = bytes(2)
+    if offsets.whole:
+        segment = frame[offsets.tcp : offsets.end]
+        pseudo = frame[source : source + 2 * size] + struct.pack(">II", len(segment), TCP)
+        frame[offsets.tcp + 16 : offsets.tcp + 18] = _checksum(pseudo + segment)
+    return bytes(frame)
 
 
-def _mask_options(found: bytearray, place: Layout) -> None:
+def _mask_options(frame: bytearray, offsets: Layout) -> None:
     """Zeros what stands in other options (a cookie, a key's digest, multipath's addresses), and behind the last."""
-    at = place.tcp + 20
-    while at < place.payload and found[at] != 0:
-        if found[at] == 1:
+    at = offsets.tcp + 20
+    while at < offsets.payload and frame[at] != 0:
+        if frame[at] == 1:
             at += 1
             continue
-        kind, length = found[at], found[at + 1] if at + 1 < place.payload else 0
-        if length < 2 or at + length > place.payload:
+        kind, length = frame[at], frame[at + 1] if at + 1 < offsets.payload else 0
+        if length < 2 or at + length > offsets.payload:
             break
         if length not in _PLAIN_OPTIONS.get(kind, ()):
-            message = found[at + 2] & 0xF0 if kind == _MULTIPATH and length > 2 else 0
-            found[at + 2 : at + length] = bytes([message]).ljust(length - 2, b"\0")[: length - 2]
+            message = frame[at + 2] & 0xF0 if kind == _MULTIPATH and length > 2 else 0
+            frame[at + 2 : at + length] = bytes([message]).ljust(length - 2, b"\0")[: length - 2]
         at += length
-    found[at : place.payload] = bytes(max(0, place.payload - at))
+    frame[at : offsets.payload] = bytes(max(0, offsets.payload - at))
 
 
-def _mask_extensions(found: bytearray, place: Layout) -> None:
+def _mask_extensions(frame: bytearray, offsets: Layout) -> None:
     """Options of IPv6's extension headers (a home address, a jumbo length) become padding."""
-    at = place.ip + 40
-    while at < place.tcp:
-        size = (found[at + 1] + 1) * 8
-        found[at + 2 : at + size] = bytes([_PAD, min(size - 4, 255)]) + bytes(size - 4)
+    at = offsets.ip + 40
+    while at < offsets.tcp:
+        size = (frame[at + 1] + 1) * 8
+        frame[at + 2 : at + size] = bytes([_PAD, min(size - 4, 255)]) + bytes(size - 4)
         for extra in range(at + 4 + 255, at + size):
-            found[extra] = 0  # Pad1
+            frame[extra] = 0  # Pad1
         at += size
 
 

@@ -44,48 +44,49 @@ def opaque(data: bytes) -> bytes:
 
 def http2(data: bytes, *, from_client: bool, grpc: bool) -> bytes:
     """Mask one direction of HTTP/2; with `grpc` the lengths of gRPC's messages stay, too."""
-    found = bytearray(PREFACE if from_client and data.startswith(PREFACE) else b"")
-    begun: set[int] = set()
+    output = bytearray(PREFACE if from_client and data.startswith(PREFACE) else b"")
+    begun_streams: set[int] = set()
     messages: dict[int, int] = {}
     fields = _Fields(grpc)
-    while len(found) + 9 <= len(data):
-        at = len(found)
+    while len(output) + 9 <= len(data):
+        at = len(output)
         length, kind, flags = int.from_bytes(data[at : at + 3], "big"), data[at + 3], data[at + 4]
         stream = int.from_bytes(data[at + 5 : at + 9], "big") & 0x7FFF_FFFF
-        unknown = kind > CONTINUATION or flags & ~_FLAGS.get(kind, 0) or data[at + 5] & 0x80
-        if length > _MAX_FRAME or unknown or length != _PLAIN.get(kind, length):
+        is_unknown = kind > CONTINUATION or flags & ~_FLAGS.get(kind, 0) or data[at + 5] & 0x80
+        if length > _MAX_FRAME or is_unknown or length != _PLAIN.get(kind, length):
             break  # no frame header: the capture begins inside a frame
         payload = data[at + 9 : at + 9 + length]
-        found += data[at : at + 9]
+        output += data[at : at + 9]
         if kind == WINDOW_UPDATE:
-            found += payload
+            output += payload
         elif kind == RST_STREAM:
-            found += _error(payload)
+            output += _error(payload)
         elif kind == SETTINGS:
-            for place in range(0, len(payload), 6):
-                one = payload[place : place + 6]
-                found += one if len(one) == 6 and int.from_bytes(one[:2], "big") in _SETTINGS else bytes(len(one))
+            for begin in range(0, len(payload), 6):
+                setting = payload[begin : begin + 6]
+                is_registered = len(setting) == 6 and int.from_bytes(setting[:2], "big") in _SETTINGS
+                output += setting if is_registered else bytes(len(setting))
         elif kind == GOAWAY:
-            found += payload[:4] + _error(payload[4:8]) + bytes(len(payload[8:]))
+            output += payload[:4] + _error(payload[4:8]) + bytes(len(payload[8:]))
         elif kind in (PING, PRIORITY):
-            found += bytes(len(payload))
+            output += bytes(len(payload))
         else:
-            head = (1 if flags & _PADDED and kind != CONTINUATION else 0) + (
+            prefix = (1 if flags & _PADDED and kind != CONTINUATION else 0) + (
                 5 if kind == HEADERS and flags & _PRIORITY else 4 if kind == PUSH_PROMISE else 0
             )
             padding = payload[0] if flags & _PADDED and kind != CONTINUATION and payload else 0
-            body = payload[head : max(head, length - padding)]
-            found += (payload[:1] if padding else b"").ljust(min(head, len(payload)), b"\0")
+            body = payload[prefix : max(prefix, length - padding)]
+            output += (payload[:1] if padding else b"").ljust(min(prefix, len(payload)), b"\0")
             if kind == DATA:
-                found += _messages(body, stream, messages) if grpc else opaque(body)
+                output += _messages(body, stream, messages) if grpc else opaque(body)
             else:
-                first = kind != CONTINUATION and (stream not in begun or kind == PUSH_PROMISE)
-                lead = () if not first else _GET if from_client or kind == PUSH_PROMISE else _OK
-                found += fields.block(len(body), lead)
+                is_first = kind != CONTINUATION and (stream not in begun_streams or kind == PUSH_PROMISE)
+                leading_fields = () if not is_first else _GET if from_client or kind == PUSH_PROMISE else _OK
+                output += fields.block(len(body), leading_fields)
                 if kind == HEADERS:
-                    begun.add(stream)
-            found += bytes(max(0, len(payload) - head - len(body)))
-    return bytes(found[: len(data)]) + opaque(data[len(found) :])
+                    begun_streams.add(stream)
+            output += bytes(max(0, len(payload) - prefix - len(body)))
+    return bytes(output[: len(data)]) + opaque(data[len(output) :])
 
 
 def _error(code: bytes) -> bytes:
@@ -100,19 +101,19 @@ class _Fields:
         self._grpc = grpc
         self._sent_grpc = False
 
-    def block(self, length: int, lead: tuple[bytes, ...]) -> bytes:
-        """A block of `length` bytes with those of the fields in `lead` that fit."""
-        found = b""
-        for field in (*lead, *self._type(bool(lead))):
-            if len(found) + len(field) <= length:
-                found += field
+    def block(self, length: int, leading_fields: tuple[bytes, ...]) -> bytes:
+        """A block of `length` bytes with those of the fields in `leading_fields` that fit."""
+        encoded = b""
+        for field in (*leading_fields, *self._type(bool(leading_fields))):
+            if len(encoded) + len(field) <= length:
+                encoded += field
                 self._sent_grpc = self._sent_grpc or field is _GRPC
-        while len(found) < length:
-            found += _literal(length - len(found)) or _FILLER
-        return found
+        while len(encoded) < length:
+            encoded += _literal(length - len(encoded)) or _FILLER
+        return encoded
 
-    def _type(self, first: bool) -> tuple[bytes, ...]:
-        if not (self._grpc and first):
+    def _type(self, is_first: bool) -> tuple[bytes, ...]:
+        if not (self._grpc and is_first):
             return ()
         return (_GRPC_AGAIN,) if self._sent_grpc else (_GRPC,)
 
@@ -130,29 +131,29 @@ def _number(value: int) -> bytes:
     """An integer with a 7-bit prefix (RFC 7541, 5.1)."""
     if value < 127:
         return bytes([value])
-    found, value = bytearray([127]), value - 127
+    encoded, value = bytearray([127]), value - 127
     while value >= 128:
-        found.append(value % 128 | 128)
+        encoded.append(value % 128 | 128)
         value //= 128
-    return bytes([*found, value])
+    return bytes([*encoded, value])
 
 
-def _messages(body: bytes, stream: int, left: dict[int, int]) -> bytes:
+def _messages(body: bytes, stream: int, bytes_left: dict[int, int]) -> bytes:
     """gRPC's messages in the data of one stream; each follows a byte and its length, which stay."""
-    found = bytearray()
-    while len(found) < len(body):
-        inside = min(left.get(stream, 0), len(body) - len(found))
-        if inside:
-            found += bytes(inside)
-            left[stream] -= inside
+    output = bytearray()
+    while len(output) < len(body):
+        message_bytes = min(bytes_left.get(stream, 0), len(body) - len(output))
+        if message_bytes:
+            output += bytes(message_bytes)
+            bytes_left[stream] -= message_bytes
             continue
-        head = body[len(found) : len(found) + 5]
+        head = body[len(output) : len(output) + 5]
         if len(head) < 5 or head[0] > 1:
-            found += opaque(body[len(found) :])
+            output += opaque(body[len(output) :])
             break
-        found += head
-        left[stream] = struct.unpack(">I", head[1:])[0]
-    return bytes(found)
+        output += head
+        bytes_left[stream] = struct.unpack(">I", head[1:])[0]
+    return bytes(output)
 
 
 def websocket(data: bytes, word: Callable[[bytes], bytes]) -> bytes:
@@ -160,40 +161,40 @@ def websocket(data: bytes, word: Callable[[bytes], bytes]) -> bytes:
 
     Pushed messages are recognised by their first bytes: equal beginnings stay equal.
     """
-    found = bytearray()
-    while len(found) + 2 <= len(data):
-        at = len(found)
+    output = bytearray()
+    while len(output) + 2 <= len(data):
+        at = len(output)
         length, masked = data[at + 1] & 0x7F, data[at + 1] & 0x80
         extra = 2 if length == 126 else 8 if length == 127 else 0
         if extra:
             length = int.from_bytes(data[at + 2 : at + 2 + extra], "big")
         if data[at] & 0x30 or data[at] & 0xF not in _OPCODES or length >= 1 << 32:
             break  # bits that no extension in use sets
-        found += data[at : at + 2 + extra]
-        key = data[len(found) : len(found) + 4] if masked else bytes(4)
-        found += bytes(4 if masked else 0)
-        payload = data[len(found) : len(found) + length]
-        opening = bytes(byte ^ key[place % 4] for place, byte in enumerate(payload[:OPENING])) if len(key) == 4 else b""
-        found += word(opening) + opaque(payload[len(opening) :])
-    return bytes(found[: len(data)]) + opaque(data[len(found) :])
+        output += data[at : at + 2 + extra]
+        key = data[len(output) : len(output) + 4] if masked else bytes(4)
+        output += bytes(4 if masked else 0)
+        payload = data[len(output) : len(output) + length]
+        opening = bytes(byte ^ key[i % 4] for i, byte in enumerate(payload[:OPENING])) if len(key) == 4 else b""
+        output += word(opening) + opaque(payload[len(opening) :])
+    return bytes(output[: len(data)]) + opaque(data[len(output) :])
 
 
 def dns(data: bytes, word: Callable[[bytes], bytes]) -> bytes:
     """Mask DNS over TCP (RFC 1035, 4.1): headers and the type of the question stay; names are replaced."""
-    found = bytearray()
-    while len(found) + 14 <= len(data):
-        at = len(found)
+    output = bytearray()
+    while len(output) + 14 <= len(data):
+        at = len(output)
         end = at + 2 + int.from_bytes(data[at : at + 2], "big")
         if data[at + 4] & 0x78 or data[at + 6] or data[at + 7] > 1 or data[at + 8] or data[at + 10] or data[at + 12]:
             break  # no header: a plain query has no other counts
-        found += data[at : at + 14]
-        while len(found) < min(end, len(data)) and 0 < data[len(found)] < 64:
-            label = data[len(found) + 1 : len(found) + 1 + data[len(found)]]
-            found += data[len(found) : len(found) + 1] + word(label)
-        if data[len(found) : len(found) + 2] == b"\0\0" and data[len(found) + 3 : len(found) + 5] == b"\0\1":
-            found += data[len(found) : len(found) + 5]  # the name's end, a type, the Internet
-        found += bytes(max(0, min(end, len(data)) - len(found)))
-    return bytes(found[: len(data)]) + bytes(max(0, len(data) - len(found)))
+        output += data[at : at + 14]
+        while len(output) < min(end, len(data)) and 0 < data[len(output)] < 64:
+            label = data[len(output) + 1 : len(output) + 1 + data[len(output)]]
+            output += data[len(output) : len(output) + 1] + word(label)
+        if data[len(output) : len(output) + 2] == b"\0\0" and data[len(output) + 3 : len(output) + 5] == b"\0\1":
+            output += data[len(output) : len(output) + 5]  # the name's end, a type, the Internet
+        output += bytes(max(0, min(end, len(data)) - len(output)))
+    return bytes(output[: len(data)]) + bytes(max(0, len(data) - len(output)))
 
 
 Word = Callable[[bytes], bytes]
@@ -256,21 +257,21 @@ _UNKNOWN = b"\x0a\x0a"
 def masked(protocol: str, data: bytes, from_client: bool, word: Word) -> bytes:
     """Mask the bytes of one direction; `protocol` is that of the table `streams`."""
     if protocol == "tls":
-        found = _tls(data, word)
+        output = _tls(data, word)
     elif protocol == "websocket":
-        found = _http(data, from_client, word, partial(websocket, word=word))
+        output = _http(data, from_client, word, partial(websocket, word=word))
     elif protocol == "dns":
-        found = dns(data, word)
+        output = dns(data, word)
     elif protocol in ("http2", "grpc"):
         frames = partial(http2, from_client=from_client, grpc=protocol == "grpc")
         first = _REQUEST if from_client else _STATUS
-        found = _http(data, from_client, word, frames) if first.match(data) else frames(data)
+        output = _http(data, from_client, word, frames) if first.match(data) else frames(data)
     elif protocol == "http":
-        found = _http(data, from_client, word, None)
+        output = _http(data, from_client, word, None)
     else:
-        found = opaque(data)
-    assert len(found) == len(data)
-    return found
+        output = opaque(data)
+    assert len(output) == len(data)
+    return output
 
 
 Mask = Callable[[bytes], bytes]
@@ -279,32 +280,32 @@ Mask = Callable[[bytes], bytes]
 def _http(data: bytes, from_client: bool, word: Word, upgraded: Mask | None) -> bytes:
     """Mask messages of HTTP/1; `upgraded` masks the bytes after a change of protocol."""
     first = _REQUEST if from_client else _STATUS
-    found = bytearray()
+    output = bytearray()
     at = 0
     while at < len(data):
         match = first.match(data, at)
-        if match is None and upgraded and not found:
+        if match is None and upgraded and not output:
             return upgraded(data)
         if match is None:  # inside a body whose head was not captured: go on at the next head
-            later = first.search(data, at + 1)
-            until = later.start() if later else len(data)
-            found += opaque(data[at:until])
-            at = until
+            next_head = first.search(data, at + 1)
+            end = next_head.start() if next_head else len(data)
+            output += opaque(data[at:end])
+            at = end
             continue
         head = _Head(data, match, from_client, word)
-        found += head.masked
+        output += head.masked
         at += len(head.masked)
         if upgraded and head.upgrades:
-            return bytes(found) + upgraded(data[at:])
+            return bytes(output) + upgraded(data[at:])
         if head.body is None:
-            taken = _chunked(data, at, head.mask)
+            body = _chunked(data, at, head.mask)
         elif first.match(data, at):  # the answer to HEAD: a length, and no body
-            taken = b""
+            body = b""
         else:
-            taken = head.mask(data[at : at + head.body])
-        found += taken
-        at += len(taken)
-    return bytes(found)
+            body = head.mask(data[at : at + head.body])
+        output += body
+        at += len(body)
+    return bytes(output)
 
 
 class _Head:
@@ -320,25 +321,25 @@ class _Head:
             target = start.group(2)
             target = target if target == b"*" else _URL_PART.sub(lambda name: word(name.group()), target)
             verb = start.group(1) if start.group(1) in _METHODS else b"X" * len(start.group(1))
-            found = bytearray(verb + b" " + target + b" " + start.group(3))
-            bare = until_close = False
+            output = bytearray(verb + b" " + target + b" " + start.group(3))
+            is_bodiless = until_close = False
         else:
-            found = bytearray(start.group(1))
+            output = bytearray(start.group(1))
             if start.group(2):
-                found += b" " + opaque(start.group(2)[1:])
-            bare = start.group(1)[-3:] in (b"204", b"304") or start.group(1)[-3:-2] == b"1"
-            until_close = not bare
-        found += data[start.start() + len(found) : start.end()]
+                output += b" " + opaque(start.group(2)[1:])
+            is_bodiless = start.group(1)[-3:] in (b"204", b"304") or start.group(1)[-3:-2] == b"1"
+            until_close = not is_bodiless
+        output += data[start.start() + len(output) : start.end()]
         at, self._length, self._chunked, self._upgrade = start.end(), -1, False, False
         while line := _LINE.match(data, at):
             at = line.end()
-            found += self._field(line.group(1)) + line.group(2)
+            output += self._field(line.group(1)) + line.group(2)
             if not line.group(1):
                 break
-        self.masked = bytes(found)
+        self.masked = bytes(output)
         self.upgrades = self._upgrade and (from_client or start.group(1)[-3:] == b"101")
         self.body: int | None = self._length
-        if bare:
+        if is_bodiless:
             self.body = 0
         elif self._chunked:
             self.body = None
@@ -347,30 +348,30 @@ class _Head:
 
     def _field(self, line: bytes) -> bytes:
         name, colon, value = line.partition(b":")
-        known = name.strip().lower()
-        if known == b"content-length" and value.strip().isdigit() and len(value.strip()) <= _DIGITS:
+        field = name.strip().lower()
+        if field == b"content-length" and value.strip().isdigit() and len(value.strip()) <= _DIGITS:
             self._length = int(value)
             return line
-        if known in _PLAIN_WORDS:
-            self._chunked = self._chunked or (known == b"transfer-encoding" and b"chunked" in value.lower())
-            self._upgrade = self._upgrade or known == b"upgrade"
-            plain = _PLAIN_WORDS[known]
-            return name + colon + _MARKED.sub(lambda part: _plain(part.group(), plain, known == b"server"), value)
-        if known == b"host" and colon:
+        if field in _PLAIN_WORDS:
+            self._chunked = self._chunked or (field == b"transfer-encoding" and b"chunked" in value.lower())
+            self._upgrade = self._upgrade or field == b"upgrade"
+            known = _PLAIN_WORDS[field]
+            return name + colon + _MARKED.sub(lambda part: _plain(part.group(), known, field == b"server"), value)
+        if field == b"host" and colon:
             text = value.lstrip(b" \t")
             return name + colon + value[: len(value) - len(text)] + _URL_PART.sub(lambda p: self._word(p.group()), text)
-        if known == b"content-type" and (kind := _STREAMED.match(value)):
+        if field == b"content-type" and (kind := _STREAMED.match(value)):
             self.mask = _lines
             return name + colon + kind.group() + opaque(value[kind.end() :])
-        return (name if known in _KNOWN else opaque(name)) + colon + _spaced(value)
+        return (name if field in _KNOWN else opaque(name)) + colon + _spaced(value)
 
 
 _MARKED = re.compile(rb"[^ \t,;/()]+")
 
 
-def _plain(word: bytes, known: Container[bytes], numbered: bool) -> bytes:
+def _plain(word: bytes, known_words: Container[bytes], may_be_version: bool) -> bytes:
     """The word if it is known, or a version number where one may be; else as many bytes."""
-    return word if word.lower() in known or (numbered and _VERSION.fullmatch(word)) else opaque(word)
+    return word if word.lower() in known_words or (may_be_version and _VERSION.fullmatch(word)) else opaque(word)
 
 
 def _lines(body: bytes) -> bytes:
@@ -386,78 +387,78 @@ def _spaced(value: bytes) -> bytes:
 
 def _chunked(data: bytes, at: int, mask: Mask) -> bytes:
     """Mask a chunked body: sizes stay; extensions, data and trailers do not."""
-    found = bytearray()
+    output = bytearray()
     start = at
     while size := _CHUNK.match(data, at):
         length = int(size.group(1), 16)
-        found += size.group(1) + opaque(size.group(2)) + size.group(3)
+        output += size.group(1) + opaque(size.group(2)) + size.group(3)
         at = size.end()
         if length == 0:
             while line := _LINE.match(data, at):
                 at = line.end()
                 name, colon, value = line.group(1).partition(b":")
-                found += opaque(name) + colon + _spaced(value) + line.group(2)
+                output += opaque(name) + colon + _spaced(value) + line.group(2)
                 if not line.group(1):
-                    return bytes(found)
+                    return bytes(output)
             break
-        found += mask(data[at : at + length])
+        output += mask(data[at : at + length])
         at += length
         if end := re.compile(rb"\r?\n").match(data, at):
-            found += end.group()
+            output += end.group()
             at = end.end()
-    assert len(found) == min(at, len(data)) - start
-    return bytes(found)
+    assert len(output) == min(at, len(data)) - start
+    return bytes(output)
 
 
 def _tls(data: bytes, word: Word) -> bytes:
-    found = bytearray()
-    at, plain, left = 0, True, 0
+    output = bytearray()
+    at, is_readable, message_left = 0, True, 0
     while at + 5 <= len(data):
         if not _RECORD.match(data, at):  # plain text before STARTTLS, or a record without its header
-            later = _RECORD.search(data, at + 1)
-            until = later.start() if later else len(data)
-            found += bytes(until - at)
-            at = until
+            next_record = _RECORD.search(data, at + 1)
+            end = next_record.start() if next_record else len(data)
+            output += bytes(end - at)
+            at = end
             continue
         kind, length = data[at], int.from_bytes(data[at + 3 : at + 5], "big")
         content = data[at + 5 : at + 5 + length]
-        found += data[at : at + 5]
+        output += data[at : at + 5]
         if kind == 20 or (kind == 21 and length == 2):
-            found += content if content[:1] in (b"\1", b"\2") and kind + len(content) <= 23 else bytes(len(content))
-        elif kind == 22 and plain:
-            masked_content, left = _handshake(content, left, word)
-            found += masked_content
+            output += content if content[:1] in (b"\1", b"\2") and kind + len(content) <= 23 else bytes(len(content))
+        elif kind == 22 and is_readable:
+            masked_content, message_left = _handshake(content, message_left, word)
+            output += masked_content
         else:
-            found += bytes(len(content))
-        plain = plain and kind != 20
+            output += bytes(len(content))
+        is_readable = is_readable and kind != 20
         at += 5 + len(content)
-    return bytes(found) + bytes(len(data) - len(found))
+    return bytes(output) + bytes(len(data) - len(output))
 
 
-def _handshake(content: bytes, left: int, word: Word) -> tuple[bytes, int]:
+def _handshake(content: bytes, message_left: int, word: Word) -> tuple[bytes, int]:
     """Mask handshake messages: kinds and lengths stay, and the fields of hellos that choose the protocol.
 
-    The first `left` bytes belong to a message of the record before; returns the same for the next record.
+    The first `message_left` bytes belong to a message of the record before; returns the same for the next record.
     """
-    found = bytearray(min(left, len(content)))
-    at = len(found)
-    left -= at
+    output = bytearray(min(message_left, len(content)))
+    at = len(output)
+    message_left -= at
     while at + 4 <= len(content):
         kind, length = content[at], int.from_bytes(content[at + 1 : at + 4], "big")
         message = content[at + 4 : at + 4 + length]
-        found += content[at : at + 4]
-        found += _hello(message, kind == 1, word) if kind in (1, 2) else bytes(len(message))
+        output += content[at : at + 4]
+        output += _hello(message, kind == 1, word) if kind in (1, 2) else bytes(len(message))
         at += 4 + len(message)
-        left = length - len(message)
-    return bytes(found) + bytes(len(content) - len(found)), left
+        message_left = length - len(message)
+    return bytes(output) + bytes(len(content) - len(output)), message_left
 
 
-def _hello(message: bytes, client: bool, word: Word) -> bytes:
+def _hello(message: bytes, is_client: bool, word: Word) -> bytes:
     """Mask a hello (RFC 8446, 4.1.2): lengths and known values stay."""
-    found = bytearray(len(message))
+    output = bytearray(len(message))
 
     def keep(at: int, value: bytes) -> None:
-        found[at : at + len(value)] = value[: max(0, len(message) - at)]
+        output[at : at + len(value)] = value[: max(0, len(message) - at)]
 
     if message[:1] == b"\3":
         keep(0, message[:2] if message[1:2] <= b"\4" else b"\3\3")
@@ -465,14 +466,14 @@ def _hello(message: bytes, client: bool, word: Word) -> bytes:
         keep(2, _RETRY)
     at = 34
     if at >= len(message):
-        return bytes(found)
+        return bytes(output)
     keep(at, message[at : at + 1])
     at += 1 + message[at]
-    if client:
+    if is_client:
         size = int.from_bytes(message[at : at + 2], "big")
         keep(at, message[at : at + 2])
-        for place in range(at + 2, at + 2 + size - 1, 2):
-            keep(place, _suite(message[place : place + 2]))
+        for suite_at in range(at + 2, at + 2 + size - 1, 2):
+            keep(suite_at, _suite(message[suite_at : suite_at + 2]))
         at += 2 + size
         keep(at, message[at : at + 1])
         at += 1 + (message[at] if at < len(message) else 0)
@@ -486,32 +487,32 @@ def _hello(message: bytes, client: bool, word: Word) -> bytes:
         value = message[at + 4 : at + 4 + length]
         keep(at, message[at : at + 2] if kind in _EXTENSIONS else _UNKNOWN)
         keep(at + 2, message[at + 2 : at + 4])
-        keep(at + 4, _extension(kind, value, client, word))
+        keep(at + 4, _extension(kind, value, is_client, word))
         at += 4 + length
-    return bytes(found)
+    return bytes(output)
 
 
 def _suite(suite: bytes) -> bytes:
     """A registered cipher suite, else GREASE."""
-    known = suite[:1] in (b"\0", b"\xc0") or suite[:1] in (b"\x13", b"\xcc")
-    return suite if known else _UNKNOWN[: len(suite)]
+    is_registered = suite[:1] in (b"\0", b"\xc0") or suite[:1] in (b"\x13", b"\xcc")
+    return suite if is_registered else _UNKNOWN[: len(suite)]
 
 
-def _extension(kind: int, value: bytes, client: bool, word: Word) -> bytes:
+def _extension(kind: int, value: bytes, is_client: bool, word: Word) -> bytes:
     """Mask an extension's content: the server's name is replaced; known protocols and versions stay."""
     if kind == _SNI and len(value) > 5 and int.from_bytes(value[3:5], "big") == len(value) - 5:
         head = (len(value) - 2).to_bytes(2, "big") + b"\0" + value[3:5]
         return head + re.sub(rb"[^.]+", lambda part: word(part.group()), value[5:])
     if kind == _ALPN and int.from_bytes(value[:2], "big") == len(value) - 2:
-        found = bytearray(value[:2])
-        while len(found) < len(value):
-            name = value[len(found) + 1 : len(found) + 1 + value[len(found)]]
-            found += bytes([len(name)]) + (name if name in _ALPNS else word(name))
-        return bytes(found)
+        protocols = bytearray(value[:2])
+        while len(protocols) < len(value):
+            name = value[len(protocols) + 1 : len(protocols) + 1 + value[len(protocols)]]
+            protocols += bytes([len(name)]) + (name if name in _ALPNS else word(name))
+        return bytes(protocols)
     if kind == _VERSIONS:
-        head = value[:1] if client else b""
+        head = value[:1] if is_client else b""
         pairs = [value[at : at + 2] for at in range(len(head), len(value), 2)]
-        if not client or head == bytes([len(value) - 1]):
-            known = (pair if pair[:1] == b"\3" and pair[1:] <= b"\4" else _UNKNOWN[: len(pair)] for pair in pairs)
-            return head + b"".join(known)
+        if not is_client or head == bytes([len(value) - 1]):
+            versions = (pair if pair[:1] == b"\3" and pair[1:] <= b"\4" else _UNKNOWN[: len(pair)] for pair in pairs)
+            return head + b"".join(versions)
     return bytes(len(value))

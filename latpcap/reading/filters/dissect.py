@@ -57,12 +57,12 @@ _FLAGS = ("fin", "syn", "reset", "push", "ack", "urg", "ece", "cwr", "ae")
 
 def values(data: bytes, link: int | None, tls: Tls | None = None, conversations: Conversations | None = None) -> Values:
     """Return all fields of a frame. Fields of TLS and of conversations need their state."""
-    found = Frame(tls, conversations)
+    frame = Frame(tls, conversations)
     with contextlib.suppress(IndexError, struct.error):  # truncated or damaged: the fields before it count
-        found.link(data, link)
-    found.out["frame"] = [data]
-    found.out["layers"] = found.layers
-    return found.out
+        frame.link(data, link)
+    frame.out["frame"] = [data]
+    frame.out["layers"] = frame.layers
+    return frame.out
 
 
 class Frame:
@@ -115,9 +115,9 @@ class Frame:
             protocol = struct.unpack_from(">H", data, skip)[0]
             self.by_ethertype({0x21: 0x800, 0x57: 0x86DD, 0x281: 0x8847}.get(protocol, 0), data[skip + 2 :], 0)
         elif link is not None:
-            self.found(read("link", link, data), depth)
+            self.go_on_with(read("link", link, data), depth)
 
-    def found(self, inner: Found, depth: int) -> None:
+    def go_on_with(self, inner: Found, depth: int) -> None:
         """Go on with the packet or layer that a reader of `links` found."""
         if isinstance(inner, bytes):
             self.ip(inner, depth)
@@ -237,7 +237,7 @@ class Frame:
             self.ip6(data, depth)
 
     def ip4(self, data: bytes, depth: int) -> None:
-        head, tos, total, ident, place, ttl, protocol, checksum = struct.unpack_from(">BBHHHBBH", data, 0)
+        head, tos, total, ident, flags_and_offset, ttl, protocol, checksum = struct.unpack_from(">BBHHHBBH", data, 0)
         size = (head & 15) * 4
         if size < 20 or len(data) < 20:
             return
@@ -249,11 +249,11 @@ class Frame:
         self.add("ip.dsfield.ecn", tos & 3)
         self.add("ip.len", total)
         self.add("ip.id", ident)
-        self.add("ip.flags", place >> 13)
-        self.add("ip.flags.rb", place >> 15)
-        self.add("ip.flags.df", place >> 14 & 1)
-        self.add("ip.flags.mf", place >> 13 & 1)
-        offset = (place & 0x1FFF) * 8
+        self.add("ip.flags", flags_and_offset >> 13)
+        self.add("ip.flags.rb", flags_and_offset >> 15)
+        self.add("ip.flags.df", flags_and_offset >> 14 & 1)
+        self.add("ip.flags.mf", flags_and_offset >> 13 & 1)
+        offset = (flags_and_offset & 0x1FFF) * 8
         self.add("ip.frag_offset", offset)
         self.add("ip.ttl", ttl)
         self.add("ip.proto", protocol)
@@ -263,28 +263,28 @@ class Frame:
         self.options4(data[20:size])
         self.whole = len(data) >= total
         carried = data[size : total if size <= total else None]
-        if offset == 0 and not place & 0x2000:
+        if offset == 0 and not flags_and_offset & 0x2000:
             self.by_ip_protocol(protocol, carried, depth)
         else:
-            self.fragment((*self.hosts, protocol, ident), offset, not place & 0x2000, carried, depth)
+            self.fragment((*self.hosts, protocol, ident), offset, not flags_and_offset & 0x2000, carried, depth)
 
     def options4(self, data: bytes) -> None:
         """Add the options of an IPv4 header."""
-        place = 0
-        while place < len(data):
-            kind = data[place]
+        offset = 0
+        while offset < len(data):
+            kind = data[offset]
             self.add("ip.opt.type", kind)
             if kind == 0:
                 return
             length = 1
             if kind != 1:  # NOP has no length
-                length = data[place + 1]
+                length = data[offset + 1]
                 if length < 1:
                     return
                 self.add("ip.opt.len", length)
             if kind == 148 and length == 4:
-                self.add("ip.opt.ra", struct.unpack_from(">H", data, place + 2)[0])
-            place += length
+                self.add("ip.opt.ra", struct.unpack_from(">H", data, offset + 2)[0])
+            offset += length
 
     def ip6(self, data: bytes, depth: int) -> None:
         first, length, following, hops = struct.unpack_from(">IHBB", data, 0)
@@ -316,20 +316,20 @@ class Frame:
                     self.add("ipv6.routing.segleft", rest[3])
                 following, rest = rest[0], rest[8 + rest[1] * 8 :]
             elif following == 44:
-                place, ident = struct.unpack_from(">HI", rest, 2)
+                word, ident = struct.unpack_from(">HI", rest, 2)
                 self.add("ipv6.fraghdr", 1)
                 self.add("ipv6.fraghdr.nxt", rest[0])
-                self.add("ipv6.fraghdr.offset", place >> 3)
-                self.add("ipv6.fraghdr.more", place & 1)
+                self.add("ipv6.fraghdr.offset", word >> 3)
+                self.add("ipv6.fraghdr.more", word & 1)
                 self.add("ipv6.fraghdr.ident", ident)
-                if place & 0xFFF9:
-                    return self.fragment((*self.hosts, rest[0], ident), place & 0xFFF8, not place & 1, rest[8:], depth)
+                if word & 0xFFF9:
+                    return self.fragment((*self.hosts, rest[0], ident), word & 0xFFF8, not word & 1, rest[8:], depth)
                 following, rest = rest[0], rest[8:]
             else:
                 break
         self.by_ip_protocol(following, rest, depth)
 
-    def fragment(self, of: Datagram, offset: int, last: bool, data: bytes, depth: int) -> None:
+    def fragment(self, datagram: Datagram, offset: int, last: bool, data: bytes, depth: int) -> None:
         """Ignore a fragment; subclasses may reassemble its datagram."""
 
     def addresses(self, name: str, source: str, target: str) -> None:
@@ -540,41 +540,41 @@ class Frame:
                 self.dns(payload[2:], "dns")
 
     def options(self, data: bytes) -> None:
-        place = 0
-        while place < len(data):
-            kind = data[place]
+        offset = 0
+        while offset < len(data):
+            kind = data[offset]
             self.add("tcp.option_kind", kind)
             if kind == 0:
                 self.add("tcp.options.eol", 1)
                 return
             if kind == 1:
                 self.add("tcp.options.nop", 1)
-                place += 1
+                offset += 1
                 continue
-            length = data[place + 1]
+            length = data[offset + 1]
             if length < 2:
                 return
             self.add("tcp.option_len", length)
             if kind == 4:
                 self.add("tcp.options.sack_perm", 1)
             elif kind == 3 and length == 3:
-                self.add("tcp.options.wscale.multiplier", 1 << min(data[place + 2], 14))
+                self.add("tcp.options.wscale.multiplier", 1 << min(data[offset + 2], 14))
             elif kind == 19:
                 self.add("tcp.options.md5", 1)
-                self.add("tcp.options.md5.digest", data[place + 2 : place + length])
+                self.add("tcp.options.md5.digest", data[offset + 2 : offset + length])
             elif kind == 30 and length > 2:
-                self.add("tcp.options.mptcp.subtype", data[place + 2] >> 4)
-                if not data[place + 2] >> 4:
-                    self.add("tcp.options.mptcp.version", data[place + 2] & 15)
+                self.add("tcp.options.mptcp.subtype", data[offset + 2] >> 4)
+                if not data[offset + 2] >> 4:
+                    self.add("tcp.options.mptcp.version", data[offset + 2] & 15)
             elif kind == 34:
                 self.add("tcp.options.tfo", 1)
                 if length == 2:
                     self.add("tcp.options.tfo.request", 1)
                 else:
-                    self.add("tcp.options.tfo.cookie", data[place + 2 : place + length])
+                    self.add("tcp.options.tfo.cookie", data[offset + 2 : offset + length])
             elif kind in (253, 254):
                 self.add("tcp.options.experimental", 1)
-            place += length
+            offset += length
 
     def dns(self, data: bytes, protocol: str) -> None:
         if len(data) < 12:
@@ -593,20 +593,20 @@ class Frame:
         self.add("dns.flags.opcode", flags >> 11 & 15)
         for name, count in zip(("queries", "answers", "auth_rr", "add_rr"), counts, strict=True):
             self.add(f"dns.count.{name}", count)
-        place = 12
+        offset = 12
         for _ in range(min(counts[0], _MAX_RECORDS)):
-            name, place = name_at(data, place)
-            kind, class_ = struct.unpack_from(">HH", data, place)
-            place += 4
+            name, offset = name_at(data, offset)
+            kind, class_ = struct.unpack_from(">HH", data, offset)
+            offset += 4
             self.add("dns.qry.name", name or "<Root>")
             self.add("dns.qry.name.len", len(name) if name else 6)
             self.add("dns.count.labels", name.count(".") + 1 if name else 1)
             self.add("dns.qry.type", kind)
             self.add("dns.qry.class", class_)
         for _ in range(min(sum(counts[1:]), _MAX_RECORDS)):
-            owned, place = name_at(data, place)
-            kind, class_, ttl, length = struct.unpack_from(">HHIH", data, place)
-            place += 10
+            owned, offset = name_at(data, offset)
+            kind, class_, ttl, length = struct.unpack_from(">HHIH", data, offset)
+            offset += 10
             self.add("dns.resp.name", owned or "<Root>")
             self.add("dns.resp.type", kind)
             if kind != 41:
@@ -618,37 +618,37 @@ class Frame:
                 self.add("dns.resp.edns0_version", ttl >> 16 & 0xFF)
                 self.add("dns.resp.z", ttl & 0xFFFF)
                 self.add("dns.resp.z.do", ttl >> 15 & 1)
-                self.edns(data[place : place + length])
+                self.edns(data[offset : offset + length])
             self.add("dns.resp.len", length)
-            held = data[place : place + length]
-            if kind == 1 and len(held) == 4:
-                self.add("dns.a", str(IPv4Address(held)))
-            elif kind == 28 and len(held) == 16:
-                self.add("dns.aaaa", str(IPv6Address(held)))
+            body = data[offset : offset + length]
+            if kind == 1 and len(body) == 4:
+                self.add("dns.a", str(IPv4Address(body)))
+            elif kind == 28 and len(body) == 16:
+                self.add("dns.aaaa", str(IPv6Address(body)))
             elif kind in (2, 5, 12):
                 word = {2: "dns.ns", 5: "dns.cname", 12: "dns.ptr.domain_name"}[kind]
-                self.add(word, name_at(data, place)[0] or "<Root>")
+                self.add(word, name_at(data, offset)[0] or "<Root>")
             elif kind == 15:
-                self.add("dns.mx.preference", struct.unpack_from(">H", data, place)[0])
-                self.add("dns.mx.mail_exchange", name_at(data, place + 2)[0])
+                self.add("dns.mx.preference", struct.unpack_from(">H", data, offset)[0])
+                self.add("dns.mx.mail_exchange", name_at(data, offset + 2)[0])
             elif kind == 16:
-                for text in _texts(held):
+                for text in _texts(body):
                     self.add("dns.txt.length", len(text))
                     self.add("dns.txt", text.decode("utf-8", "replace"))
             elif kind == 33:
-                for name, value in zip(("priority", "weight", "port"), struct.unpack_from(">HHH", held), strict=True):
+                for name, value in zip(("priority", "weight", "port"), struct.unpack_from(">HHH", body), strict=True):
                     self.add(f"dns.srv.{name}", value)
-                self.add("dns.srv.target", name_at(data, place + 6)[0] or "<Root>")
+                self.add("dns.srv.target", name_at(data, offset + 6)[0] or "<Root>")
                 for word, label in zip(("service", "proto", "name"), owned.split(".", 2), strict=False):
                     self.add(f"dns.srv.{word}", label)
             elif kind == 6:
-                main, at = name_at(data, place)
+                main, at = name_at(data, offset)
                 owner, at = name_at(data, at)
                 self.add("dns.soa.mname", main or "<Root>")
                 self.add("dns.soa.rname", owner or "<Root>")
                 for name, value in zip(_SOA, struct.unpack_from(">IIIII", data, at), strict=True):
                     self.add(f"dns.soa.{name}", value)
-            place += length
+            offset += length
 
     def edns(self, data: bytes) -> None:
         """Add the options of EDNS0 (RFC 6891, section 6.1.2)."""
@@ -674,31 +674,31 @@ def _sum(data: bytes) -> int:
     return total
 
 
-def _texts(held: bytes) -> Iterator[bytes]:
+def _texts(content: bytes) -> Iterator[bytes]:
     """Yield the strings of a TXT record."""
-    place = 0
-    while place < len(held):
-        yield held[place + 1 : place + 1 + held[place]]
-        place += 1 + held[place]
+    offset = 0
+    while offset < len(content):
+        yield content[offset + 1 : offset + 1 + content[offset]]
+        offset += 1 + content[offset]
 
 
 def _letter(flags: int, bit: int) -> str:
     return "FSRPAUECA···"[bit] if flags >> bit & 1 and bit < 9 else "·"
 
 
-def name_at(data: bytes, place: int) -> tuple[str, int]:
+def name_at(data: bytes, offset: int) -> tuple[str, int]:
     """Return the DNS name at an offset, and the offset after it. Compression pointers must point backwards."""
     labels: list[str] = []
     end, size = 0, 0
-    while (length := data[place]) and size < _MAX_NAME_BYTES:
+    while (length := data[offset]) and size < _MAX_NAME_BYTES:
         if length >= 0xC0:
-            end = end or place + 2
-            target = (length & 0x3F) << 8 | data[place + 1]
-            if target >= place:
+            end = end or offset + 2
+            target = (length & 0x3F) << 8 | data[offset + 1]
+            if target >= offset:
                 break
-            place = target
+            offset = target
             continue
-        labels.append(data[place + 1 : place + 1 + length].decode("utf-8", "replace"))
-        place += 1 + length
+        labels.append(data[offset + 1 : offset + 1 + length].decode("utf-8", "replace"))
+        offset += 1 + length
         size += 1 + length
-    return ".".join(labels), end or place + 1
+    return ".".join(labels), end or offset + 1

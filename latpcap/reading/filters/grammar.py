@@ -196,8 +196,8 @@ def _mistake(expression: str, at: int, expected: str) -> FilterError:
     expected = expected.replace("expected end of text", "expected 'and', 'or' or the end")
     if not rest:
         return FilterError(expression, len(expression), f"the filter ends here, {expected}")
-    found = re.match(r"[\w.:-]+|[^\w\s]+|.", rest, re.DOTALL)
-    word = found.group() if found else rest
+    match = re.match(r"[\w.:-]+|[^\w\s]+|.", rest, re.DOTALL)
+    word = match.group() if match else rest
     hint = ""
     if word.lower() in _RESERVED and word.lower() != word:
         hint = f"; it is written {word.lower()!r}"
@@ -224,13 +224,13 @@ def _instead(expression: str, at: int) -> str | None:
     if reversed_test := _VALUE_BEFORE_FIELD.match(expression, at):
         value, sign, field = reversed_test.groups()
         return f"{field} {sign.translate(_MIRRORED_SIGNS)} {value}"
-    for found in _CAPTURE_FILTER.finditer(expression):
-        if found.start() <= at <= found.end():
-            protocol, way, what, value = found.groups()
-            if what == "port":
-                side = f"{way}port" if way else "port"
+    for match in _CAPTURE_FILTER.finditer(expression):
+        if match.start() <= at <= match.end():
+            protocol, direction, kind, value = match.groups()
+            if kind == "port":
+                side = f"{direction}port" if direction else "port"
                 return f"{protocol or 'tcp'}.{side} == {value}"
-            return f"{'ipv6' if ':' in value else 'ip'}.{way or 'addr'} == {value}"
+            return f"{'ipv6' if ':' in value else 'ip'}.{direction or 'addr'} == {value}"
     return None
 
 
@@ -260,13 +260,13 @@ def _grammar() -> pp.ParserElement:
     plain = r"(?:(?!\.\.)[\w./:-])"
     name = pp.Regex(r"[A-Za-z_](?:(?!\.\.)[\w.-])*(?:\[[^\]]*\])?").set_name("a field").set_parse_action(_name)
     word = pp.Regex(rf"-?[\w:]{plain}*").set_name("a value")
-    word.set_parse_action(lambda s, at, found: Word(found[0], at))
+    word.set_parse_action(lambda s, at, tokens: Word(tokens[0], at))
     quoted = pp.Regex(r'"((?:[^"\\]|\\.)*)"', re.DOTALL).set_name("a string")
-    quoted.set_parse_action(lambda s, at, found: Text(_unescaped(s, at, found[0][1:-1]), at))
+    quoted.set_parse_action(lambda s, at, tokens: Text(_unescaped(s, at, tokens[0][1:-1]), at))
     raw = pp.Regex(r'[rR]"((?:[^"\\]|\\.)*)"', re.DOTALL).set_name("a string")
-    raw.set_parse_action(lambda s, at, found: Text(found[0][2:-1], at))
+    raw.set_parse_action(lambda s, at, tokens: Text(tokens[0][2:-1], at))
     character = pp.Regex(r"'(?:[^'\\]|\\(?:x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.))'").set_name("a character")
-    character.set_parse_action(lambda s, at, found: Word(str(ord(_unescaped(s, at, found[0][1:-1]))), at))
+    character.set_parse_action(lambda s, at, tokens: Word(str(ord(_unescaped(s, at, tokens[0][1:-1]))), at))
     value = (raw | quoted | character | word).set_name("a value")
 
     # 2. Sets, operators and function calls.
@@ -280,10 +280,10 @@ def _grammar() -> pp.ParserElement:
         - pp.Suppress(pp.Literal("}").set_name("',' or '}'"))
     )
     signs = "|".join(re.escape(sign) for sign in OPERATORS)
-    sign = pp.Regex(rf"(?:{signs})(?!=)").set_parse_action(lambda found: OPERATORS[found[0]])
-    verb = pp.Regex(rf"(?:{'|'.join(WORDS)})(?![\w.])").set_parse_action(lambda found: WORDS[found[0]])
+    sign = pp.Regex(rf"(?:{signs})(?!=)").set_parse_action(lambda tokens: OPERATORS[tokens[0]])
+    verb = pp.Regex(rf"(?:{'|'.join(WORDS)})(?![\w.])").set_parse_action(lambda tokens: WORDS[tokens[0]])
     among = (pp.Optional(keyword("not")) + keyword("in")).set_parse_action(
-        lambda found: "not in" if len(found) > 1 else "in"
+        lambda tokens: "not in" if len(tokens) > 1 else "in"
     )
     mask = pp.Suppress(pp.Regex(r"&(?!&)")) - word
     quantifier = pp.Regex(r"(?:all|any)(?=\s+[A-Za-z_])(?!\s+(?:and|or|in)\b)")
@@ -292,26 +292,26 @@ def _grammar() -> pp.ParserElement:
     call <<= (
         opening + pp.Suppress("(") - (call | name) - pp.Suppress(pp.Literal(")").set_name("')'"))
     ).set_parse_action(
-        lambda found: (
-            _Called(found[1].word, (*found[1].functions, found[0]))
-            if isinstance(found[1], _Called)
-            else _Called(found[1], (found[0],))
+        lambda tokens: (
+            _Called(tokens[1].word, (*tokens[1].functions, tokens[0]))
+            if isinstance(tokens[1], _Called)
+            else _Called(tokens[1], (tokens[0],))
         )
     )
     # 3. Arithmetic, from the tightest operator to the loosest.
     computed = pp.Forward()
     number = pp.Regex(r"-?(?:0[xX][0-9A-Fa-f]+|\d+(?:\.\d+)?)(?![\w.:/-])").set_name("a number")
-    number.set_parse_action(lambda s, at, found: Word(found[0], at))
+    number.set_parse_action(lambda s, at, tokens: Word(tokens[0], at))
     several = (
         pp.Regex(r"(?:max|min)(?=\s*\()") + pp.Suppress("(") + pp.DelimitedList(computed, min=2) + pp.Suppress(")")
     )
-    several.set_parse_action(lambda s, at, found: Computed(found[0], tuple(found[1:]), at))
+    several.set_parse_action(lambda s, at, tokens: Computed(tokens[0], tuple(tokens[1:]), at))
     absolute = pp.Regex(r"abs(?=\s*\()") + pp.Suppress("(") + computed + pp.Suppress(")")
-    absolute.add_condition(lambda found: isinstance(found[1], Computed))
-    absolute.add_parse_action(lambda s, at, found: Computed("abs", (found[1],), at))
+    absolute.add_condition(lambda tokens: isinstance(tokens[1], Computed))
+    absolute.add_parse_action(lambda s, at, tokens: Computed("abs", (tokens[1],), at))
     operand_name = "a field or a number"
     atom = pp.Forward().set_name(operand_name)
-    negative = (pp.Suppress("-") + atom).set_parse_action(lambda s, at, found: Computed("negative", (found[0],), at))
+    negative = (pp.Suppress("-") + atom).set_parse_action(lambda s, at, tokens: Computed("negative", (tokens[0],), at))
     plain_field = pp.And([call | name]).set_parse_action(_operand)
     braces = pp.Suppress("{") + computed + pp.Suppress("}")
     atom <<= (braces | number | negative | several | absolute | plain_field).set_name(operand_name)  # type: ignore[operator]
@@ -332,81 +332,82 @@ def _grammar() -> pp.ParserElement:
     either = pp.Forward().set_name("a test")
     inner = pp.Forward()
     bracket = pp.Suppress("(") - either - pp.Suppress(pp.Literal(")").set_name("')'"))
-    negation = (pp.Suppress(keyword("not") | pp.Regex(r"!(?!=)")) - inner).set_parse_action(lambda found: Not(found[0]))
+    negation = pp.Suppress(keyword("not") | pp.Regex(r"!(?!=)")) - inner
+    negation.set_parse_action(lambda tokens: Not(tokens[0]))
     inner <<= (negation | bracket | relation | test).set_name("a field, 'not' or '('")
     both = inner + pp.ZeroOrMore(pp.Suppress(keyword("and") | "&&") - inner)
-    both.set_parse_action(lambda found: Joined("and", tuple(found)) if len(found) > 1 else found[0])
+    both.set_parse_action(lambda tokens: Joined("and", tuple(tokens)) if len(tokens) > 1 else tokens[0])
     either <<= both + pp.ZeroOrMore(pp.Suppress(keyword("or") | "||") - both)  # type: ignore[operator]
-    either.set_parse_action(lambda found: Joined("or", tuple(found)) if len(found) > 1 else found[0])
+    either.set_parse_action(lambda tokens: Joined("or", tuple(tokens)) if len(tokens) > 1 else tokens[0])
     return pp.And([either]).parse_with_tabs()
 
 
-def _name(text: str, at: int, found: Any) -> Word:
-    if found[0] in _RESERVED:
+def _name(text: str, at: int, tokens: Any) -> Word:
+    if tokens[0] in _RESERVED:
         raise pp.ParseException(text, at, "Expected a field")
-    return Word(found[0], at)
+    return Word(tokens[0], at)
 
 
 def _slices(text: str, at: int, inside: str) -> tuple[tuple[int | None, int | None], ...]:
     """Convert Wireshark's slices `[i:length]`, `[i-j]`, `[i]`, `[:length]` and `[i:]` to begin and end."""
     out: list[tuple[int | None, int | None]] = []
     for part in inside.split(","):
-        found = _SLICE.fullmatch(part.strip())
-        if not found or part.strip() in ("", ":"):
+        match = _SLICE.fullmatch(part.strip())
+        if not match or part.strip() in ("", ":"):
             raise pp.ParseFatalException(
                 text, at, f"{part.strip()!r} is no slice: [start:length], [first-last] or [byte]"
             )
-        begin = int(found["begin"] or 0)
+        begin = int(match["begin"] or 0)
         end: int | None
-        if found["last"] is not None:
-            end = int(found["last"]) + 1
-        elif found["colon"] is None:
+        if match["last"] is not None:
+            end = int(match["last"]) + 1
+        elif match["colon"] is None:
             end = begin + 1
         else:
-            end = begin + int(found["length"]) if found["length"] else None
+            end = begin + int(match["length"]) if match["length"] else None
         out.append((begin, None if end == 0 and begin < 0 else end))
     return tuple(out)
 
 
-def _item(text: str, at: int, found: Any) -> Any:
-    return Range(found[0], found[1], at) if len(found) > 1 else found[0]
+def _item(text: str, at: int, tokens: Any) -> Any:
+    return Range(tokens[0], tokens[1], at) if len(tokens) > 1 else tokens[0]
 
 
-def _operand(text: str, at: int, found: Any) -> Field:
-    parts = list(found)
+def _operand(text: str, at: int, tokens: Any) -> Field:
+    parts = list(tokens)
     every = {"all": True, "any": False}[parts.pop(0)] if isinstance(parts[0], str) else None
-    named = parts[0] if isinstance(parts[0], _Called) else _Called(parts[0], ())
-    word, _, inside = named.word.text.partition("[")
-    slices = _slices(text, named.word.at + len(word), inside[:-1]) if inside else ()
+    called = parts[0] if isinstance(parts[0], _Called) else _Called(parts[0], ())
+    word, _, inside = called.word.text.partition("[")
+    slices = _slices(text, called.word.at + len(word), inside[:-1]) if inside else ()
     mask = parts[1] if len(parts) > 1 else None
-    return Field(word, named.word.at, mask, every, slices, named.functions)
+    return Field(word, called.word.at, mask, every, slices, called.functions)
 
 
-def _folded(text: str, at: int, found: Any) -> Any:
+def _folded(text: str, at: int, tokens: Any) -> Any:
     """Combine operands with signs between them, from left to right."""
-    left = found[0]
-    for sign, right in zip(found[1::2], found[2::2], strict=True):
+    left = tokens[0]
+    for sign, right in zip(tokens[1::2], tokens[2::2], strict=True):
         left = Computed(sign, (left, right), at)
     return left
 
 
-def _relation(text: str, at: int, found: Any) -> Relation:
+def _relation(text: str, at: int, tokens: Any) -> Relation:
     """Build a test with arithmetic. A field alone, or its bits compared with a number, is left to `_test`."""
-    parts = list(found)
+    parts = list(tokens)
     every = {"all": True, "any": False}[parts.pop(0)] if isinstance(parts[0], str) else None
     left, operator, right = parts if len(parts) == 3 else (parts[0], None, None)
-    bits = isinstance(left, Computed) and left.operator == "&" and [type(part) for part in left.parts] == [Field, Word]
-    if (bits or not isinstance(left, Computed)) and not isinstance(right, Computed):
+    is_masked = isinstance(left, Computed) and left.operator == "&" and [*map(type, left.parts)] == [Field, Word]
+    if (is_masked or not isinstance(left, Computed)) and not isinstance(right, Computed):
         raise pp.ParseException(text, at, "Expected a field")
     if operator in ("contains", "matches"):
         raise pp.ParseFatalException(text, at, f"arithmetic has numbers, and {operator!r} is for text")
     return Relation(left, operator, right, every, at)
 
 
-def _test(text: str, at: int, found: Any) -> Exists | Test | Among:
-    if len(found) == 1:
-        return Exists(found[0])
-    field, operator, value = found
+def _test(text: str, at: int, tokens: Any) -> Exists | Test | Among:
+    if len(tokens) == 1:
+        return Exists(tokens[0])
+    field, operator, value = tokens
     if operator in ("in", "not in"):
         return Among(field, tuple(value), operator == "not in")
     return Test(field, operator, value, at)

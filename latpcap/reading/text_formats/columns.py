@@ -134,18 +134,18 @@ def reader(lines: list[str]) -> Columns | None:
     """Return a reader for the layout of these first lines; None if they are not rows of columns."""
     lines = [line for line in lines if line.strip() and (_ROW.match(line) or not _DUMP.match(line))]
     for mark in (",", "\t", ";", "|"):
-        for place, line in enumerate(lines[:5]):
+        for index, line in enumerate(lines[:5]):
             if line.count(mark) < 4:
                 continue
             cells = cells_of(line, mark)
             names = [_HEADER.get(cell.strip().lower().strip("\ufeff"), "") for cell in cells]
             if {"from", "to"} <= set(names) and ("info" in names or "protocol" in names):
-                return Columns(mark, names, place + 1)
+                return Columns(mark, names, index + 1)
         rows = [_unquoted(line, mark) for line in lines if line.count(mark) >= 5]
         if rows and sum(_ROW.match(row) is not None for row in rows) * 2 > len(lines):
             return Columns(mark, [], 0)
-    found = sum(_ROW.match(line) is not None for line in lines)
-    return Columns(" ", [], 0) if found and found * 4 >= len(lines) else None
+    row_count = sum(_ROW.match(line) is not None for line in lines)
+    return Columns(" ", [], 0) if row_count and row_count * 4 >= len(lines) else None
 
 
 @dataclass
@@ -182,8 +182,8 @@ class Columns:
                 row.ns = now
             self._link_bytes(chunk)
             self._first_lines(chunk)
-            for place, row in enumerate(chunk):
-                yield self._frame(row, chunk, place)
+            for index, row in enumerate(chunk):
+                yield self._frame(row, chunk, index)
 
     def _rows(self, lines: Iterable[str], clock: Clock) -> Iterator[Row]:
         for line in lines:
@@ -211,19 +211,19 @@ class Columns:
             cells = cells_of(line, self.mark)
             if len(cells) < len(self.names) - 1:
                 return None
-            found: dict[str, str] = {}
+            by_name: dict[str, str] = {}
             for name, cell in zip(self.names, cells, strict=False):
-                if name and not found.get(name, "").strip():  # the first time; the address of IPv4 or IPv6
-                    found[name] = cell
-            numbered = found.get("number", "").strip().isdecimal()  # a frame without addresses counts as one
-            return found if numbered or (found.get("from") and found.get("to")) else None
+                if name and not by_name.get(name, "").strip():  # the first time; the address of IPv4 or IPv6
+                    by_name[name] = cell
+            has_number = by_name.get("number", "").strip().isdecimal()  # a frame without addresses counts as one
+            return by_name if has_number or (by_name.get("from") and by_name.get("to")) else None
         row = _ROW.match(_unquoted(line, self.mark) if self.mark != " " else line)
         if not row:
             return None
-        found = {name: value for name, value in row.groupdict().items() if value}
+        by_name = {name: value for name, value in row.groupdict().items() if value}
         times = re.findall(_WHEN, row["times"])
-        found["time"] = next((time for time in times if ":" in time), times[0])
-        return found
+        by_name["time"] = next((time for time in times if ":" in time), times[0])
+        return by_name
 
     def _info(self, row: Row, cells: dict[str, str]) -> None:
         """Add to a row the ports and the TCP header fields that its column Info shows."""
@@ -232,11 +232,13 @@ class Columns:
         if all(re.fullmatch(r"[0-9]{1,5}", port) for port in ports):
             row.ports = int(ports[0]), int(ports[1])
         tcp = _TCP_INFO.search(info)
-        found = tcp or (_PORTS.search(info) if row.protocol.upper() in ("UDP", "TCP") else None)
-        if found:
-            one, other = (self.ends.port(re.sub(r"^.*\((\d+)\)$", r"\1", found[side])) for side in ("sport", "dport"))
-            if one is not None and other is not None:
-                row.ports = row.ports or (one, other)
+        ports_match = tcp or (_PORTS.search(info) if row.protocol.upper() in ("UDP", "TCP") else None)
+        if ports_match:
+            source, destination = (
+                self.ends.port(re.sub(r"^.*\((\d+)\)$", r"\1", ports_match[side])) for side in ("sport", "dport")
+            )
+            if source is not None and destination is not None:
+                row.ports = row.ports or (source, destination)
         name = row.protocol.upper()
         row.is_tcp = tcp is not None or (
             name not in _OVER_UDP
@@ -256,10 +258,10 @@ class Columns:
         """Set `link` from the first row that shows both its frame length and its payload length."""
         for row in chunk:
             if row.values.get("Len", 0) > 0 and row.length:
-                six = ":" in row.source
-                rest = row.length - row.values["Len"] - len(_padded(_options(row))) - 20 - (40 if six else 20)
-                if 0 <= rest <= 64:
-                    self.link = rest
+                is_ipv6 = ":" in row.source
+                link_bytes = row.length - row.values["Len"] - len(_padded(_options(row))) - 20 - (40 if is_ipv6 else 20)
+                if 0 <= link_bytes <= 64:
+                    self.link = link_bytes
                     return
 
     def _first_lines(self, chunk: list[Row]) -> None:
@@ -267,17 +269,17 @@ class Columns:
 
         Wireshark shows it in the row of the last segment.
         """
-        begun: dict[tuple[str, str], Row] = {}
+        first_segments: dict[tuple[str, str], Row] = {}
         for row in chunk:
-            way = row.source, row.destination
-            if found := _HTTP.match(row.info) if row.protocol.upper().startswith("HTTP") else None:
-                begun.pop(way, row).shown = found[0].strip().encode("utf-8", "replace") + b"\r\n"
+            direction = row.source, row.destination
+            if first_line := _HTTP.match(row.info) if row.protocol.upper().startswith("HTTP") else None:
+                first_segments.pop(direction, row).shown = first_line[0].strip().encode("utf-8", "replace") + b"\r\n"
             elif _PIECE.search(row.info):
-                begun.setdefault(way, row)
+                first_segments.setdefault(direction, row)
             elif row.is_tcp and row.values.get("Len", 1):
-                begun.pop(way, None)
+                first_segments.pop(direction, None)
 
-    def _frame(self, row: Row, chunk: list[Row], place: int) -> Frame:
+    def _frame(self, row: Row, chunk: list[Row], index: int) -> Frame:
         """Build the frame of a row, which is `chunk[place]`; an unreadable row gives a frame without bytes."""
         version = 6 if ":" in row.source and mac(row.source) is None else 4
         if row.protocol.upper() == "ARP":
@@ -293,30 +295,30 @@ class Columns:
             return Frame(row.ns, Part(b"", max(row.length, 1)))
         version = source.version
         room = max(0, row.length - self.link - (40 if version == 6 else 20))
-        inner: tuple[int, Part] | None
+        content: tuple[int, Part] | None
         row.is_tcp |= row.protocol.upper() == "DNS" and self._over_tcp(source, destination)
         network = Network(source, destination)
         if row.protocol.upper().startswith("ICMP"):
-            inner = self._icmp(row, network, room)
+            content = self._icmp(row, network, room)
         elif row.is_tcp:
-            inner = self._tcp(row, (source, destination), room, chunk, place)
+            content = self._tcp(row, (source, destination), room, chunk, index)
         elif row.protocol.upper() in _OVER_UDP:
-            inner = wire.UDP, self._udp(row, room)
+            content = wire.UDP, self._udp(row, room)
         else:
-            inner = 59, Part(b"", room)
-        if inner is None:
+            content = 59, Part(b"", room)
+        if content is None:
             return Frame(row.ns, Part(b"", max(row.length, 1)))
         self.read += 1
-        packed = network.around(*inner)
-        if inner[0] in (wire.TCP, wire.UDP):
+        packed = network.around(*content)
+        if content[0] in (wire.TCP, wire.UDP):
             self.latest[source, destination] = packed.known[: 28 if version == 4 else 48]
         return Frame(row.ns, packed)
 
     def _over_tcp(self, source: Address, destination: Address) -> bool:
         """Whether the source has an open TCP connection on DNS's port to or from the destination."""
-        for one, other in self.between.get((source, destination), [])[-8:]:
-            flow = self.flows.get((source, one, destination, other))
-            if _PORT_OF["DNS"] in (one, other) and flow is not None and not flow.is_closed:
+        for source_port, destination_port in self.between.get((source, destination), [])[-8:]:
+            flow = self.flows.get((source, source_port, destination, destination_port))
+            if _PORT_OF["DNS"] in (source_port, destination_port) and flow is not None and not flow.is_closed:
                 return True
         return False
 
@@ -332,27 +334,27 @@ class Columns:
         return None
 
     def _icmp(self, row: Row, network: Network, room: int) -> tuple[int, Part]:
-        six = network.source.version == 6
-        protocol = wire.ICMP6 if six else wire.ICMP
+        is_ipv6 = network.source.version == 6
+        protocol = wire.ICMP6 if is_ipv6 else wire.ICMP
         payload = max(0, room - 8)
         if echo := _ECHO.search(row.info):
             kind = wire.echo_type(network.source.version, echo[1])
             network.ttl = int(echo[4]) if echo[4] else 64
             return protocol, wire.icmp(kind, 0, int(echo[2], 16) << 16 | int(echo[3]) & 0xFFFF, Part(b"", payload))
         info = row.info.lower()
-        reasons = _REASONS6 if six else _REASONS
+        reasons = _REASONS6 if is_ipv6 else _REASONS
         kind, code = 0xFF, 0
         if "unreachable" in info:
-            kind = 1 if six else 3
+            kind = 1 if is_ipv6 else 3
             code = next((code for words, code in reasons.items() if f"({words}" in info), 0)
         elif "exceeded" in info:
-            kind = 3 if six else 11
+            kind = 3 if is_ipv6 else 11
         elif "too big" in info:
             kind = 2
         mtu = re.search(r"mtu:? ?=?(\d{2,5})", info)
-        ways = [held for (source, _), held in self.latest.items() if source == network.destination]
-        held = ways[-1][: payload or None] if ways and kind != 0xFF else b""
-        return protocol, wire.icmp(kind, code, int(mtu[1]) if mtu else 0, Part(held, max(0, payload - len(held))))
+        packets_back = [quoted for (source, _), quoted in self.latest.items() if source == network.destination]
+        quoted = packets_back[-1][: payload or None] if packets_back and kind != 0xFF else b""
+        return protocol, wire.icmp(kind, code, int(mtu[1]) if mtu else 0, Part(quoted, max(0, payload - len(quoted))))
 
     def _udp(self, row: Row, room: int) -> Part:
         length = max(0, room - 8)
@@ -370,27 +372,27 @@ class Columns:
         return wire.udp(*ports, Part(b"", int(shown[1]) if shown else length))
 
     def _tcp(
-        self, row: Row, hosts: tuple[Address, Address], room: int, chunk: list[Row], place: int
+        self, row: Row, hosts: tuple[Address, Address], room: int, chunk: list[Row], index: int
     ) -> tuple[int, Part] | None:
         # 1. Find the connection and the state of its two directions.
-        ports = row.ports or self._connection(row, hosts, chunk, place)
+        ports = row.ports or self._connection(row, hosts, chunk, index)
         if ports is None:
             return None
-        way = (hosts[0], ports[0], hosts[1], ports[1])
-        ours = self.flows.setdefault(way, _Flow())
+        flow_key = (hosts[0], ports[0], hosts[1], ports[1])
+        ours = self.flows.setdefault(flow_key, _Flow())
         theirs = self.flows.setdefault((hosts[1], ports[1], hosts[0], ports[0]), _Flow())
-        known = self.between.setdefault(hosts, [])
-        if ports not in known[-8:]:
-            known.append(ports)
+        port_pairs = self.between.setdefault(hosts, [])
+        if ports not in port_pairs[-8:]:
+            port_pairs.append(ports)
             self.between.setdefault((hosts[1], hosts[0]), []).append((ports[1], ports[0]))
         # 2. Complete what the row does not show: payload length, sequence numbers, flags, window.
         options = _options(row) if "Seq" in row.values else b"\1" * ours.options
         payload = row.values.get("Len", max(0, room - 20 - len(_padded(options))))
         if not row.length and "Len" not in row.values:  # there is no column Length
-            payload = self._payload_length(row, ours, chunk, place)
+            payload = self._payload_length(row, ours, chunk, index)
         if "Seq" not in row.values:
             row.ports = ports
-            self._infer_numbers(row, payload, (ours, theirs), chunk, place)
+            self._infer_numbers(row, payload, (ours, theirs), chunk, index)
         flags = row.flags or FLAG_BITS["ACK"] | FLAG_BITS["PSH"]
         if flags & FLAG_BITS["SYN"]:
             ours.scaled, ours.shift = True, max(0, row.values.get("WS", 1).bit_length() - 1)
@@ -415,19 +417,19 @@ class Columns:
         return wire.TCP, header.before(Part(shown, payload - len(shown)))
 
     def _connection(
-        self, row: Row, hosts: tuple[Address, Address], chunk: list[Row], place: int
+        self, row: Row, hosts: tuple[Address, Address], chunk: list[Row], index: int
     ) -> tuple[int, int] | None:
         """Return the ports of a row that shows none; None if no connection of its hosts is known.
 
         It is the only connection of these hosts, or the one whose next rows continue at the end of this row's payload.
         The payload is estimated from the frame's length with 52 bytes of headers; up to 24 bytes of error are accepted.
         """
-        known = self.between.get(hosts, [])[-8:]
-        if len(known) == 1:
-            return known[0]
+        port_pairs = self.between.get(hosts, [])[-8:]
+        if len(port_pairs) == 1:
+            return port_pairs[0]
         payload = max(0, row.length - self.link - 52)
-        later: tuple[int, int] | None = None
-        for other in chunk[place + 1 : place + 1 + _MAX_ROWS_AHEAD]:
+        later_ports: tuple[int, int] | None = None
+        for other in chunk[index + 1 : index + 1 + _MAX_ROWS_AHEAD]:
             if other.ports is None or "Seq" not in other.values:
                 continue
             if (other.source, other.destination) == (row.source, row.destination):
@@ -436,32 +438,32 @@ class Columns:
                 ports, at = (other.ports[1], other.ports[0]), other.values.get("Ack", -1)
             else:
                 continue
-            later = later or ports
+            later_ports = later_ports or ports
             flow = self.flows.get((hosts[0], ports[0], hosts[1], ports[1]))
             if flow is not None and flow.next_seq is not None and abs(at - flow.next_seq - payload) <= 24:
                 return ports
-        return known[-1] if known else later
+        return port_pairs[-1] if port_pairs else later_ports
 
-    def _payload_length(self, row: Row, ours: _Flow, chunk: list[Row], place: int) -> int:
+    def _payload_length(self, row: Row, ours: _Flow, chunk: list[Row], index: int) -> int:
         """Return a row's payload length, from the sequence numbers of the following rows.
 
         It is at least the number of bytes that the row shows.
         """
-        least = max(1, len(row.shown))
-        for other in chunk[place + 1 : place + 1 + _MAX_ROWS_AHEAD]:
-            same = (other.source, other.destination) == (row.source, row.destination)
+        min_bytes = max(1, len(row.shown))
+        for other in chunk[index + 1 : index + 1 + _MAX_ROWS_AHEAD]:
+            is_same_direction = (other.source, other.destination) == (row.source, row.destination)
             if "Seq" not in other.values:
-                if same:
-                    return least
+                if is_same_direction:
+                    return min_bytes
                 continue
-            at = other.values["Seq"] if same else other.values.get("Ack", 0)
-            if same or (other.destination, other.source) == (row.source, row.destination):
+            at = other.values["Seq"] if is_same_direction else other.values.get("Ack", 0)
+            if is_same_direction or (other.destination, other.source) == (row.source, row.destination):
                 size = at - (ours.next_seq or 0)
-                if size > 0 or same:
-                    return size if 0 < size <= 0xFFFF else least
-        return least
+                if size > 0 or is_same_direction:
+                    return size if 0 < size <= 0xFFFF else min_bytes
+        return min_bytes
 
-    def _infer_numbers(self, row: Row, payload: int, flows: tuple[_Flow, _Flow], chunk: list[Row], place: int) -> None:
+    def _infer_numbers(self, row: Row, payload: int, flows: tuple[_Flow, _Flow], chunk: list[Row], index: int) -> None:
         """Set the sequence numbers of a connection before its first row that shows some.
 
         They are computed backwards from the next row with numbers, less the payload in between.
@@ -471,22 +473,22 @@ class Columns:
             ours.acked = max(ours.acked, theirs.next_seq)
             return
         sent = {True: payload, False: 0}
-        for other in chunk[place + 1 : place + 1 + _MAX_ROWS_AHEAD]:
-            same = (other.source, other.destination) == (row.source, row.destination)
-            if not same and (other.destination, other.source) != (row.source, row.destination):
+        for other in chunk[index + 1 : index + 1 + _MAX_ROWS_AHEAD]:
+            is_same_direction = (other.source, other.destination) == (row.source, row.destination)
+            if not is_same_direction and (other.destination, other.source) != (row.source, row.destination):
                 continue
             if not other.is_tcp or (other.ports and other.ports not in (row.ports, row.ports and row.ports[::-1])):
                 continue
             if "Seq" not in other.values:
-                sent[same] += max(0, other.length - self.link - 40 - ours.options)
+                sent[is_same_direction] += max(0, other.length - self.link - 40 - ours.options)
                 continue
-            own, others = ("Seq", "Ack") if same else ("Ack", "Seq")
+            own, others = ("Seq", "Ack") if is_same_direction else ("Ack", "Seq")
             if ours.next_seq is None and own in other.values:
                 ours.next_seq = (other.values[own] - sent[True]) % wire.MOD
             if theirs.next_seq is None and others in other.values:
                 theirs.next_seq = (other.values[others] - sent[False]) % wire.MOD
             ours.acked = theirs.next_seq or 0
-            ours.window = other.values.get("Win", ours.window) if same else ours.window
+            ours.window = other.values.get("Win", ours.window) if is_same_direction else ours.window
             return
 
 

@@ -137,15 +137,15 @@ class Printed:
 
     def _linked(self, text: str) -> tuple[Part | None, int]:
         """Parse a packet with or without a link header; return it and its interface (RAW or ETHERNET)."""
-        found = _LINK.match(text)
-        if not found:
+        header = _LINK.match(text)
+        if not header:
             if re.match(r"(?:ARP|arp)[ ,]", text):
                 inner = self._arp(text)
                 return (None, wire.RAW) if inner is None else (wire.ethernet(wire.ARP_TYPE, inner), wire.ETHERNET)
             if around := _LINK_WORDS.match(text):
                 text = _family(text[around.end() :], around["version"] == "6")
             return self._network(text), wire.RAW
-        kind, rest, tags = _ethertype(found), text[found.end() :], b""
+        kind, rest, tags = _ethertype(header), text[header.end() :], b""
         while (tag := _TAG.match(rest)) and len(tags) < 16:
             vlan = int(re.findall(r"\d{1,9}", rest)[0]) & 0xFFFF
             tags += wire.VLAN_TYPE.to_bytes(2, "big") + vlan.to_bytes(2, "big")
@@ -155,9 +155,9 @@ class Printed:
         else:
             prefix = {wire.IPV4_TYPE: "IP ", wire.IPV6_TYPE: "IP6 "}.get(kind, "")
             inner = self._network(prefix + rest)
-        if inner is None or found["from"] is None:
+        if inner is None or header["from"] is None:
             return inner, wire.ETHERNET if kind == wire.ARP_TYPE and inner is None else wire.RAW
-        head = (mac(found["to"]) or bytes(6)) + (mac(found["from"]) or bytes(6))
+        head = (mac(header["to"]) or bytes(6)) + (mac(header["from"]) or bytes(6))
         return inner.behind(head + tags + kind.to_bytes(2, "big")), wire.ETHERNET
 
     def _arp(self, text: str) -> Part | None:
@@ -176,18 +176,18 @@ class Printed:
         if not family:
             return None
         version = 6 if family[1].endswith("6") else 4
-        found = _ENDS.search(text, family.end())
-        if not found:
+        ends = _ENDS.search(text, family.end())
+        if not ends:
             return None
-        head, body = text[family.end() : found.start()], found[3].strip("\n")
-        one, other = self.ends.end(found[1], version), self.ends.end(found[2], version)
-        hosts = (self.ends.address(found[1], version), self.ends.address(found[2], version))
+        head, body = text[family.end() : ends.start()], ends[3].strip("\n")
+        source, target = self.ends.end(ends[1], version), self.ends.end(ends[2], version)
+        hosts = (self.ends.address(ends[1], version), self.ends.address(ends[2], version))
         total = _number(_TOTAL, head) - (20 if version == 4 and head.startswith("(") else 0)
-        inside = None
-        place = _IDENT.search(head)
-        if one and other and not (place and int(place[2])) and not body.startswith(("ICMP", "GRE")):
-            hosts = (one[0], other[0])
-            inside = self._ported((found[1], found[2]), (one[1], other[1]), body, total)
+        content = None
+        ident = _IDENT.search(head)
+        if source and target and not (ident and int(ident[2])) and not body.startswith(("ICMP", "GRE")):
+            hosts = (source[0], target[0])
+            content = self._ported((ends[1], ends[2]), (source[1], target[1]), body, total)
         if hosts[0] is None or hosts[1] is None or hosts[0].version != hosts[1].version:
             return None
         version = hosts[0].version
@@ -195,20 +195,20 @@ class Printed:
             hosts[0],
             hosts[1],
             ttl=_number(_TTL, head) or 64,
-            ident=int(place[1]) if place else 0,
-            dont_fragment="DF" in place[3] if place else True,
+            ident=int(ident[1]) if ident else 0,
+            dont_fragment="DF" in ident[3] if ident else True,
             tos=int(tos[1], 16) if (tos := _TOS.search(head)) else 0,
-            more="+" in place[3] if place else False,
-            offset=int(place[2]) if place else 0,
+            more="+" in ident[3] if ident else False,
+            offset=int(ident[2]) if ident else 0,
         )
-        if inside is None:
-            inside = self._portless(body, version, (hosts[0], hosts[1]), total)
-        if inside is None:
+        if content is None:
+            content = self._portless(body, version, (hosts[0], hosts[1]), total)
+        if content is None:
             return None
-        packed = network.around(*inside)
+        packed = network.around(*content)
         if len(self.latest) > 0xFFFF:
             self.latest.clear()
-        if inside[0] in (wire.TCP, wire.UDP):
+        if content[0] in (wire.TCP, wire.UDP):
             self.latest[hosts[0], hosts[1]] = packed.known[: 28 if version == 4 else 48]
         return packed
 
@@ -220,18 +220,18 @@ class Printed:
             return wire.TCP, header.before(Part(shown, payload - len(shown)))
         quiet = _QUIET.match(body)
         if quiet and quiet[1] == "tcp":  # -q prints only the payload's length
-            ours = self.senders.setdefault(names, _Sender())
+            sender = self.senders.setdefault(names, _Sender())
             payload = int(quiet[2])
-            header = Tcp(*ports, ours.next_seq, 0, wire.FLAG_BITS["ACK"], 0xFFFF)
-            ours.next_seq += payload
+            header = Tcp(*ports, sender.next_seq, 0, wire.FLAG_BITS["ACK"], 0xFFFF)
+            sender.next_seq += payload
             return wire.TCP, header.before(Part(b"", payload))
         sum_ = re.search(r"^\[bad udp cksum 0x([0-9a-f]{4})", body)
         body = re.sub(r"^\[[^]]*\] ", "", body)
         inner = self._tunnel(body)
         if inner is None:
             length = total - 8 if total >= 8 else _number(_BRACKETED, body) or _number(_LENGTH, body)
-            known = self.questions.tcpdump(body)
-            inner = known.packed(length) if known else Part(b"", length)
+            message = self.questions.tcpdump(body)
+            inner = message.packed(length) if message else Part(b"", length)
         return wire.UDP, wire.udp(*ports, inner, int(sum_[1], 16) if sum_ else 0)
 
     def _portless(
@@ -243,9 +243,9 @@ class Printed:
                 re.sub(r"^(ICMP6?),? ", r"\1 ", body),
                 lambda text: self._network(("IP6 " if version == 6 else "IP ") + text),
                 lambda word: (
-                    self.latest.get((hosts[1], found)) if (found := self.ends.address(word, version)) else None
+                    self.latest.get((hosts[1], address)) if (address := self.ends.address(word, version)) else None
                 ),
-                lambda word: found.packed if (found := self.ends.address(word, version)) else bytes(4),
+                lambda word: address.packed if (address := self.ends.address(word, version)) else bytes(4),
                 (hosts[1].packed, version),
             )
         if (tunnel := _TUNNELS.match(body)) and tunnel["kind"] == "GRE":
@@ -262,33 +262,33 @@ class Printed:
         if "[|" in body:
             return None
         length = total if total > 0 else _number(_LENGTH, body) or _number(_BRACKETED, body)
-        known = re.search(r"\bip-proto-(\d{1,3})\b", body)
-        named = {"tcp": wire.TCP, "udp": wire.UDP}.get(body.split(" ")[0].lower(), 59)
-        return int(known[1]) & 0xFF if known else named, Part(b"", length)
+        printed_protocol = re.search(r"\bip-proto-(\d{1,3})\b", body)
+        by_name = {"tcp": wire.TCP, "udp": wire.UDP}.get(body.split(" ")[0].lower(), 59)
+        return int(printed_protocol[1]) & 0xFF if printed_protocol else by_name, Part(b"", length)
 
     def _tunnel(self, body: str) -> Part | None:
         """Parse VXLAN or Geneve; return None for other text."""
-        found = _TUNNELS.match(body)
-        if not found or found["kind"] == "GRE":
+        tunnel = _TUNNELS.match(body)
+        if not tunnel or tunnel["kind"] == "GRE":
             return None
-        inner, link = self._linked(found["rest"].lstrip(": \n"))
+        inner, link = self._linked(tunnel["rest"].lstrip(": \n"))
         if inner is None:
             return None
         network = re.search(r"(?:vni|instance) (0x[0-9a-f]{1,8}|\d{1,8})", body)
         number = (int(network[1], 16 if "x" in network[1] else 10) & 0xFFFFFF) << 8 if network else 0
         if link == wire.RAW:
-            six = inner.known[:1] >= b"\x60"
-            inner = wire.ethernet(wire.IPV6_TYPE if six else wire.IPV4_TYPE, inner)
+            is_ipv6 = inner.known[:1] >= b"\x60"
+            inner = wire.ethernet(wire.IPV6_TYPE if is_ipv6 else wire.IPV4_TYPE, inner)
         # tcpdump prints port 8472, Linux's former port of VXLAN, as OTV.
-        first = b"\0\0\x65\x58" if found["kind"] == "Geneve" else b"\x08\0\0\0"
-        return inner.behind(first + number.to_bytes(4, "big"))
+        head = b"\0\0\x65\x58" if tunnel["kind"] == "Geneve" else b"\x08\0\0\0"
+        return inner.behind(head + number.to_bytes(4, "big"))
 
     def _tcp(self, names: tuple[str, str], ports: tuple[int, int], letters: str, text: str) -> tuple[Tcp, int]:
         """Return a TCP header and the length of its payload in bytes."""
-        old = not _FLAGS.match(text)
+        is_tcpdump3 = not _FLAGS.match(text)
         bits = sum(_BITS.get(letter, 0) for letter in set(letters.replace("none", "")))
         ack = _ACK.search(text)
-        if old:  # tcpdump 3 prints "." if no other flag is set
+        if is_tcpdump3:  # tcpdump 3 prints "." if no other flag is set
             bits = bits & ~_BITS["."] | (_BITS["."] if ack else 0)
         source, destination = names
         if len(self.senders) > 1 << 17:
@@ -317,7 +317,7 @@ class Printed:
             elif 0 < (acknowledged - theirs.next_seq) % wire.MOD < wire.MOD // 2:  # of packets missing in the text
                 theirs.next_seq = acknowledged
         ours.next_seq = (sequence + payload + bool(bits & (_BITS["S"] | _BITS["F"]))) % wire.MOD
-        checksum = int(found[1], 16) if (found := _CHECKSUM.search(text)) else 0
+        checksum = int(match[1], 16) if (match := _CHECKSUM.search(text)) else 0
         window, urgent = _number(_WINDOW, text), _number(_URGENT, text)
         options = _options(text, theirs)
         return Tcp(*ports, sequence, acknowledged, bits, window, options, checksum, urgent), payload
@@ -325,33 +325,33 @@ class Printed:
 
 def _packets(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield each packet's time and text. With `-v`, `-x` or tunnels a packet has several lines."""
-    stamp, held, size = "", list[str](), 0
+    stamp, kept, size = "", list[str](), 0
     for line in lines:
         if start := _START.match(line):
-            if held:
-                yield stamp, "\n".join(held)
-            stamp, held, size = start[1], [line[start.end() :].rstrip()[:_MAX_PACKET_CHARACTERS]], 0
+            if kept:
+                yield stamp, "\n".join(kept)
+            stamp, kept, size = start[1], [line[start.end() :].rstrip()[:_MAX_PACKET_CHARACTERS]], 0
         elif (
-            held and size < _MAX_PACKET_CHARACTERS and (line[:1].isspace() or re.match(_FAMILY + "[ ,]|" + _MAC, line))
+            kept and size < _MAX_PACKET_CHARACTERS and (line[:1].isspace() or re.match(_FAMILY + "[ ,]|" + _MAC, line))
         ):
-            held.append(line.rstrip("\r\n") if line.startswith("\t") else line.strip())
+            kept.append(line.rstrip("\r\n") if line.startswith("\t") else line.strip())
             size += len(line)
-    if held:
-        yield stamp, "\n".join(held)
+    if kept:
+        yield stamp, "\n".join(kept)
 
 
 def _dump(text: str) -> tuple[str, bytes]:
     """Split a packet's text into the text without its hex dump (`-x`, `-X`), and the dumped bytes."""
     if "0x0000:" not in text:
         return text, b""
-    kept, dumped = [], bytearray()
+    text_lines, dumped = [], bytearray()
     for line in text.split("\n"):
-        found = _HEX.match(line)
-        if not found:
-            kept.append(line)
-        elif int(found[1], 16) == len(dumped):
-            dumped += bytes.fromhex(found[2].replace(" ", "")[: len(found[2].replace(" ", "")) // 2 * 2])
-    return "\n".join(kept), bytes(dumped)
+        dumped_row = _HEX.match(line)
+        if not dumped_row:
+            text_lines.append(line)
+        elif int(dumped_row[1], 16) == len(dumped):
+            dumped += bytes.fromhex(dumped_row[2].replace(" ", "")[: len(dumped_row[2].replace(" ", "")) // 2 * 2])
+    return "\n".join(text_lines), bytes(dumped)
 
 
 def _whole(dumped: bytes, part: Part | None, link: int) -> tuple[Part, int] | None:
@@ -360,7 +360,7 @@ def _whole(dumped: bytes, part: Part | None, link: int) -> tuple[Part, int] | No
     `-x` dumps the packet from its IP header on, `-xx` with its link header of 14 bytes, or 18 with a VLAN tag. A dump
     from the IP header on has to agree with the printed packet's IP version.
     """
-    for skip, where in ((0, wire.RAW), (14, wire.ETHERNET), (18, wire.ETHERNET)):
+    for skip, interface in ((0, wire.RAW), (14, wire.ETHERNET), (18, wire.ETHERNET)):
         head = dumped[skip:]
         if len(head) >= 20 and head[0] >> 4 == 4 and head[0] & 15 >= 5:
             total = int.from_bytes(head[2:4], "big")
@@ -368,12 +368,12 @@ def _whole(dumped: bytes, part: Part | None, link: int) -> tuple[Part, int] | No
             total = 40 + int.from_bytes(head[4:6], "big")
         else:
             continue
-        if where == wire.ETHERNET and dumped[skip - 2 : skip] not in (b"\x08\0", b"\x86\xdd"):
+        if interface == wire.ETHERNET and dumped[skip - 2 : skip] not in (b"\x08\0", b"\x86\xdd"):
             continue
-        is_raw = where == wire.RAW == link and part is not None
+        is_raw = interface == wire.RAW == link and part is not None
         if is_raw and part and part.known[:1] and part.known[0] >> 4 != head[0] >> 4:
             continue
-        return Part(dumped, max(0, skip + total - len(dumped))), where
+        return Part(dumped, max(0, skip + total - len(dumped))), interface
     if len(dumped) >= 42 and dumped[12:14] == b"\x08\x06":
         return Part(dumped), wire.ETHERNET
     return None
@@ -381,10 +381,10 @@ def _whole(dumped: bytes, part: Part | None, link: int) -> tuple[Part, int] | No
 
 def _shown(body: str, payload: int) -> bytes:
     """Return the first bytes of a payload that the text shows: a first line, or with `-v` the lines of HTTP."""
-    if found := _LINES.search(body):
-        rows = [row.lstrip("\t ") for row in found[1].split("\n")]
-    elif found := _TEXT.search(body):
-        rows = found[1].split("\n")[:1]
+    if match := _LINES.search(body):
+        rows = [row.lstrip("\t ") for row in match[1].split("\n")]
+    elif match := _TEXT.search(body):
+        rows = match[1].split("\n")[:1]
     else:
         return b""
     shown = b""
@@ -398,9 +398,9 @@ def _shown(body: str, payload: int) -> bytes:
 
 def _options(text: str, theirs: _Sender) -> bytes:
     """Return the printed TCP options. SACK edges count from the other sender's base."""
-    found = _OPTIONS.search(text)
+    match = _OPTIONS.search(text)
     out = b""
-    for word in (found[1] or found[2] or "").split(",") if found else ():
+    for word in (match[1] or match[2] or "").split(",") if match else ():
         name = word.split()[0] if word.strip() else ""
         numbers = [int(value) for value in re.findall(r"\d{1,10}", word)]
         if name == "mss" and numbers:
@@ -422,20 +422,20 @@ def _options(text: str, theirs: _Sender) -> bytes:
     return out[:40]
 
 
-def _family(text: str, six: bool = False) -> str:
+def _family(text: str, is_ipv6: bool = False) -> str:
     """Prefix the text of an IP packet with the word for its version."""
-    return ("IP " if text.startswith("(tos") or not (six or text.startswith("(")) else "IP6 ") + text
+    return ("IP " if text.startswith("(tos") or not (is_ipv6 or text.startswith("(")) else "IP6 ") + text
 
 
-def _ethertype(found: re.Match[str]) -> int:
-    if found["code"]:
-        return int(found["code"], 16)
-    return {"IPv4": wire.IPV4_TYPE, "IPv6": wire.IPV6_TYPE, "ARP": wire.ARP_TYPE}.get(found["type"], 0)
+def _ethertype(header: re.Match[str]) -> int:
+    if header["code"]:
+        return int(header["code"], 16)
+    return {"IPv4": wire.IPV4_TYPE, "IPv6": wire.IPV6_TYPE, "ARP": wire.ARP_TYPE}.get(header["type"], 0)
 
 
 def _number(pattern: re.Pattern[str], text: str) -> int:
-    found = pattern.search(text)
-    return min(int(found[1]), wire.MAX_LENGTH) if found else 0
+    match = pattern.search(text)
+    return min(int(match[1]), wire.MAX_LENGTH) if match else 0
 
 
 def _distance(one: int, other: int) -> int:
