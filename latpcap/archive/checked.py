@@ -30,10 +30,10 @@ LATER = "ask again when it can be"
 def digests(file: Path) -> dict[str, Any]:
     """Return the size of a file, and the CRC-32 of each of its blocks."""
     with open(file, "rb", buffering=0) as source:
-        found = []
+        checksums = []
         while block := source.read(BLOCK_BYTES):
-            found.append(f"{zlib.crc32(block):08x}")
-    return {"size": file.stat().st_size, "block": BLOCK_BYTES, "crc32": "".join(found)}
+            checksums.append(f"{zlib.crc32(block):08x}")
+    return {"size": file.stat().st_size, "block": BLOCK_BYTES, "crc32": "".join(checksums)}
 
 
 class DamagedError(CaptureError):
@@ -90,12 +90,12 @@ class CheckedFile(io.RawIOBase):
             return b""
         first, last = begin // self._block, (end - 1) // self._block
         if first == last and self._held[0] == first:
-            held = self._held[1]
+            content = self._held[1]
         else:
-            held = self._checked(first, last)
+            content = self._checked(first, last)
             if first == last:
-                self._held = (first, held)
-        return held[begin - first * self._block : end - first * self._block]
+                self._held = (first, content)
+        return content[begin - first * self._block : end - first * self._block]
 
     def readinto(self, buffer: Any) -> int:
         """Read bytes into a buffer; return their number."""

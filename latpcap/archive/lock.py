@@ -120,9 +120,9 @@ def _leased(output: Output) -> Iterator[None]:
 
 def _other_owner(output: Output, own_file: str) -> str | None:
     """Return the owner of another live lock file, or None. Lock files of dead batches are removed."""
-    found = output.states(PARTIAL)
-    locks = {name: found[name] for name in found if name.startswith(f"{LOCK}-")}
-    now = locks.pop(own_file, 0) or max(found.values(), default=0)
+    written_ns = output.states(PARTIAL)
+    locks = {name: written_ns[name] for name in written_ns if name.startswith(f"{LOCK}-")}
+    now = locks.pop(own_file, 0) or max(written_ns.values(), default=0)
     alive = None
     for name, renewed in locks.items():
         if now - renewed > LEASE_S * 1e9:

@@ -102,10 +102,10 @@ class TableFile:
         )
 
     def _flush(self, rows: int) -> None:
-        whole = _joined(self._waiting)
-        self._writer.write_table(whole[:rows], row_group_size=ROW_GROUP)
-        self._waiting_rows = whole.num_rows - rows
-        self._waiting = [whole[rows:]] if self._waiting_rows else []
+        joined = _joined(self._waiting)
+        self._writer.write_table(joined[:rows], row_group_size=ROW_GROUP)
+        self._waiting_rows = joined.num_rows - rows
+        self._waiting = [joined[rows:]] if self._waiting_rows else []
 
     def close(self, metadata: dict[str, str]) -> None:
         """Write the remaining rows and the end of the file, with `metadata` as its key-value metadata."""

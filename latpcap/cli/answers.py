@@ -93,7 +93,7 @@ def why(
     ] = False,
 ) -> None:
     """Why were the requests slow, who waited for whom, and which frames show it? Also of the results of a batch."""
-    whole = stream is None and exchange is None and display_filter is None and not span()
+    is_whole = stream is None and exchange is None and display_filter is None and not span()
     apart = _apart(sites)
     wanted: Wanted = {"slow_ms": slow_ms, "server": server, "top": top}
     if picture is not None and (join or strace or access_log or len(files) > 1):
@@ -104,7 +104,7 @@ def why(
         raise typer.BadParameter("is for --json of one capture, or of the results of a batch", param_hint="--actions")
     if join:
         limited = strace or access_log or slow_ms or server or top or together
-        if not whole or limited:
+        if not is_whole or limited:
             raise typer.BadParameter("takes captures, the client's side first, and no limit", param_hint="--join")
         pair = joining.every(files, keylog).why()
         typer.echo(json.dumps(pair.to_dict(), indent=2) if as_json else colour.answer(str(pair)))
@@ -117,13 +117,13 @@ def why(
         typer.echo(json.dumps(report.to_dict(), indent=2) if as_json else _text(report, for_owner))
         return
     if len(files) == 1 or together:
-        if len(files) > 1 and not whole:
+        if len(files) > 1 and not is_whole:
             raise typer.BadParameter("is about whole captures, without a limit", param_hint="--together")
 
         def ask() -> Why:
             several = len(files) > 1
-            answer = _over_all(files, keylog, wanted, apart) if several else _stored(files[0], whole, wanted, apart)
-            if answer is None and whole:
+            answer = _over_all(files, keylog, wanted, apart) if several else _stored(files[0], is_whole, wanted, apart)
+            if answer is None and is_whole:
                 answer = _about(wanted, opening.answer_view(files[0], keylog=keylog).why)
             return answer or _of(opening.read(files[0], display_filter, keylog=keylog), stream, exchange, wanted)
 
@@ -140,13 +140,13 @@ def why(
     if not (stream is None and exchange is None):
         raise typer.BadParameter("streams and exchanges are numbered within a capture: give one file")
 
-    def one(file: str) -> Why:
+    def of_file(file: str) -> Why:
         capture = (
-            opening.answer_view(file, keylog=keylog) if whole else opening.read(file, display_filter, keylog=keylog)
+            opening.answer_view(file, keylog=keylog) if is_whole else opening.read(file, display_filter, keylog=keylog)
         )
         return capture.why(slow_ms=slow_ms, top=top)
 
-    _each(files, lambda file: _stored(file, whole, wanted, apart) or one(file), as_json=as_json)
+    _each(files, lambda file: _stored(file, is_whole, wanted, apart) or of_file(file), as_json=as_json)
 
 
 def register(app: typer.Typer) -> None:
@@ -196,8 +196,8 @@ def _picture(file: str, answer: Why) -> None:
     typer.echo(words.line("picture", f"latpcap flow {escaped(shlex.quote(file))} --{name} {number} -o flow.png"))
 
 
-def _stored(file: str, whole: bool, wanted: Wanted, sites: Sites) -> Why | None:
-    return _about(wanted, lambda **of: archive.why(file, whole=whole, sites=sites, **of))
+def _stored(file: str, is_whole: bool, wanted: Wanted, sites: Sites) -> Why | None:
+    return _about(wanted, lambda **of: archive.why(file, is_whole=is_whole, sites=sites, **of))
 
 
 def _about(wanted: Wanted, why: Callable[..., _Answer]) -> _Answer:

@@ -61,9 +61,9 @@ def _work() -> int | None:
     return code
 
 
-def _completed(words: list[str], known: Container[str]) -> list[str]:
+def _completed(words: list[str], commands: Container[str]) -> list[str]:
     """Insert "why" before a file: `latpcap FILE` means `latpcap why FILE`, also with options before or behind it."""
-    if not words or words[0] in known:
+    if not words or words[0] in commands:
         return words
     options = words[0].startswith("-") and words[0] != "-"
     files = any(word == "-" or "://" in word or os.path.lexists(word) for word in words[: None if options else 1])

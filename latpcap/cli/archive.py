@@ -74,23 +74,23 @@ def _client(address: str) -> object:
 
 
 def why(
-    place: str,
+    location: str,
     *,
-    whole: bool,
+    is_whole: bool,
     sites: Sites = "auto",
     slow_ms: float | None = None,
     server: str | None = None,
     top: int | None = None,
 ) -> Why | None:
-    """Return the answer of stored results; None where `place` is none. `whole`: no limit was given."""
+    """Return the answer of stored results; None where `location` is none. `is_whole`: no limit was given."""
     from latpcap.archive.public import open_results
     from latpcap.archive.results import is_results
 
-    if not is_results(place):
+    if not is_results(location):
         return None
-    if not whole:
+    if not is_whole:
         raise typer.BadParameter("streams and exchanges are numbered within a capture; give its file instead")
-    return open_results(place, sites=sites).why(slow_ms=slow_ms, server=server, top=top)
+    return open_results(location, sites=sites).why(slow_ms=slow_ms, server=server, top=top)
 
 
 def compare(
@@ -109,14 +109,14 @@ def compare(
     """Did it get better, which cause moved, by how much, and is that more than noise?"""
     from latpcap.archive.public import compare as work
 
-    found = work(before, after, keylog=keylog)
+    comparison = work(before, after, keylog=keylog)
     try:
-        failing = [sentence for rule in fail_on or () if (sentence := found.failing(rule))]
+        failing = [sentence for rule in fail_on or () if (sentence := comparison.failing(rule))]
     except ValueError as problem:
         raise typer.BadParameter(str(problem), param_hint="--fail-on") from None
-    typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else str(found))
+    typer.echo(json.dumps(comparison.to_dict(), indent=2) if as_json else str(comparison))
     if output is not None:
-        found.to_html(output)
+        comparison.to_html(output)
     for sentence in failing:
         typer.echo(f"latpcap: {sentence}", err=True)
     if failing:

@@ -27,9 +27,9 @@ def answer(text: str) -> str:
     if not wanted():
         return "\n".join(part for part in (title, headline, rest) if part)
 
-    def label(found: re.Match[str]) -> str:
-        word = found[2]
-        return f"{found[1]}{typer.style(word, fg=_STYLES.get(word, 'cyan'))}{found[3]}"
+    def label(match: re.Match[str]) -> str:
+        word = match[2]
+        return f"{match[1]}{typer.style(word, fg=_STYLES.get(word, 'cyan'))}{match[3]}"
 
     lines = [typer.style(title, dim=True), typer.style(headline, bold=True), _LABEL.sub(label, rest)]
     return "\n".join(lines if rest else lines[:2])

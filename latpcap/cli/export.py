@@ -102,8 +102,8 @@ def _on_terminal(tables: Iterable[pa.Table], *, fit: bool) -> None:
         typer.echo(line if number else colour.head(line))
     notes = []
     if table.num_rows > TERMINAL_ROWS:
-        left = count(table.num_rows - TERMINAL_ROWS, "more row")
-        notes.append(f"{left}; --top N, --csv or -o FILE gives others")
+        left_out = count(table.num_rows - TERMINAL_ROWS, "more row")
+        notes.append(f"{left_out}; --top N, --csv or -o FILE gives others")
     if layout.left_out:
         notes.append(f"no room for {', '.join(layout.left_out)}; --columns chooses")
     for note in notes:
@@ -193,5 +193,5 @@ def rows(table: pa.Table) -> list[dict[str, Any]]:
         if pa.types.is_timestamp(field.type):
             texts = pc.strftime(table[field.name], format="%Y-%m-%dT%H:%M:%SZ")
             table = table.set_column(i, field.name, texts)
-    found: list[dict[str, Any]] = table.to_pylist()
-    return found
+    dicts: list[dict[str, Any]] = table.to_pylist()
+    return dicts

@@ -25,28 +25,28 @@ More = Annotated[list[str] | None, typer.Argument(metavar="[MORE]...", help="Cap
 def joined(client: str, server: str, keylog: str | None) -> Joined:
     """Two captures on one clock; damage is reported as a warning."""
     spill.configure_malloc()
-    from latpcap.joined import join as of
+    from latpcap.joined import join
 
-    return _warned(of(client, server, keylog=keylog, progress=True))
+    return _warned(join(client, server, keylog=keylog, progress=True))
 
 
 def every(files: list[str], keylog: str | None) -> Joined | Chain:
     """Return one capture with both legs of a proxy, two captures, or more in a row, on one clock."""
-    from latpcap.joined import join as of
+    from latpcap.joined import join
 
     spill.configure_malloc()
     if len(files) == 1:
-        return _warned(of(files[0], keylog=keylog, progress=True))
-    return _warned(of(files[0], files[1], *files[2:], keylog=keylog, progress=True))
+        return _warned(join(files[0], keylog=keylog, progress=True))
+    return _warned(join(files[0], files[1], *files[2:], keylog=keylog, progress=True))
 
 
-Found = TypeVar("Found", "Joined", "Chain", "Joined | Chain")
+Result = TypeVar("Result", "Joined", "Chain", "Joined | Chain")
 
 
-def _warned(found: Found) -> Found:
-    for problem in found.broken:
+def _warned(result: Result) -> Result:
+    for problem in result.broken:
         typer.echo(f"latpcap: warning: {problem}", err=True)
-    return found
+    return result
 
 
 def register(app: typer.Typer) -> None:

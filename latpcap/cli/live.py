@@ -71,13 +71,13 @@ def pipe(file: str) -> Live | None:
         return None  # select is for sockets on Windows, and only the main thread handles signals
     try:
         if file == "-":
-            found: BinaryIO = sys.stdin.buffer
-            mode = os.fstat(found.fileno()).st_mode
+            stream: BinaryIO = sys.stdin.buffer
+            mode = os.fstat(stream.fileno()).st_mode
         else:
             mode = os.stat(file).st_mode
             if not stat.S_ISFIFO(mode):
                 return None
-            found = open(file, "rb", buffering=0)  # noqa: SIM115 - open until the program ends
+            stream = open(file, "rb", buffering=0)  # noqa: SIM115 - open until the program ends
     except (OSError, ValueError, AttributeError):
         return None
-    return Live(found, "<stdin>" if file == "-" else file) if stat.S_ISFIFO(mode) else None
+    return Live(stream, "<stdin>" if file == "-" else file) if stat.S_ISFIFO(mode) else None

@@ -39,8 +39,8 @@ def _lines(top: Any, version: str) -> Iterator[str]:
 def _command(name: str, command: Any) -> Iterator[str]:
     inner = getattr(command, "commands", None)
     if inner:
-        for word, one in inner.items():
-            yield from _command(f"{name} {word}", one)
+        for word, subcommand in inner.items():
+            yield from _command(f"{name} {word}", subcommand)
         return
     given = [p for p in command.params if p.param_type_name == "argument"]
     words = " ".join(f"\\fI{_text(p.name.upper())}\\fR" + (" ..." if p.nargs == -1 else "") for p in given)

@@ -57,9 +57,9 @@ class Desk:
         """The file that is meant. ValueError for what is no local file below the folders, wherever a link leads."""
         for root in self.roots:
             with contextlib.suppress(OSError):  # a name that is too long, a folder that may not be entered
-                found = (root / file).resolve()
-                if any(found.is_relative_to(one) for one in self.roots) and found.is_file():
-                    return found
+                resolved = (root / file).resolve()
+                if any(resolved.is_relative_to(allowed) for allowed in self.roots) and resolved.is_file():
+                    return resolved
         folders, named = ", ".join(map(str, self.roots)), file if len(file) <= _NAMED else f"{file[:_NAMED]}..."
         raise ValueError(f"{named}: no file below {folders}; `captures` lists them")
 
@@ -101,9 +101,9 @@ class Desk:
         from latpcap.archive.inputs import CAPTURE_NAME
 
         named = [path for root in self.roots for path in root.rglob("*") if CAPTURE_NAME.fullmatch(path.name)]
-        found = [path for path in dict.fromkeys(named) if path.is_file() and self._inside(path)]
-        found.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-        return [{"file": str(path), "bytes": path.stat().st_size} for path in found[:MAX_ROWS]]
+        paths = [path for path in dict.fromkeys(named) if path.is_file() and self._inside(path)]
+        paths.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+        return [{"file": str(path), "bytes": path.stat().st_size} for path in paths[:MAX_ROWS]]
 
 
 def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
@@ -219,19 +219,19 @@ def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
 
 
 def _cut(text: str) -> str:
-    left = len(text) - MAX_CHARACTERS
-    return text if left <= 0 else f"{text[:MAX_CHARACTERS]}\n[{left:,} characters more]"
+    left_out = len(text) - MAX_CHARACTERS
+    return text if left_out <= 0 else f"{text[:MAX_CHARACTERS]}\n[{left_out:,} characters more]"
 
 
-def _fitting(found: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
+def _fitting(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
     """The first rows that fit into an answer, and the number of the others. Clients get the text indented."""
     room = MAX_CHARACTERS - _AROUND
-    for place, row in enumerate(found):
+    for count, row in enumerate(rows):
         text = json.dumps(row, default=str, indent=2)
         room -= len(text) + _DEEPER * (text.count("\n") + 1)
         if room < 0:
-            return found[:place], len(found) - place
-    return found, 0
+            return rows[:count], len(rows) - count
+    return rows, 0
 
 
 def _refuse_unknown(serves: Any, name: str) -> None:

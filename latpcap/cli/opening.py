@@ -91,9 +91,9 @@ def stream(file: str, number: int, *, keylog: str | None = None, reread: bool = 
     if span():
         return read(file, keylog=keylog, reread=reread).stream(number)
     spill.configure_malloc()
-    found = read_stream(source(file, reread=reread), number, keylog=keylog, progress=True)
-    warn(found.capture)
-    return found
+    opened = read_stream(source(file, reread=reread), number, keylog=keylog, progress=True)
+    warn(opened.capture)
+    return opened
 
 
 def source(file: str, *, reread: bool = False) -> Any:
@@ -105,10 +105,10 @@ def source(file: str, *, reread: bool = False) -> Any:
     if file != "-" and is_results(file):
         reads = "why, compare, latency, plot latency and plot waterfall read them, in Python latpcap.open_results"
         raise CaptureError(file, f"holds the results of a batch, expected a capture file; {reads}")
-    found = live.pipe(file)
+    piped = live.pipe(file)
     if file != "-" or not reread:
-        return file if found is None else found
-    blocks = iter(lambda: sys.stdin.buffer.read(1 << 20) if found is None else found.read(1 << 20), b"")
-    held = io.BytesIO(b"".join(blocks))
-    held.name = "<stdin>"
-    return held
+        return file if piped is None else piped
+    blocks = iter(lambda: sys.stdin.buffer.read(1 << 20) if piped is None else piped.read(1 << 20), b"")
+    copy = io.BytesIO(b"".join(blocks))
+    copy.name = "<stdin>"
+    return copy

@@ -48,12 +48,12 @@ def report(
         hint = "--as" if tool is not None else "--filter" if display_filter is not None else "--start, --end"
         raise typer.BadParameter("is for a capture, not for the results of a batch", param_hint=hint)
     if tool is not None:
-        known = _known(tool)
+        chosen = _known(tool)
         if display_filter is None and not span():
-            capture: Capture | Projection = opening.projection(file, reports.needed(known), keylog=keylog, reread=True)
+            capture: Capture | Projection = opening.projection(file, reports.needed(chosen), keylog=keylog, reread=True)
         else:
             capture = opening.read(file, display_filter, keylog=keylog, reread=True)
-        _print(capture, known, server, as_json=as_json)
+        _print(capture, chosen, server, as_json=as_json)
     elif server is not None or as_json:
         raise typer.BadParameter("is for --as", param_hint="--json" if as_json else "--server")
     else:
@@ -73,10 +73,10 @@ def register(app: typer.Typer) -> None:
 
 
 def _known(tool: str) -> Tool:
-    known: dict[str, Tool] = {word: word for word in get_args(Tool)}
-    if tool not in known:
-        raise typer.BadParameter(f"expected {', '.join(known)}, got {tool!r}", param_hint="--as")
-    return known[tool]
+    tools: dict[str, Tool] = {word: word for word in get_args(Tool)}
+    if tool not in tools:
+        raise typer.BadParameter(f"expected {', '.join(tools)}, got {tool!r}", param_hint="--as")
+    return tools[tool]
 
 
 def _print(capture: Capture | Projection, tool: Tool, server: str | None, *, as_json: bool) -> None:

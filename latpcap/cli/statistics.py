@@ -35,7 +35,7 @@ _BRIEF = {
 def register(app: typer.Typer) -> None:
     """Add the commands to the program."""
 
-    def by_layer(name: str, made: Callable[..., pa.Table], question: str) -> None:
+    def by_layer(name: str, compute: Callable[..., pa.Table], question: str) -> None:
         def command(
             file: File,
             *,
@@ -48,11 +48,11 @@ def register(app: typer.Typer) -> None:
 
             if layer is not None and layer not in LAYERS:
                 raise typer.BadParameter(f"expected {', '.join(LAYERS)}, got {layer!r}", param_hint="--layer")
-            _give(made(opening.read(file, display_filter, reread=True), layer), name, rows, form)
+            _give(compute(opening.read(file, display_filter, reread=True), layer), name, rows, form)
 
         app.command(name=name, help=question)(over_time(command))
 
-    def of_all(name: str, made: Callable[..., pa.Table], question: str) -> None:
+    def of_all(name: str, compute: Callable[..., pa.Table], question: str) -> None:
         def command(
             file: File,
             *,
@@ -60,7 +60,7 @@ def register(app: typer.Typer) -> None:
             rows: Rows,
             form: Form,
         ) -> None:
-            _give(made(opening.read(file, display_filter, reread=True)), name, rows, form)
+            _give(compute(opening.read(file, display_filter, reread=True)), name, rows, form)
 
         app.command(name=name, help=question)(over_time(command))
 

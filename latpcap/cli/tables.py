@@ -184,9 +184,9 @@ def _rows(capture: Any, stream: int | None, name: TableName, columns: str | None
         return processes.of_streams(table, processes.table(capture))
     from latpcap.reading import rereadable
 
-    found = rereadable.headers(capture, table)
+    headers = rereadable.headers(capture, table)
     for column in wanted:
-        table = table.append_column(found.schema.field(column), found[column])
+        table = table.append_column(headers.schema.field(column), headers[column])
     return table
 
 
@@ -196,8 +196,8 @@ def _of_headers(name: str, columns: str | None) -> list[str]:
         return []
     from latpcap.reading import processes, rereadable
 
-    known = rereadable.HEADERS if name == "events" else processes.COLUMNS
-    return [column for column in known if column in [word.strip() for word in columns.split(",")]]
+    available = rereadable.HEADERS if name == "events" else processes.COLUMNS
+    return [column for column in available if column in [word.strip() for word in columns.split(",")]]
 
 
 def _streamed(source: Any, name: TableName, keylog: str | None) -> Iterator[pa.Table]:
@@ -241,15 +241,15 @@ class _Turns:
         begin = 0 if self._held is None else self._held.num_rows
         together = new if self._held is None else pa.concat_tables([self._held, new])
         turn: list[int] = []
-        for place, number in enumerate(arrays.numbers(new, "exchange").tolist(), begin):
-            heapq.heappush(self._waiting, (number, place))
+        for position, number in enumerate(arrays.numbers(new, "exchange").tolist(), begin):
+            heapq.heappush(self._waiting, (number, position))
             while self._waiting and (self._waiting[0][0] <= self._next or len(self._waiting) > MAX_HELD):
-                number, place = heapq.heappop(self._waiting)
+                number, position = heapq.heappop(self._waiting)
                 self._next = max(self._next, number + 1)
-                turn.append(place)
+                turn.append(position)
         self._waiting.sort()
-        self._held = together.take(pa.array([place for _, place in self._waiting], pa.int64()))
-        self._waiting = [(number, place) for place, (number, _) in enumerate(self._waiting)]
+        self._held = together.take(pa.array([position for _, position in self._waiting], pa.int64()))
+        self._waiting = [(number, position) for position, (number, _) in enumerate(self._waiting)]
         return together.take(pa.array(turn, pa.int64()))
 
     def rest(self) -> pa.Table:
@@ -259,12 +259,12 @@ class _Turns:
 
 def _first(tables: Iterator[pa.Table], top: int | None) -> Iterator[pa.Table]:
     """Yield the first `top` rows; the rest is not read."""
-    left = top
+    remaining = top
     for table in tables:
-        yield table if left is None else table[:left]
-        if left is not None:
-            left -= min(left, table.num_rows)
-            if not left:
+        yield table if remaining is None else table[:remaining]
+        if remaining is not None:
+            remaining -= min(remaining, table.num_rows)
+            if not remaining:
                 return
 
 

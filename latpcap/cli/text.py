@@ -72,13 +72,13 @@ class Layout:
             yield self._line(row, right)
 
     def _fit(self, names: list[str], widths: list[int]) -> None:
-        used, many = -len(_GAP), 0
+        used, fitting = -len(_GAP), 0
         for width in widths:
             used += len(_GAP) + width
-            if self._room is not None and used > self._room and many:
+            if self._room is not None and used > self._room and fitting:
                 break
-            many += 1
-        self._names, self._widths, self.left_out = names[:many], widths[:many], names[many:]
+            fitting += 1
+        self._names, self._widths, self.left_out = names[:fitting], widths[:fitting], names[fitting:]
 
     def _line(self, cells: Iterable[str], right: list[bool]) -> str:
         padded = (

@@ -67,8 +67,8 @@ class DelayPlot(Display):
         self.title = f"Delays between {title}" if title else "Delays"
         self.note = note
         parts = [
-            f"{WORDS[name]}: least {ms(one.delay_ms.min())}, median {ms(_median(one.delay_ms))} ms"
-            for name, one in self.delays.items()
+            f"{WORDS[name]}: least {ms(direction.delay_ms.min())}, median {ms(_median(direction.delay_ms))} ms"
+            for name, direction in self.delays.items()
         ]
         self.subtitle = "; ".join(parts)
 
@@ -90,26 +90,26 @@ class DelayPlot(Display):
             delays[name] = Delays(seconds[rows], delay[rows], error[rows])
             for fate in LANES:
                 lanes[fate, name] = seconds[in_direction & arrays.equals(packets, "fate", fate)]
-        least, most = np.nanmin(error, initial=np.inf), np.nanmax(error, initial=0.0)
-        note = f"Both directions may be off by up to {ms(most)} ms, one up and the other down."
-        return cls(delays, lanes, title=title, note=note if np.isfinite(least) else NO_BOUND)
+        min_error_ms, max_error_ms = np.nanmin(error, initial=np.inf), np.nanmax(error, initial=0.0)
+        note = f"Both directions may be off by up to {ms(max_error_ms)} ms, one up and the other down."
+        return cls(delays, lanes, title=title, note=note if np.isfinite(min_error_ms) else NO_BOUND)
 
     def panels(self) -> Sequence[Panel]:
         """Return a panel for each direction, and the lanes."""
         wide: dict[str, Any] = {"left": 10.5, "right": 2.0}
-        found = [Panel(name, 13.0, shares_x=number > 0, **wide) for number, name in enumerate(self.delays)]
-        return [*found, Panel("fates", LANE * len(self.lanes), shares_x=True, **wide)] if self.lanes else found
+        panels = [Panel(name, 13.0, shares_x=number > 0, **wide) for number, name in enumerate(self.delays)]
+        return [*panels, Panel("fates", LANE * len(self.lanes), shares_x=True, **wide)] if self.lanes else panels
 
     def keys(self) -> Sequence[Key]:
         """Return the legend of dots and band."""
-        found = [Key(COLOURS[name], WORDS[name], count(len(one.seconds), "packet"), "dot")
-                 for name, one in self.delays.items()]  # fmt: skip
-        if any(len(_floors(one)[0]) for one in self.delays.values()):
-            found.append(Key(BOUND, "bound", "of the clock, around the least delay"))
-        return found
+        keys = [Key(COLOURS[name], WORDS[name], count(len(direction.seconds), "packet"), "dot")
+                for name, direction in self.delays.items()]  # fmt: skip
+        if any(len(_floors(direction)[0]) for direction in self.delays.values()):
+            keys.append(Key(BOUND, "bound", "of the clock, around the least delay"))
+        return keys
 
     def _draw(self, axes: Mapping[str, Axes]) -> None:
-        every = [one.seconds for one in self.delays.values()] + list(self.lanes.values())
+        every = [direction.seconds for direction in self.delays.values()] + list(self.lanes.values())
         first, last = min(float(s.min()) for s in every), max(float(s.max()) for s in every)
         room = (last - first) * 0.012 or 1e-3
         for name, ax in axes.items():
@@ -121,17 +121,17 @@ class DelayPlot(Display):
         label(list(axes.values())[-1], x="time since the first packet [s]")
 
     def _direction(self, ax: Axes, name: str) -> None:
-        one = self.delays[name]
-        edges, least, error = _floors(one)
+        direction = self.delays[name]
+        edges, floor, error = _floors(direction)
         if len(edges):
-            ax.fill_between(edges, least - error, least + error, step="post", color=BOUND, alpha=0.28, linewidth=0)
+            ax.fill_between(edges, floor - error, floor + error, step="post", color=BOUND, alpha=0.28, linewidth=0)
         ax.plot(
-            one.seconds,
-            one.delay_ms,
+            direction.seconds,
+            direction.delay_ms,
             ".",
             color=COLOURS[name],
             markersize=4,
-            rasterized=len(one.seconds) > RASTER,
+            rasterized=len(direction.seconds) > RASTER,
             gid=f"delay-{name}",
         )
         label(ax, y=f"{WORDS[name]} [ms]")
@@ -154,20 +154,20 @@ def _median(values: Array) -> float:
     return float(np.median(values))
 
 
-def _floors(one: Delays) -> tuple[Array, Array, Array]:
+def _floors(delays: Delays) -> tuple[Array, Array, Array]:
     """Edges of the bins, the least delay in each, and the largest error bound in each, of packets with a bound."""
     import numpy as np
 
-    known = ~np.isnan(one.error_ms)
-    seconds, delay, error = one.seconds[known], one.delay_ms[known], one.error_ms[known]
+    has_bound = ~np.isnan(delays.error_ms)
+    seconds, delay, error = delays.seconds[has_bound], delays.delay_ms[has_bound], delays.error_ms[has_bound]
     if not len(seconds):
         return seconds, delay, error
     first, bins = seconds.min(), min(max(len(seconds) // MIN_PACKETS_PER_BIN, 1), MAX_BINS)
     width = (seconds.max() - first) / bins or 1e-3
-    place = np.minimum(((seconds - first) / width).astype(int), bins - 1)
-    least, most = np.full(bins, np.inf), np.zeros(bins)
-    np.minimum.at(least, place, delay)
-    np.maximum.at(most, place, error)
-    filled = np.flatnonzero(np.isfinite(least))
+    bin_of = np.minimum(((seconds - first) / width).astype(int), bins - 1)
+    floor, bound = np.full(bins, np.inf), np.zeros(bins)
+    np.minimum.at(floor, bin_of, delay)
+    np.maximum.at(bound, bin_of, error)
+    filled = np.flatnonzero(np.isfinite(floor))
     edges = np.append(first + filled * width, first + (filled[-1] + 1) * width)
-    return edges, np.append(least[filled], least[filled[-1]]), np.append(most[filled], most[filled[-1]])
+    return edges, np.append(floor[filled], floor[filled[-1]]), np.append(bound[filled], bound[filled[-1]])

@@ -255,14 +255,14 @@ def _key_width(key: Key) -> float:
 
 def _place_keys(keys: Sequence[Key], room: float) -> list[tuple[Key, float, int]]:
     """Return each key with its x and its line."""
-    found, x, line = [], 0.0, 0
+    placed, x, line = [], 0.0, 0
     for key in keys:
         wide = _key_width(key)
         if x and x + wide > room:
             x, line = 0.0, line + 1
-        found.append((key, x, line))
+        placed.append((key, x, line))
         x += wide
-    return found
+    return placed
 
 
 def _draw_key(pen: Pen, key: Key, x: float, y: float) -> None:

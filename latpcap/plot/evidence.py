@@ -118,15 +118,15 @@ class EvidencePlot(Display):
         ack = np.minimum(ack, len(frames) - 1)
         release = (time[freed] - time[ack]) / 1e6
         best = _number(proof, "sender_rtt_ms"), _number(proof, "receiver_rtt_ms")
-        least = _number(proof, "hold_min_ms")
-        was_held = np.zeros(len(freed), bool) if least is None else hold[ack] >= least * 0.999
-        was_free = ~was_held if least is None else hold[ack] < least / 2  # delays between the two count as neither
+        min_ms = _number(proof, "hold_min_ms")
+        was_held = np.zeros(len(freed), bool) if min_ms is None else hold[ack] >= min_ms * 0.999
+        was_free = ~was_held if min_ms is None else hold[ack] < min_ms / 2  # delays between the two count as neither
         wait = number["waited_ms"][freed]
-        late = is_bare_ack & ~by_sender & ~np.isnan(hold)
+        is_held_ack = is_bare_ack & ~by_sender & ~np.isnan(hold)
         measured = Measured(
             (time[is_bare_ack] - start_ns) / 1e9, number["ack_rtt_ms"][is_bare_ack], ~up[is_bare_ack],
-            np.maximum(release - (best[0] or 0.0), 0.0), wait[was_free], wait[was_held], hold[late],
-            best, _number(proof, "tight_ms"), least,
+            np.maximum(release - (best[0] or 0.0), 0.0), wait[was_free], wait[was_held], hold[is_held_ack],
+            best, _number(proof, "tight_ms"), min_ms,
         )  # fmt: skip
         return cls(measured, title=name, sender=sender, panels=panels)
 
@@ -139,16 +139,16 @@ class EvidencePlot(Display):
         m = self.measured
         held = Key(HELD, "held", f"{len(m.held_ms):,} waits, and the ACKs")
         bound = Key(BOUND, "bound", "of what a kernel takes at best, or at most", "dash")
-        of = {
+        keys_of = {
             "path": [Key(PATH, "round trip", "that a kernel ended by itself", "dot"), held, bound],
             "kernel": [Key(RELEASE, "release", "from the ACK to what it freed, less the path"), bound],
             "program": [Key(FREE, "not held", f"{len(m.free_ms):,} waits: the control group"), held],
             "holds": [Key(HOLD, "ACKs", "by how late they came"), bound],
         }
-        found: list[Key] = []
+        keys: list[Key] = []
         for name in self.chosen:
-            found += [key for key in of[name] if key not in found]
-        return found
+            keys += [key for key in keys_of[name] if key not in keys]
+        return keys
 
     def _draw(self, axes: Mapping[str, Axes]) -> None:
         draw = {"path": self._path, "kernel": self._kernel, "program": self._program, "holds": self._holds}
@@ -162,10 +162,10 @@ class EvidencePlot(Display):
         was_held = np.zeros(len(m.seconds), bool) if m.hold_least_ms is None else m.round_ms >= m.hold_least_ms
         for by_server, marker in ((True, "."), (False, "+")):
             for rows, colour in ((~was_held, PATH), (was_held, HELD)):
-                mine = rows & (m.by_server == by_server)
+                of_side = rows & (m.by_server == by_server)
                 name = f"path-{'server' if by_server else 'client'}"
                 raster = len(m.seconds) > RASTER
-                shown = m.seconds[mine], _drawn(m.round_ms[mine])
+                shown = m.seconds[of_side], _drawn(m.round_ms[of_side])
                 ax.plot(*shown, marker, color=colour, markersize=4, rasterized=raster, gid=name)
         for best in m.best_ms:
             if best is not None:
@@ -229,10 +229,10 @@ def _choose_server(streams: pa.Table, evidence: pa.Table, server: str | None) ->
     for row in evidence.select(["server", "server_port", "opportunities"]).to_pylist():
         name = f"{row['server']}:{row['server_port']}"
         weight[name] = weight.get(name, 0) + (row["opportunities"] or 0)
-    known = [name for name in weight if server is None or server in (name, name.rsplit(":", 1)[0])]
-    if not known:
+    matching = [name for name in weight if server is None or server in (name, name.rsplit(":", 1)[0])]
+    if not matching:
         raise ValueError(f"no server {server!r}" if server else "no connection: there is nothing to draw")
-    chosen = max(known, key=lambda name: (weight[name], names.count(name)))
+    chosen = max(matching, key=lambda name: (weight[name], names.count(name)))
     return chosen, np.array([number for number, name in zip(ends["stream"], names, strict=True) if name == chosen])
 
 

@@ -116,8 +116,8 @@ def drawable(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    known = _letters(face(), face(bold=True))
-    return "".join(letter if ord(letter) in known else "\ufffd" for letter in text)
+    drawable_letters = _letters(face(), face(bold=True))
+    return "".join(letter if ord(letter) in drawable_letters else "\ufffd" for letter in text)
 
 
 @lru_cache(maxsize=2)

@@ -61,16 +61,16 @@ class LatencyPlot(Display):
             raise ValueError(f"no scale {scale!r}; known are {', '.join(SCALES)}")
         if panel is not None and panel not in PANELS:
             raise ValueError(f"no panel {panel!r}; known are {' and '.join(PANELS)}")
-        self.series = tuple(one for one in series if len(one.values))
+        self.series = tuple(curve for curve in series if len(curve.values))
         if not self.series:
             raise ValueError("no exchange has a latency: there is nothing to draw")
         self.percentiles = tuple(percentiles)
         self.title, self.axis, self.panel = title, axis, panel
-        every = np.sort(np.concatenate([np.asarray(one.values, float) for one in self.series]))
-        low, high = float(every[0]), float(every[-1])
-        spread = every[int(0.9 * (len(every) - 1))] / max(every[int(0.1 * (len(every) - 1))], 1e-6)
+        all_values = np.sort(np.concatenate([np.asarray(curve.values, float) for curve in self.series]))
+        low, high = float(all_values[0]), float(all_values[-1])
+        spread = all_values[int(0.9 * (len(all_values) - 1))] / max(all_values[int(0.1 * (len(all_values) - 1))], 1e-6)
         self.log = scale == "log" or (scale == "auto" and bool(spread > _SPREAD))
-        floor = float(every[every > 0][0]) if (every > 0).any() else 1e-6
+        floor = float(all_values[all_values > 0][0]) if (all_values > 0).any() else 1e-6
         self._floor = floor
         if self.log:
             self.edges = np.geomspace(floor * 0.9, max(high, floor) * 1.1, _BINS + 1)
@@ -78,10 +78,10 @@ class LatencyPlot(Display):
             low = 0.0 if low < 0.3 * high else low
             room = max((high - low) * 0.02, 1e-6)
             self.edges = np.linspace(max(0.0, low - room), high + room, _BINS + 1)
-        self.counts = [np.histogram(self._shown(one.values), self.edges)[0] for one in self.series]
-        zero = int((every <= 0).sum()) if self.log else 0
+        self.counts = [np.histogram(self._shown(curve.values), self.edges)[0] for curve in self.series]
+        zero = int((all_values <= 0).sum()) if self.log else 0
         self.note = note + (f" {zero} of 0 ms stand at the left edge." if zero else "")
-        self.subtitle = "; ".join(self._line(one) for one in self.series) if len(self.series) == 1 else ""
+        self.subtitle = "; ".join(self._line(curve) for curve in self.series) if len(self.series) == 1 else ""
 
     def _shown(self, values: Any) -> Any:
         """Return the values as the axis can show them: on a logarithmic axis at least the least positive value."""
@@ -89,11 +89,11 @@ class LatencyPlot(Display):
 
         return np.maximum(np.asarray(values, float), self._floor) if self.log else np.asarray(values, float)
 
-    def _line(self, one: Series) -> str:
+    def _line(self, curve: Series) -> str:
         from latpcap.format import count, ms
 
-        ranks = ", ".join(f"p{p:g} {ms(percentile(one.values, p / 100))}" for p in self.percentiles)
-        return f"{count(len(one.values), 'exchange')}: {ranks}, max {ms(float(one.values[-1]))} ms"
+        ranks = ", ".join(f"p{p:g} {ms(percentile(curve.values, p / 100))}" for p in self.percentiles)
+        return f"{count(len(curve.values), 'exchange')}: {ranks}, max {ms(float(curve.values[-1]))} ms"
 
     def panels(self) -> Sequence[Panel]:
         """Return the ECDF above the histogram, or the chosen panel."""
@@ -105,19 +105,19 @@ class LatencyPlot(Display):
         """Return the series; for a single one, the causes of its histogram."""
         if len(self.series) > 1:
             return [
-                Key(_colour(i), one.name, self._line(one), "line" if _dash(i) == "-" else "dash")
-                for i, one in enumerate(self.series)
+                Key(_colour(i), curve.name, self._line(curve), "line" if _dash(i) == "-" else "dash")
+                for i, curve in enumerate(self.series)
             ]
         if self.panel == "ecdf":
             return []
         tops = Counter(self.series[0].causes)
         total = len(self.series[0].values)
-        found = [
+        keys = [
             Key(CAUSES[n].colour, n, f"top cause of {tops[n]:,} ({100 * tops[n] / total:.3g} %)")
             for n in CAUSES
             if tops[n]
         ]
-        return [*found, Key(_NONE, "no top cause", f"{tops[None]:,}")] if tops[None] else found
+        return [*keys, Key(_NONE, "no top cause", f"{tops[None]:,}")] if tops[None] else keys
 
     def _draw(self, axes: Mapping[str, Axes]) -> None:
         for name, ax in axes.items():
@@ -132,21 +132,21 @@ class LatencyPlot(Display):
     def _ecdf(self, ax: Axes) -> None:
         import numpy as np
 
-        for number, one in enumerate(self.series):
-            values, colour = self._shown(one.values), _colour(number)
+        for number, curve in enumerate(self.series):
+            values, colour = self._shown(curve.values), _colour(number)
             n = len(values)
             at = np.unique(np.linspace(0, n - 1, min(n, _MAX_POINTS)).round().astype(int))
             x = np.concatenate([[self.edges[0]], values[at], [self.edges[-1]]])
             y = np.concatenate([[0], (at + 1) / n, [1]]) * 100
             ax.plot(x, y, drawstyle="steps-post", color=colour, linewidth=1.6, linestyle=_dash(number))
-            marks = [float(self._shown([percentile(one.values, p / 100)])[0]) for p in self.percentiles]
+            marks = [float(self._shown([percentile(curve.values, p / 100)])[0]) for p in self.percentiles]
             ax.plot(marks, self.percentiles, "o", color=colour, markersize=4.5, markeredgecolor="white")
             if len(self.series) == 1:
-                self._label_percentiles(ax, one, marks)
+                self._label_percentiles(ax, curve, marks)
         ax.set_ylim(0, 103)
         label(ax, y="exchanges up to here [%]")
 
-    def _label_percentiles(self, ax: Axes, one: Series, places: Sequence[float]) -> None:
+    def _label_percentiles(self, ax: Axes, curve: Series, values_ms: Sequence[float]) -> None:
         """Write the percentiles' values next to their dots, on the side with more room; one that would overlap the
         value before it is left out.
         """
@@ -154,15 +154,15 @@ class LatencyPlot(Display):
 
         low, high = self.edges[0], self.edges[-1]
         last = -100.0
-        for percent, place in sorted(zip(self.percentiles, places, strict=True)):
+        for percent, value_ms in sorted(zip(self.percentiles, values_ms, strict=True)):
             if percent - last < 6.5:
                 continue
             last = percent
-            across = _across(place, low, high, self.log)
+            across = _across(value_ms, low, high, self.log)
             side = "right" if across > 0.5 else "left"
             shift = (-7, 0) if side == "right" else (7, 0)
-            text = f"p{percent:g} {ms(percentile(one.values, percent / 100))} ms"
-            note = ax.annotate(text, (place, percent), shift, textcoords="offset points", ha=side, va="center")
+            text = f"p{percent:g} {ms(percentile(curve.values, percent / 100))} ms"
+            note = ax.annotate(text, (value_ms, percent), shift, textcoords="offset points", ha=side, va="center")
             _letters(note)
 
     def _histogram(self, ax: Axes) -> None:
@@ -176,8 +176,8 @@ class LatencyPlot(Display):
                 ax.stairs(counts, self.edges, color=colour, linewidth=1.3, linestyle=_dash(number))
                 ax.stairs(counts, self.edges, fill=True, color=colour, alpha=0.15)
         else:
-            one = self.series[0]
-            values, tops = self._shown(one.values), np.array([c or "" for c in one.causes], dtype=object)
+            curve = self.series[0]
+            values, tops = self._shown(curve.values), np.array([c or "" for c in curve.causes], dtype=object)
             below = np.zeros(len(self.edges) - 1)
             for name in [*CAUSES, ""]:
                 if not (tops == name).any():
@@ -186,7 +186,7 @@ class LatencyPlot(Display):
                 colour = CAUSES[name].colour if name else _NONE
                 ax.stairs(below + counts, self.edges, baseline=below, fill=True, color=colour)
                 below = below + counts
-            if not one.causes:
+            if not curve.causes:
                 ax.stairs(self.counts[0], self.edges, fill=True, color=_colour(0))
         ax.set_ylim(0, max(float(counts.max()) for counts in shown) * 1.18)
         label(ax, y="exchanges" if shown is self.counts else "exchanges [% of each]")
@@ -209,13 +209,13 @@ class LatencyPlot(Display):
         words(ax, middle, counts[at] * 1.03, text, ha=side, va="bottom")
 
 
-def _across(place: float, low: float, high: float, log: bool) -> float:
+def _across(value: float, low: float, high: float, log: bool) -> float:
     """Return the place as a share of the axis, from 0 to 1."""
     import math
 
     if log:
-        return math.log(place / low) / math.log(high / low)
-    return (place - low) / (high - low)
+        return math.log(value / low) / math.log(high / low)
+    return (value - low) / (high - low)
 
 
 def _letters(note: Any) -> None:

@@ -77,17 +77,17 @@ class Throughput(Display):
         largest = largest[sizes[largest] > 0]
         edges = _edges(float(seconds.min()), float(seconds.max()))
         bins = len(edges) - 1
-        place = np.minimum(((seconds - edges[0]) / (edges[1] - edges[0])).astype(np.int64), bins - 1)
+        bin_of = np.minimum(((seconds - edges[0]) / (edges[1] - edges[0])).astype(np.int64), bins - 1)
         rank = np.full(len(names), MAX_LINES)
         rank[largest[:MAX_LINES]] = np.arange(len(largest[:MAX_LINES]))
-        sums = np.bincount(rank[group] * bins + place, length[data], (MAX_LINES + 1) * bins).reshape(
+        sums = np.bincount(rank[group] * bins + bin_of, length[data], (MAX_LINES + 1) * bins).reshape(
             MAX_LINES + 1, bins
         )
         rates = sums * 8 / 1e6 / (edges[1] - edges[0])
-        found = {names[code]: rates[number] for number, code in enumerate(largest[:MAX_LINES].tolist())}
+        rate_of = {names[code]: rates[number] for number, code in enumerate(largest[:MAX_LINES].tolist())}
         if len(largest) > MAX_LINES:
-            found[f"{len(largest) - MAX_LINES:,} others"] = rates[MAX_LINES]
-        return cls(edges, found, title=title, start_ns=start_ns or None)
+            rate_of[f"{len(largest) - MAX_LINES:,} others"] = rates[MAX_LINES]
+        return cls(edges, rate_of, title=title, start_ns=start_ns or None)
 
     def panels(self) -> Sequence[Panel]:
         """Return the only panel."""
@@ -156,9 +156,9 @@ def _edges(first: float, last: float) -> Array:
     """Return the edges of steps of a round length, from a round instant on."""
     import numpy as np
 
-    least = (last - first) / BINS or 1e-3
-    unit = 10.0 ** np.floor(np.log10(least))
-    step = float(unit * next(times for times in (1, 2, 5, 10) if times * unit >= least * 0.999))
+    min_step = (last - first) / BINS or 1e-3
+    unit = 10.0 ** np.floor(np.log10(min_step))
+    step = float(unit * next(times for times in (1, 2, 5, 10) if times * unit >= min_step * 0.999))
     begin = np.floor(first / step + 1e-9)
     count = int(np.floor(last / step + 1e-9) - begin) + 1
     edges: Array = (begin + np.arange(count + 1)) * step

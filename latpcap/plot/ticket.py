@@ -75,9 +75,9 @@ def _wrapped(answer: str, inches: float) -> list[_Line]:
     """
     out: list[_Line] = []
     for number, line in enumerate(map(paper.drawable, filter(None, answer.splitlines()))):
-        bold, found = number == 1, _WORD.match(line)
-        word, text = found.groups() if found else ("", line.strip())
-        indent = _COLUMN_INCHES if found else 0.0
+        bold, label = number == 1, _WORD.match(line)
+        word, text = label.groups() if label else ("", line.strip())
+        indent = _COLUMN_INCHES if label else 0.0
         for part in wrap(text, (inches - indent) * 72 / _POINTS, bold=bold):
             out.append(_Line(part, word, indent, bold))
             word = ""

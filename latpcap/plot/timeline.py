@@ -122,14 +122,14 @@ class Timeline(Display):
         seconds = (arrays.nanoseconds(exchanges["start"]) - start_ns) / 1e9
         latency = exchanges["latency_ms"].to_numpy()
         tops = np.array([c or "" for c in exchanges["top_cause"].cast(pa.string()).to_pylist()], dtype=object)
-        whole = ~np.isnan(latency)
+        is_complete = ~np.isnan(latency)
         dots = []
         for name in [*CAUSES, ""]:
-            rows = whole & (tops == name)
+            rows = is_complete & (tops == name)
             dots.append(Dots(name or None, seconds[rows], latency[rows]))
         at = (arrays.nanoseconds(events["time"]) - start_ns) / 1e9
         lanes = {name: at[column.to_numpy()] for name, column in _marks(events).items()}
-        lanes["incomplete"] = seconds[~whole]
+        lanes["incomplete"] = seconds[~is_complete]
         return cls(dots, lanes, title=title, scale=scale, start_ns=start_ns or None)
 
     def panels(self) -> Sequence[Panel]:
@@ -142,13 +142,13 @@ class Timeline(Display):
     def keys(self) -> Sequence[Key]:
         """Return the top causes with the number of their exchanges, and the sizes of dots."""
         number = {d.cause: len(d.seconds) for d in self.dots}
-        found = [Key(CAUSES[n].colour, n, f"top cause of {number[n]:,}", mark(n)) for n in CAUSES if number.get(n)]
-        found += [Key(_NONE, "no top cause", f"{number[None]:,}", "dot")] if number.get(None) else []
-        sizes = [least for least, _ in _SIZES if 1 < least <= self._largest_dot()]
+        keys = [Key(CAUSES[n].colour, n, f"top cause of {number[n]:,}", mark(n)) for n in CAUSES if number.get(n)]
+        keys += [Key(_NONE, "no top cause", f"{number[None]:,}", "dot")] if number.get(None) else []
+        sizes = [min_count for min_count, _ in _SIZES if 1 < min_count <= self._largest_dot()]
         if sizes:
-            words = f"{', '.join(f'{least:,}' for least in sizes)} exchanges and more at one place"
-            found.append(Key("#404040", "larger", words, "dot"))
-        return found
+            words = f"{', '.join(f'{min_count:,}' for min_count in sizes)} exchanges and more at one place"
+            keys.append(Key("#404040", "larger", words, "dot"))
+        return keys
 
     def _largest_dot(self) -> int:
         """Return the largest number of exchanges in a dot."""
@@ -174,8 +174,8 @@ class Timeline(Display):
             y = np.maximum(d.latency_ms, low) if self.log else d.latency_ms
             x, y, each = _thinned(np.asarray(d.seconds, float), y, self._span, (low, high), self.log)
             colour, shape = CAUSES[d.cause].colour if d.cause else _NONE, mark(d.cause)
-            for (least, times), (more, _) in pairwise([*_SIZES, (self.total + 1, 0.0)]):
-                of_size = (each >= least) & (each < more)
+            for (min_count, times), (next_count, _) in pairwise([*_SIZES, (self.total + 1, 0.0)]):
+                of_size = (each >= min_count) & (each < next_count)
                 if of_size.any():
                     ax.plot(
                         x[of_size],

@@ -115,26 +115,26 @@ class TimeSequence(Display):
 
     def keys(self) -> Sequence[Key]:
         """Return the marks that occur, the limits of transfers, and the causes of the stalls."""
-        found: list[Key] = []
+        keys: list[Key] = []
         if "sequence" in self.names:
-            found.append(Key(_DATA, "segment", "first to last byte", "line"))
+            keys.append(Key(_DATA, "segment", "first to last byte", "line"))
             for marks, key in (
                 (self.data.repeats, Key(_REPEAT, "retransmission", shape="line")),
                 (self.data.late, Key(_LATE, "out_of_order", shape="line")),
                 (self.data.sacks, Key(_SACK, "SACK", shape="line")),
             ):
-                found += [key] if len(marks) else []
-            found.append(Key(_ACK, "acknowledged", shape="line"))
+                keys += [key] if len(marks) else []
+            keys.append(Key(_ACK, "acknowledged", shape="line"))
             if self.data.window is not None:
                 where = _window_note(self._top(), self.data.window.values)
-                found.append(Key(_WINDOW, "window", where, "dash"))
-            found += [Key(_ACK, "duplicate_ack", shape="cross")] if len(self.data.duplicates.seconds) else []
+                keys.append(Key(_WINDOW, "window", where, "dash"))
+            keys += [Key(_ACK, "duplicate_ack", shape="cross")] if len(self.data.duplicates.seconds) else []
             if len(self.data.zero_windows.seconds):
-                found.append(Key(_ZERO, "zero_window", "announced", "square"))
+                keys.append(Key(_ZERO, "zero_window", "announced", "square"))
         elif "flight" in self.names and self.data.room is not None:
-            found.append(Key(_WINDOW, "window", "how much may be in flight", "dash"))
+            keys.append(Key(_WINDOW, "window", "how much may be in flight", "dash"))
         limits = {limit.limited_by for limit in self.data.limits}
-        found += [Key(LIMITS[name], name, LIMIT_WORDS) for name in LIMITS if name in limits]
+        keys += [Key(LIMITS[name], name, LIMIT_WORDS) for name in LIMITS if name in limits]
         spent: dict[str, float] = {}
         for stall in self.data.stalls:
             spent[stall.cause] = spent.get(stall.cause, 0.0) + stall.ms
@@ -142,11 +142,11 @@ class TimeSequence(Display):
             if name in spent:
                 number = sum(stall.cause == name for stall in self.data.stalls)
                 counted = f"{number} of {self.mark_ms:g} ms or more: {ms(spent[name])} ms"
-                found.append(Key(CAUSES[name].colour, name, counted))
+                keys.append(Key(CAUSES[name].colour, name, counted))
         if grade := unproven(stall.grade for stall in self.data.stalls):
             text, alone = f"{grade}: confidence below {PROVEN:g}", f"dashed bar: {grade}"
-            found.append(Key("#6E6E6E", "dashed bar", text, "dash", alone))
-        return found
+            keys.append(Key("#6E6E6E", "dashed bar", text, "dash", alone))
+        return keys
 
     def _range(self) -> tuple[float, float]:
         """Return the least and the greatest sequence number of the data."""

@@ -278,16 +278,16 @@ def _stalls(causes: pa.Table, start_ns: int, span: tuple[float, float], mark_ms:
     """Return the causes of at least `mark_ms` in the time shown; adjacent rows of one cause are joined."""
     import pyarrow.compute as pc
 
-    found: list[Stall] = []
+    stalls: list[Stall] = []
     long = causes.filter(pc.greater_equal(causes["duration_ms"], mark_ms))
     begins, ends = ((arrays.nanoseconds(long[name]) - start_ns) / 1e9 for name in ("start", "end"))
     rows = long.select(["cause", "grade", "from_frame", "to_frame"]).to_pylist()
     for row, begin, end in sorted(zip(rows, begins, ends, strict=True), key=lambda r: r[1]):
         if end <= span[0] or begin >= span[1]:
             continue
-        last = found[-1] if found else None
+        last = stalls[-1] if stalls else None
         if last and (last.cause, last.grade) == (row["cause"], row["grade"]) and abs(last.end - begin) < 1e-9:
-            found[-1] = replace(last, end=end, to_frame=row["to_frame"])
+            stalls[-1] = replace(last, end=end, to_frame=row["to_frame"])
         else:
-            found.append(Stall(row["cause"], begin, end, row["grade"], row["from_frame"], row["to_frame"]))
-    return tuple(found)
+            stalls.append(Stall(row["cause"], begin, end, row["grade"], row["from_frame"], row["to_frame"]))
+    return tuple(stalls)

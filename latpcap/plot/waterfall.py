@@ -64,9 +64,9 @@ class Waterfall(Display):
         if numbers.named:
             self.subtitle += "; bars are named " + ("capture " if captures else "") + "tcp.stream #index"
         if numbers.shown < numbers.total:
-            left = numbers.total - numbers.shown
+            left_out = numbers.total - numbers.shown
             share = percent((numbers.total_ms - numbers.shown_ms) / numbers.total_ms if numbers.total_ms else 0.0)
-            self.note = f"{left:,} of {count(numbers.total, 'exchange')} are not shown: {share} of the time."
+            self.note = f"{left_out:,} of {count(numbers.total, 'exchange')} are not shown: {share} of the time."
 
     @classmethod
     def from_tables(
@@ -102,7 +102,7 @@ class Waterfall(Display):
             top=top,
             max_rows=max_rows,
             start_ns=start_ns,
-            place=place or str,
+            stream_name=place or str,
         )
         return cls(numbers, title=title, align=align, sort=sort, captures=place is not None)
 
@@ -115,20 +115,20 @@ class Waterfall(Display):
 
     def keys(self) -> Sequence[Key]:
         """Return the causes that are there, with their time."""
-        whole = self.plan.shown_ms
-        found = [
+        shown_ms = self.plan.shown_ms
+        keys = [
             Key(
                 CAUSES[name].colour,
                 name,
-                f"{spent(total)} ({percent(total / whole if whole else 0.0)})",
+                f"{spent(total)} ({percent(total / shown_ms if shown_ms else 0.0)})",
                 hatch=hatch(name),
             )
             for name, total in self.plan.totals.items()
         ]
         if grade := self.plan.unproven:
             words = f"{grade}: confidence below {PROVEN:g}"
-            found.append(Key("#9A9A9A", "white dashes", words, alone=f"white dashes: {grade}", hatch=PROBABLE))
-        return found
+            keys.append(Key("#9A9A9A", "white dashes", words, alone=f"white dashes: {grade}", hatch=PROBABLE))
+        return keys
 
     def _draw(self, axes: Mapping[str, Axes]) -> None:
         import numpy as np
@@ -143,11 +143,11 @@ class Waterfall(Display):
         x0, x1 = np.asarray(pieces.left), np.asarray(pieces.left) + np.asarray(pieces.width)
         for number, name in enumerate(NAMES):
             for proven in (True, False):
-                mine = (np.asarray(pieces.cause) == number) & (np.asarray(pieces.proven) == proven)
-                if not mine.any():
+                rows = (np.asarray(pieces.cause) == number) & (np.asarray(pieces.proven) == proven)
+                if not rows.any():
                     continue
                 corners: Any = np.stack(
-                    [np.stack([x[mine], y[mine]], axis=1) for x, y in ((x0, y0), (x1, y0), (x1, y1), (x0, y1))], axis=1
+                    [np.stack([x[rows], y[rows]], axis=1) for x, y in ((x0, y0), (x1, y0), (x1, y1), (x0, y1))], axis=1
                 )
                 ax.add_collection(
                     PolyCollection(
@@ -218,10 +218,10 @@ def _short(name: str, letters: int) -> str:
     return name if len(name) <= letters else name[: letters - 1] + "…"
 
 
-def _beside(ax: Axes, text: str, place: tuple[float, float], shift: float, *, size: float) -> None:
+def _beside(ax: Axes, text: str, point: tuple[float, float], shift: float, *, size: float) -> None:
     """Write a text next to a place of the data: to its right by `shift` points, or to its left if negative."""
     side: Any = "left" if shift > 0 else "right"
-    note = ax.annotate(drawable(text), place, (shift, 0), textcoords="offset points", ha=side, va="center")
+    note = ax.annotate(drawable(text), point, (shift, 0), textcoords="offset points", ha=side, va="center")
     note.set_fontproperties(font(EM * size))
     note.set_parse_math(False)
     note.set_annotation_clip(False)

@@ -97,10 +97,10 @@ def plan(
     top: int | None,
     max_rows: int,
     start_ns: int,
-    place: Callable[[int], str] = str,
+    stream_name: Callable[[int], str] = str,
 ) -> Plan:
-    """Compute the bars. `names` holds the group of each exchange, or is None; `place` names a stream. Options as those
-    of `Waterfall`.
+    """Compute the bars. `names` holds the group of each exchange, or is None; `stream_name` names a stream. Options as
+    those of `Waterfall`.
     """
     import numpy as np
 
@@ -115,25 +115,25 @@ def plan(
     group_of, group_names = _grouped(names, order)
     order = order[np.argsort(group_of[order], kind="stable")]
     named = len(order) <= max_rows
-    each = 1 if named else -(-len(order) // MAX_MEAN_BARS)
+    per_bar = 1 if named else -(-len(order) // MAX_MEAN_BARS)
     bar_of = np.full(n, -1)
     bars: list[Bar] = []
     groups: list[Group] = []
     below = 0
     for number, name in enumerate(group_names):
-        of_group = order[group_of[order] == number]
+        group_rows = order[group_of[order] == number]
         first = len(bars)
-        for at in range(0, len(of_group), each):
-            some = of_group[at : at + each]
-            bar_of[some] = len(bars)
-            bars.append(_bar(exchanges, some, below, place) if named else Bar(below, below + len(some)))
-            below += len(some)
+        for at in range(0, len(group_rows), per_bar):
+            rows = group_rows[at : at + per_bar]
+            bar_of[rows] = len(bars)
+            bars.append(_bar(exchanges, rows, below, stream_name) if named else Bar(below, below + len(rows)))
+            below += len(rows)
         groups.append(Group(name, first, len(bars) - 1))
-    pieces = _pieces(exchanges, causes, bar_of, bars, each, align, start_ns)
-    of = np.asarray(pieces.cause)
+    pieces = _pieces(exchanges, causes, bar_of, bars, per_bar, align, start_ns)
+    code = np.asarray(pieces.cause)
     high = np.array([bar.bottom - bar.top for bar in bars])
     area = np.asarray(pieces.width) * high[pieces.bar] * (1000.0 if align == "clock" else 1.0)
-    totals = {name: float(area[of == i].sum()) for i, name in enumerate(NAMES) if (of == i).any()}
+    totals = {name: float(area[code == i].sum()) for i, name in enumerate(NAMES) if (code == i).any()}
     headed = tuple(
         Group(f"{group.name}: {_count(bars, group)}, {_time(pieces, area, group)}", group.first, group.last)
         for group in groups
@@ -142,7 +142,7 @@ def plan(
         bars=tuple(bars),
         groups=headed if names is not None else (),
         pieces=pieces,
-        each=each,
+        each=per_bar,
         named=named,
         shown=len(order),
         total=n,
@@ -191,17 +191,18 @@ def _grouped(names: Sequence[str] | None, order: Any) -> tuple[Any, list[str]]:
 
     if names is None:
         return np.zeros(int(order.max()) + 1 if len(order) else 0, dtype=int), [""]
-    found = list(dict.fromkeys(names[i] for i in order))
-    kept = found if len(found) <= MAX_GROUPS else found[: MAX_GROUPS - 1]
-    number = {name: i for i, name in enumerate(kept)}
-    if len(kept) < len(found):
-        kept = [*kept, f"{len(found) - len(kept)} others"]
-    return np.array([number.get(name, len(kept) - 1) for name in names]), kept
+    distinct = list(dict.fromkeys(names[i] for i in order))
+    shown = distinct if len(distinct) <= MAX_GROUPS else distinct[: MAX_GROUPS - 1]
+    number = {name: i for i, name in enumerate(shown)}
+    if len(shown) < len(distinct):
+        shown = [*shown, f"{len(distinct) - len(shown)} others"]
+    return np.array([number.get(name, len(shown) - 1) for name in names]), shown
 
 
-def _bar(exchanges: pa.Table, some: Any, below: int, place: Callable[[int], str]) -> Bar:
-    row = exchanges.slice(int(some[0]), 1).select(_LABELS).to_pylist()[0]
-    name = f"{place(row['stream'])} #{row['index']}  {printable(requested(row['method'], row['target']))}".rstrip()
+def _bar(exchanges: pa.Table, rows: Any, below: int, stream_name: Callable[[int], str]) -> Bar:
+    row = exchanges.slice(int(rows[0]), 1).select(_LABELS).to_pylist()[0]
+    request = printable(requested(row["method"], row["target"]))
+    name = f"{stream_name(row['stream'])} #{row['index']}  {request}".rstrip()
     words = f"{ms(row['latency_ms'])} ms" if row["latency_ms"] is not None else f"cut by {row['cut_by']}"
     if row["status"] is not None and row["status"] >= 400:
         words += f", status {row['status']}"
@@ -209,7 +210,7 @@ def _bar(exchanges: pa.Table, some: Any, below: int, place: Callable[[int], str]
 
 
 def _pieces(
-    exchanges: pa.Table, causes: pa.Table, bar_of: Any, bars: Sequence[Bar], each: int, align: Align, start_ns: int
+    exchanges: pa.Table, causes: pa.Table, bar_of: Any, bars: Sequence[Bar], per_bar: int, align: Align, start_ns: int
 ) -> Pieces:
     import numpy as np
 
@@ -235,7 +236,7 @@ def _pieces(
     if align == "clock":
         return Pieces(bar, code, proven, (start - start_ns) / 1e9, width / 1e3, grades)
     left = (start - begin) / 1e6
-    if each == 1:
+    if per_bar == 1:
         return Pieces(bar, code, proven, left, width, grades)
     bar, cause, proven, left, width = _mean(bar, code, proven, left + width / 2, width, bars)
     return Pieces(bar, cause, proven, left, width, grades)
@@ -253,18 +254,18 @@ def _mean(bar: Any, code: Any, proven: Any, middle: Any, width: Any, bars: Seque
     shape = len(bars) * kinds
     sums = np.bincount(key, weights=width, minlength=shape)
     middles = np.bincount(key, weights=width * middle, minlength=shape)
-    here = np.flatnonzero(sums > 0)
-    row, of = here // kinds, here % kinds
-    where = middles[here] / sums[here]
-    order = np.lexsort((where, row))
-    here, row, of = here[order], row[order], of[order]
+    filled = np.flatnonzero(sums > 0)
+    row, kind_of = filled // kinds, filled % kinds
+    middle_of = middles[filled] / sums[filled]
+    order = np.lexsort((middle_of, row))
+    filled, row, kind_of = filled[order], row[order], kind_of[order]
     high = np.array([b.bottom - b.top for b in bars])
-    wide = sums[here] / high[row]
-    ends = np.cumsum(wide)
+    widths = sums[filled] / high[row]
+    ends = np.cumsum(widths)
     base = np.zeros(len(bars))
     firsts = np.flatnonzero(np.diff(row, prepend=-1))
-    base[row[firsts]] = ends[firsts] - wide[firsts]
-    return row, of // 2, (of % 2).astype(bool), ends - wide - base[row], wide
+    base[row[firsts]] = ends[firsts] - widths[firsts]
+    return row, kind_of // 2, (kind_of % 2).astype(bool), ends - widths - base[row], widths
 
 
 def _count(bars: Sequence[Bar], group: Group) -> str:
@@ -273,5 +274,5 @@ def _count(bars: Sequence[Bar], group: Group) -> str:
 
 
 def _time(pieces: Pieces, area: Any, group: Group) -> str:
-    mine = (pieces.bar >= group.first) & (pieces.bar <= group.last)
-    return spent(float(area[mine].sum()))
+    is_in_group = (pieces.bar >= group.first) & (pieces.bar <= group.last)
+    return spent(float(area[is_in_group].sum()))

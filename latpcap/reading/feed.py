@@ -52,16 +52,16 @@ class Feed:
     @property
     def size(self) -> int | None:
         """The bytes to read; None where that is unknown, as for pipes and compressed files."""
-        known = 0
+        total = 0
         for origin in self.origins:
             path = origin.source
             if not isinstance(path, (str, os.PathLike)) or os.fspath(path).endswith(_PACKED):
                 return None
             try:
-                known += os.stat(cast(str, path)).st_size
+                total += os.stat(cast(str, path)).st_size
             except (OSError, ValueError):
                 return None
-        return known
+        return total
 
     def run(self, *, by_parts: bool = False) -> Iterator[int]:
         """Push every block and yield its length. CaptureError where nothing could be read.

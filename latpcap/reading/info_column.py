@@ -45,24 +45,24 @@ _CHUNKED = "\0"
 
 def info_texts(capture: Recorded) -> dict[int, tuple[str, str]]:
     """Return the texts of Protocol and Info by frame, for all frames of TCP, DNS and plain UDP."""
-    whole = capture.unfiltered
-    events = whole.arrow("events")
-    source = Source(whole, events)
-    http, pieces = _http(whole, source)
+    unfiltered = capture.unfiltered
+    events = unfiltered.arrow("events")
+    source = Source(unfiltered, events)
+    http, pieces = _http(unfiltered, source)
     marks = {name: events[name].to_pylist() for name in _MARKS}
     columns = ("frame", "sport", "dport", "flags", "seq", "ack", "window", "len")
     rows = {row[0]: (at, row) for at, row in enumerate(zip(*(events[c].to_pylist() for c in columns), strict=True))}
     duplicates = [dict(_pairs(FIELDS[f"tcp.analysis.duplicate_ack_{what}"].get(source))) for what in ("frame", "num")]
     sacks = events["sack"].to_pylist()
-    found: dict[int, tuple[str, str]] = {}
-    for record in whole.records():
+    texts: dict[int, tuple[str, str]] = {}
+    for record in unfiltered.records():
         seen = _Seen(None, None)
         with contextlib.suppress(IndexError, struct.error):
             seen.link(record.data, record.link)
         if record.frame in http:
-            found[record.frame] = "HTTP", http[record.frame]
+            texts[record.frame] = "HTTP", http[record.frame]
         elif (line := pieces.get(record.frame)) and (_END_OF_HEAD in seen.payload or line.startswith(_CHUNKED)):
-            found[record.frame] = "TCP", line.removeprefix(_CHUNKED) + _REASSEMBLED
+            texts[record.frame] = "TCP", line.removeprefix(_CHUNKED) + _REASSEMBLED
         elif record.frame in rows:
             at, (_, sport, dport, flags, seq, ack, window, length) = rows[record.frame]
             numbers = f"Seq={seq % 2**32}" + (f" Ack={ack % 2**32}" if "ACK" in flags.split(", ") else "")
@@ -75,10 +75,10 @@ def info_texts(capture: Recorded) -> dict[int, tuple[str, str]]:
                     if name == "duplicate_ack":
                         words += f" {duplicates[0].get(record.frame)}#{duplicates[1].get(record.frame)}"
                     text = f"[{words}] {text}"
-            found[record.frame] = "TCP", text + (_REASSEMBLED if record.frame in pieces else "")
+            texts[record.frame] = "TCP", text + (_REASSEMBLED if record.frame in pieces else "")
         elif seen.other_text:
-            found[record.frame] = seen.other_text
-    return found
+            texts[record.frame] = seen.other_text
+    return texts
 
 
 def _http(capture: Recorded, source: Source) -> tuple[dict[int, str], dict[int, str]]:

@@ -42,10 +42,10 @@ def is_web(location: str) -> bool:
 def _filesystem(scheme: str, authority: str, query: str) -> Any:
     import pyarrow.fs as fs
 
-    found = fs.FileSystem.from_uri(f"{scheme}://{authority}" + (f"?{query}" if query else ""))[0]
+    filesystem = fs.FileSystem.from_uri(f"{scheme}://{authority}" + (f"?{query}" if query else ""))[0]
     if scheme != "s3":
-        return found
-    _, (options,) = found.__reduce__()  # URLs cannot set timeouts, and a silent store would be tried for minutes
+        return filesystem
+    _, (options,) = filesystem.__reduce__()  # URLs cannot set timeouts, and a silent store would be tried for minutes
     options |= {"connect_timeout": _ANSWER_S, "request_timeout": _ANSWER_S}
     return fs.S3FileSystem(**options, retry_strategy=fs.AwsStandardS3RetryStrategy(_ATTEMPTS))
 
@@ -113,11 +113,11 @@ def look(location: str) -> Entry:
         filesystem, path = resolve(location)
         return _entry(filesystem.get_file_info(path), location)
     try:
-        found = os.stat(location)
+        status = os.stat(location)
     except (FileNotFoundError, NotADirectoryError):
         return Entry(location, "missing")
-    kind = "file" if stat.S_ISREG(found.st_mode) else "folder" if stat.S_ISDIR(found.st_mode) else "other"
-    return Entry(location, kind, found.st_size, found.st_mtime_ns)
+    kind = "file" if stat.S_ISREG(status.st_mode) else "folder" if stat.S_ISDIR(status.st_mode) else "other"
+    return Entry(location, kind, status.st_size, status.st_mtime_ns)
 
 
 def _entry(info: Any, location: str) -> Entry:
@@ -132,8 +132,8 @@ def listing(url: str) -> list[Entry]:
     import pyarrow.fs as fs
 
     filesystem, path = resolve(url)
-    found = filesystem.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
-    below = [(i, i.path.strip("/").removeprefix(path.strip("/")).lstrip("/")) for i in found if i.is_file]
+    infos = filesystem.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
+    below = [(i, i.path.strip("/").removeprefix(path.strip("/")).lstrip("/")) for i in infos if i.is_file]
     return sorted((_entry(i, join(url, name)) for i, name in below), key=lambda e: e.location)
 
 

@@ -155,12 +155,12 @@ def _icmp(layer: Any, inner: Any, record: Record, requests: dict[tuple[Any, ...]
         info = f"Echo (ping) request  {facts}"
         return {"label": "Echo (ping) request", "comment": f"ICMP: {facts}", "info": info}
     request = requests.pop((layer.dst, layer.src, raw), None)
-    found = "" if request is None else f" (request in {request.frame})"
+    request_text = "" if request is None else f" (request in {request.frame})"
     took = "" if request is None else f", {(record.time_ns - request.time_ns) / 1e6:.3f} ms"
-    info = f"Echo (ping) reply    {facts}{found}"
+    info = f"Echo (ping) reply    {facts}{request_text}"
     return {
         "label": "Echo (ping) reply",
-        "comment": f"ICMP: {facts}{found[:-1]}{took})" if found else f"ICMP: {facts}",
+        "comment": f"ICMP: {facts}{request_text[:-1]}{took})" if request_text else f"ICMP: {facts}",
         "info": info,
     }
 

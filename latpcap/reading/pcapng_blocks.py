@@ -53,56 +53,56 @@ def read_extras(files: Iterable[Iterable[bytes]], wanted: Container[int] | None 
 
     `wanted` limits the packets' options to these frames.
     """
-    found, room = Foreign(), _MAX_BYTES
+    extras, room = Foreign(), _MAX_BYTES
     for file in files:
         interfaces = -1
         for kind, big, body in blocks(file):
             if interfaces < 0 and kind != SECTION:  # not pcapng, so later frame numbers are unknown
                 return Foreign()
             if kind == SECTION:
-                found.begins.append(found.frames)
+                extras.begins.append(extras.frames)
                 interfaces = 0
                 new = _options(body[16:], kind, big)
-                if new not in found.section:
-                    found.section += new
+                if new not in extras.section:
+                    extras.section += new
             elif kind == _INTERFACE:
-                found.interfaces[len(found.begins) - 1, interfaces] = _options(body[8:], kind, big)
+                extras.interfaces[len(extras.begins) - 1, interfaces] = _options(body[8:], kind, big)
                 interfaces += 1
             if kind in FRAMES:
-                found.frames += 1
+                extras.frames += 1
             if room <= 0:
                 continue
-            if kind == PACKET and (wanted is None or found.frames in wanted) and len(body) >= 20:
+            if kind == PACKET and (wanted is None or extras.frames in wanted) and len(body) >= 20:
                 (captured,) = struct.unpack_from(">I" if big else "<I", body, 12)
                 options = _options(body[20 + captured + -captured % 4 :], kind, big)
                 if options:
-                    found.packets[found.frames] = options
+                    extras.packets[extras.frames] = options
                     room -= len(options)
             elif kind not in FRAMES - {_COPYABLE} | _NOT_COPIED | {SECTION, _INTERFACE} and not big:
-                found.blocks.append(packed_block(kind, body))
+                extras.blocks.append(packed_block(kind, body))
                 room -= len(body)
-    return found
+    return extras
 
 
 def blocks(file: Iterable[bytes]) -> Iterator[tuple[int, bool, bytes]]:
     """Yield type, is-big-endian and body of each block, up to the first damaged one."""
-    held, big, order = bytearray(), False, "<II"
+    buffer, big, order = bytearray(), False, "<II"
     for piece in file:
-        held += piece
+        buffer += piece
         at = 0
-        while len(held) - at >= 12:
-            if held[at : at + 4] == b"\x0a\x0d\x0d\x0a":
-                big = held[at + 8 : at + 12] == b"\x1a\x2b\x3c\x4d"
+        while len(buffer) - at >= 12:
+            if buffer[at : at + 4] == b"\x0a\x0d\x0d\x0a":
+                big = buffer[at + 8 : at + 12] == b"\x1a\x2b\x3c\x4d"
                 order = ">II" if big else "<II"
-            kind, total = struct.unpack_from(order, held, at)
+            kind, total = struct.unpack_from(order, buffer, at)
             total += -total % 4
             if not 12 <= total <= _MAX_BLOCK_BYTES:
                 return
-            if len(held) - at < total:
+            if len(buffer) - at < total:
                 break
-            yield kind, big, bytes(held[at + 8 : at + total - 4])
+            yield kind, big, bytes(buffer[at + 8 : at + total - 4])
             at += total
-        del held[:at]
+        del buffer[:at]
 
 
 def packed_block(kind: int, body: bytes) -> bytes:

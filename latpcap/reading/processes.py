@@ -72,8 +72,8 @@ def of_blocks(files: Iterable[Iterable[bytes]]) -> Iterator[Seen]:
             if kind == pcapng_blocks.SECTION:
                 by_id, apple = {}, []
             elif kind in _CUSTOM_BLOCKS and len(by_id) < _MAX_PROCESSES:
-                if (found := _of_wireshark(body, order)) is not None:
-                    by_id[found.pid] = found
+                if (process := _of_wireshark(body, order)) is not None:
+                    by_id[process.pid] = process
             elif kind == _APPLE_BLOCK and len(body) >= 4 and len(apple) < _MAX_PROCESSES:
                 options = dict(_options(body[4:], order))
                 apple.append(Process(struct.unpack_from(f"{order}I", body)[0], _text(options.get(_NAME, b""))))
@@ -111,7 +111,7 @@ def _of_wireshark(body: bytes, order: str) -> Process | None:
 def _of_packet(
     options: list[tuple[int, bytes]], order: str, by_id: dict[int, Process], apple: list[Process]
 ) -> Seen | None:
-    known: Process | None = None
+    process: Process | None = None
     sent: bool | None = None
     effective = False
     for code, value in options:
@@ -120,27 +120,27 @@ def _of_packet(
         elif code == _PROCESS_THREAD and len(value) == 8:
             (pid,) = struct.unpack_from(f"{order}I", value)
             if pid:
-                known = by_id.get(pid, Process(pid))
+                process = by_id.get(pid, Process(pid))
         elif code in (_APPLE, _APPLE_EFFECTIVE) and len(value) == 4 and not effective:
-            (place,) = struct.unpack(f"{order}I", value)
-            if place < len(apple):
-                known, effective = apple[place], code == _APPLE_EFFECTIVE
-        elif code == _COMMENT and (found := _of_comment(_text(value, lines=True))) is not None:
-            known = found
-    return None if known is None else Seen(0, known, sent)
+            (index,) = struct.unpack(f"{order}I", value)
+            if index < len(apple):
+                process, effective = apple[index], code == _APPLE_EFFECTIVE
+        elif code == _COMMENT and (from_comment := _of_comment(_text(value, lines=True))) is not None:
+            process = from_comment
+    return None if process is None else Seen(0, process, sent)
 
 
 def _of_comment(text: str) -> Process | None:
     """The process in a comment of ptcpdump, which has lines `Key: value`."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for line in text.splitlines():
         key, colon, value = line.strip().partition(":")
         if colon and key in _PTCPDUMP:
-            found[_PTCPDUMP[key]] = value.strip().removesuffix("...")
-    pid, path = found.pop("pid", ""), found.pop("path", "")
+            fields[_PTCPDUMP[key]] = value.strip().removesuffix("...")
+    pid, path = fields.pop("pid", ""), fields.pop("path", "")
     if not (pid.isdecimal() and len(pid) <= 10 and path):
         return None
-    return Process(int(pid), path.rpartition("/")[2], **found)
+    return Process(int(pid), path.rpartition("/")[2], **fields)
 
 
 def of_records(records: Iterable[Record]) -> Iterator[Seen]:
@@ -191,28 +191,28 @@ def table(capture: Recorded, events: pa.Table | None = None) -> pa.Table:
     """The processes of TCP connections, a row per process and side; see `Capture.processes`."""
     import pyarrow as pa
 
-    whole = capture.unfiltered
+    unfiltered = capture.unfiltered
     events = capture.arrow("events") if events is None else events
-    found = {one.frame: one for one in seen(whole)}
+    seen_of = {seen_frame.frame: seen_frame for seen_frame in seen(unfiltered)}
     rows: dict[tuple[int, str | None, Process], list[int]] = {}
-    if found:
+    if seen_of:
         names = ("frame", "stream", "from_client", "src", "dst")
-        segments = [row for row in zip(*(events[name].to_pylist() for name in names), strict=True) if row[0] in found]
-        here = _local({frozenset((src, dst)) for frame, _, _, src, dst in segments if found[frame].sent is None})
+        segments = [row for row in zip(*(events[name].to_pylist() for name in names), strict=True) if row[0] in seen_of]
+        host = _local({frozenset((src, dst)) for frame, _, _, src, dst in segments if seen_of[frame].sent is None})
         for frame, stream, from_client, src, _ in segments:
-            one = found[frame]
-            sent = one.sent if one.sent is not None or here is None else src == here
+            seen_frame = seen_of[frame]
+            sent = seen_frame.sent if seen_frame.sent is not None or host is None else src == host
             side = None if sent is None else SIDES[from_client != sent]
-            rows.setdefault((stream, side, one.process), []).append(frame)
-    streams = {row["stream"]: row for row in whole.arrow("streams").select([*_ENDS]).to_pylist()} if rows else {}
-    made = [
+            rows.setdefault((stream, side, seen_frame.process), []).append(frame)
+    streams = {row["stream"]: row for row in unfiltered.arrow("streams").select([*_ENDS]).to_pylist()} if rows else {}
+    records = [
         {
             "stream": stream, "side": side, "address": side and streams[stream][side],
-            "port": side and streams[stream][f"{side}_port"], "pid": of.pid, "process": of.name or None,
-            "command": of.command or None, "user": of.user or None, "container": of.container or None,
-            "pod": of.pod or None, "namespace": of.namespace or None, "frames": len(frames), "first_frame": frames[0],
+            "port": side and streams[stream][f"{side}_port"], "pid": p.pid, "process": p.name or None,
+            "command": p.command or None, "user": p.user or None, "container": p.container or None,
+            "pod": p.pod or None, "namespace": p.namespace or None, "frames": len(frames), "first_frame": frames[0],
         }
-        for (stream, side, of), frames in sorted(rows.items(), key=lambda item: (item[0][0], item[1][0]))
+        for (stream, side, p), frames in sorted(rows.items(), key=lambda item: (item[0][0], item[1][0]))
     ]  # fmt: skip
     word, number = pa.string(), pa.uint64()
     schema = pa.schema(
@@ -222,7 +222,7 @@ def table(capture: Recorded, events: pa.Table | None = None) -> pa.Table:
             ("namespace", word), ("frames", number), ("first_frame", number),
         ]
     )  # fmt: skip
-    return pa.Table.from_pylist(made, schema=schema)
+    return pa.Table.from_pylist(records, schema=schema)
 
 
 COLUMNS = [f"{side}_{what}" for side in SIDES for what in ("process", "pid", "container", "pod")]
@@ -254,11 +254,11 @@ def _local(pairs: set[frozenset[str]]) -> str | None:
 
 def by_stream(processes: pa.Table, what: str) -> dict[int, str]:
     """The "process", "container" or "pod" of each stream's ends, the client's first."""
-    found: dict[int, list[str]] = {}
+    names_of: dict[int, list[str]] = {}
     rows = processes.to_pylist()
     for row in sorted(rows, key=lambda row: (row["stream"], row["side"] or "z", -row["frames"])):
-        names = found.setdefault(row["stream"], [])
+        names = names_of.setdefault(row["stream"], [])
         name = row[what] or (f"pid {row['pid']}" if what == "process" else None)
         if name is not None and name not in names:
             names.append(name)
-    return {stream: " → ".join(names) for stream, names in found.items() if names}
+    return {stream: " → ".join(names) for stream, names in names_of.items() if names}

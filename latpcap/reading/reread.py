@@ -50,8 +50,8 @@ def records(
     read twice. `broken`: the first reading ended early as well, so that this is no error.
     """
     reader = _core.Records(None if frames is None else list(frames))
-    for found in _through(reader, reader.push, origins, broken):
-        for fields in found:
+    for batch in _through(reader, reader.push, origins, broken):
+        for fields in batch:
             yield Record(*fields)
 
 

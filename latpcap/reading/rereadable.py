@@ -75,20 +75,20 @@ def headers(capture: Recorded, events: pa.Table) -> pa.Table:
 
     read = np.frombuffer(b"".join(capture.headers_again()), "<i8").reshape(-1, 6)
     frames = arrays.numbers(events, "frame").astype(np.int64)
-    known = np.ones(len(frames), bool)
+    is_known = np.ones(len(frames), bool)
     if not np.array_equal(read[:, 0], frames):
         rows = np.searchsorted(read[:, 0], frames)  # the first of several segments in a frame
         rows = np.minimum(rows, max(len(read) - 1, 0))
         read = read[rows] if len(read) else np.zeros((len(frames), 6), np.int64)
-        known = read[:, 0] == frames
+        is_known = read[:, 0] == frames
     _, seq, ack, ident, ttl, tos = read.T
     columns = {"ttl": ttl, "dscp": tos >> 2, "ecn": tos & 3, "ip_id": ident, "seq_raw": seq, "ack_raw": ack}
-    lacking = {name: ~known | (values < 0) for name, values in columns.items()}
-    made = {name: pa.array(values, pa.int64(), mask=lacking[name]) for name, values in columns.items()}
+    is_missing = {name: ~is_known | (values < 0) for name, values in columns.items()}
+    arrays_by_name = {name: pa.array(values, pa.int64(), mask=is_missing[name]) for name, values in columns.items()}
     sizes = np.frombuffer(b"".join(capture.heads()), "<i8").reshape(-1, 3)[:, 1]
-    made["frame_len"] = pa.array(sizes[frames - 1])
-    fields = [events.schema.field("frame"), *(pa.field(name, pa.int64()) for name in made)]
-    return pa.table([events["frame"], *made.values()], schema=pa.schema(fields))
+    arrays_by_name["frame_len"] = pa.array(sizes[frames - 1])
+    fields = [events.schema.field("frame"), *(pa.field(name, pa.int64()) for name in arrays_by_name)]
+    return pa.table([events["frame"], *arrays_by_name.values()], schema=pa.schema(fields))
 
 
 def payloads(capture: Recorded, stream: int | None, exchange: int | None) -> pa.Table:
@@ -102,10 +102,10 @@ def payloads(capture: Recorded, stream: int | None, exchange: int | None) -> pa.
     bounds = None
     if exchange is not None:
         rows = capture.arrow("exchanges")
-        found = rows.filter(pc.equal(rows["exchange"], exchange)).to_pylist()
-        if not found:
+        matches = rows.filter(pc.equal(rows["exchange"], exchange)).to_pylist()
+        if not matches:
             raise NoSuchRowError(f"no exchange {exchange}")
-        row = found[0]
+        row = matches[0]
         stream = row["stream"]
         bounds = row["request_first_frame"], row["response_last_frame"] or row["request_last_frame"]
     events = events.filter(pc.equal(events["stream"], stream))

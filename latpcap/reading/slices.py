@@ -67,23 +67,23 @@ def write_slice(
     frames = None if scope is None else scope.arrow("events")["frame"].to_pylist()
     if frames is not None and not anonymise and scope is capture:  # a filter may also leave frames of other protocols
         frames = sorted({*frames, *capture.others})
-    found: Iterator[Record] = (record for record in capture.records(frames) if record.link is not None)
+    sliced: Iterator[Record] = (record for record in capture.records(frames) if record.link is not None)
     if anonymise and scope is not None:
         from latpcap.reading.anonymise import anonymised
 
-        found = anonymised(found, capture.records(frames), _Senders(scope), _key(anonymise))
-    head = list(islice(found, 1))
-    found = chain(head, found)
+        sliced = anonymised(sliced, capture.records(frames), _Senders(scope), _key(anonymise))
+    head = list(islice(sliced, 1))
+    sliced = chain(head, sliced)
     if kind == ".pcap":
         if scope is None:  # of several files only the last file's format is known
             nanos = len(capture.files) > 1 or capture.format not in ("pcap", "pcap (modified)")
         else:
             nanos = _needs_nanoseconds(scope.arrow("events"))
         link = next((record.link for record in head), 1)
-        return _write_file(target, lambda file: pcap(file, nanos, link), found)
+        return _write_file(target, lambda file: pcap(file, nanos, link), sliced)
     notes = _notes((capture if scope is None else scope).arrow("causes"))
     others = Foreign() if anonymise else capture.foreign(None if frames is None else set(frames))
-    return _write_file(target, lambda file: _pcapng(file, about, notes, others), found)
+    return _write_file(target, lambda file: _pcapng(file, about, notes, others), sliced)
 
 
 def _key(given: bool | str | bytes) -> bytes:
@@ -109,13 +109,13 @@ class _Senders:
 
     def get(self, frame: int) -> tuple[int, bool] | None:
         """Return a frame's stream, and whether the client sent it; None for a frame that is not among the events."""
-        place = self._next
-        if place >= len(self._frames) or self._frames[place] != frame:
-            place = int(self._frames.searchsorted(frame))
-            if place >= len(self._frames) or self._frames[place] != frame:
+        row = self._next
+        if row >= len(self._frames) or self._frames[row] != frame:
+            row = int(self._frames.searchsorted(frame))
+            if row >= len(self._frames) or self._frames[row] != frame:
                 return None
-        self._next = place + 1
-        return int(self._streams[place]), bool(self._clients[place])
+        self._next = row + 1
+        return int(self._streams[row]), bool(self._clients[row])
 
     def protocol(self, stream: int) -> str:
         """Return a stream's protocol; "" if unknown."""

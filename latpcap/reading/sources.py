@@ -76,28 +76,28 @@ class Origin:
 
     def first_blocks(self) -> Iterator[bytes]:
         """Read the file for the first time; CaptureError as `blocks` of this module."""
-        found, self._peeked = self._peeked or blocks(self.source), None
-        return found
+        unread, self._peeked = self._peeked or blocks(self.source), None
+        return unread
 
     def first_ns(self) -> int | None:
         """The time of the first packet in ns since 1970; None where the first bytes do not show it.
 
         Errors are reported when the file is read.
         """
-        found = blocks(self.source)
+        unread = blocks(self.source)
         again = _is_path(self.source) or isinstance(self.source, _HELD)
         head: list[bytes] = []
         first, problem = None, None
         try:
-            while first is None and sum(map(len, head)) < _PEEK_BYTES and (block := next(found, b"")):
+            while first is None and sum(map(len, head)) < _PEEK_BYTES and (block := next(unread, b"")):
                 head.append(block)
                 first = _core.first_ns(b"".join(head))
-        except CaptureError as one:
-            problem = one
+        except CaptureError as caught:
+            problem = caught
         if again:
-            cast(Any, found).close()
+            cast(Any, unread).close()
         else:
-            self._peeked = chain(head, _raising(problem), found)
+            self._peeked = chain(head, _raising(problem), unread)
         return first
 
     def blocks(self) -> Iterator[bytes]:
@@ -152,13 +152,13 @@ def origins(source: Source) -> list[Origin]:
     A path that exists is that file, even with wildcards in its name. CaptureError where a glob finds nothing.
     """
     if _is_one(source):
-        found = _expanded(cast(One, source))
+        expanded = _expanded(cast(One, source))
     else:
-        found = list(chain.from_iterable(_expanded(one) for one in cast("Iterable[One]", source)))
-        if not found:
+        expanded = list(chain.from_iterable(_expanded(given) for given in cast("Iterable[One]", source)))
+        if not expanded:
             raise CaptureError("<list>", "is empty, expected at least one capture file")
-    ours = [Origin(one) for one in found]
-    return _in_time_order(ours) if len(ours) > 1 else ours
+    opened = [Origin(given) for given in expanded]
+    return _in_time_order(opened) if len(opened) > 1 else opened
 
 
 def blocks(source: One) -> Iterator[bytes]:
@@ -204,18 +204,18 @@ def _expanded(source: One) -> list[One]:
         if not locations.is_pattern(path):
             return [source]
         try:
-            found = [entry.location for entry in locations.matching(path)]
+            expanded = [entry.location for entry in locations.matching(path)]
         except OSError as problem:
             raise CaptureError(name_of(path), f"cannot be listed ({phrase(problem)})") from None
     elif not any(mark in path for mark in "*?["):
         return [source]
     else:
-        found = (
+        expanded = (
             [path] if os.path.lexists(path) else sorted(p for p in glob.glob(path, recursive=True) if os.path.isfile(p))
         )
-    if not found:
+    if not expanded:
         raise CaptureError(name_of(path), "no file matches")
-    return cast("list[One]", found)
+    return cast("list[One]", expanded)
 
 
 def _in_time_order(ours: list[Origin]) -> list[Origin]:
@@ -226,7 +226,7 @@ def _in_time_order(ours: list[Origin]) -> list[Origin]:
         first = origin.first_ns()
         last = last if first is None else first
         placed.append((last, origin))
-    return [origin for _, origin in sorted(placed, key=lambda one: one[0])]
+    return [origin for _, origin in sorted(placed, key=lambda placed_origin: placed_origin[0])]
 
 
 def _raising(problem: CaptureError | None) -> Iterator[bytes]:

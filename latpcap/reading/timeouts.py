@@ -30,7 +30,7 @@ def within(call: Callable[[], _T], seconds: float, why: str, tick: Callable[[flo
     while True:
         took = time.monotonic() - begin
         try:
-            found, problem = answers.get(timeout=max(min(_TICK_S, seconds - took), 0.001))
+            result, problem = answers.get(timeout=max(min(_TICK_S, seconds - took), 0.001))
             break
         except queue.Empty:
             took = time.monotonic() - begin
@@ -40,4 +40,4 @@ def within(call: Callable[[], _T], seconds: float, why: str, tick: Callable[[flo
                 tick(took)
     if problem is not None:
         raise problem
-    return found  # type: ignore[return-value]
+    return result  # type: ignore[return-value]

@@ -61,12 +61,12 @@ class _Budget:
         `size` returns the bytes of a result; the time that they may take is not deducted.
         """
         begin, why = time.monotonic(), f"the server was waited for {BUDGET_S:.0f} s in all"
-        found = within(call, self._left_s, why, self._tick)
-        waited_s = time.monotonic() - begin - size(found) / _MIN_BYTES_PER_S
+        result = within(call, self._left_s, why, self._tick)
+        waited_s = time.monotonic() - begin - size(result) / _MIN_BYTES_PER_S
         self._left_s -= max(waited_s, 0.0)
         if self._left_s <= 0:
             raise TimeoutError(why)
-        return found
+        return result
 
     def _tick(self, took_s: float) -> None:
         bars.note(f"waiting for the server, {BUDGET_S - self._left_s + took_s:.0f} of {BUDGET_S:.0f} s")
@@ -177,11 +177,11 @@ class _Redirections(urllib.request.HTTPRedirectHandler):
             raise ConnectionError(f"the server redirects to {after.scheme}://, which is not followed")
         if "@" in after.netloc:
             newurl = after._replace(netloc=after.netloc.rpartition("@")[2]).geturl()
-        found = super().redirect_request(req, fp, code, msg, headers, newurl)
-        if found is not None and _server(before) != _server(after):
-            for name in [name for name in found.headers if name.lower() in _PRIVATE]:
-                found.remove_header(name)
-        return found
+        request = super().redirect_request(req, fp, code, msg, headers, newurl)
+        if request is not None and _server(before) != _server(after):
+            for name in [name for name in request.headers if name.lower() in _PRIVATE]:
+                request.remove_header(name)
+        return request
 
 
 def _server(parts: urllib.parse.SplitResult) -> tuple[str, str, int]:
@@ -192,7 +192,7 @@ def _server(parts: urllib.parse.SplitResult) -> tuple[str, str, int]:
 
 def _opener() -> urllib.request.OpenerDirector:
     """Return an opener for HTTP and HTTPS alone, through the proxies of the environment."""
-    found = urllib.request.OpenerDirector()
+    director = urllib.request.OpenerDirector()
     kinds = (
         urllib.request.ProxyHandler,
         urllib.request.HTTPHandler,
@@ -202,8 +202,8 @@ def _opener() -> urllib.request.OpenerDirector:
         _Redirections,
     )
     for kind in kinds:
-        found.add_handler(kind())
-    return found
+        director.add_handler(kind())
+    return director
 
 
 def _os_error(problem: urllib.error.HTTPError) -> OSError:

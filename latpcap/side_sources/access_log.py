@@ -61,8 +61,8 @@ def compare(capture: HasTables, path: str | Path) -> SideSource:
     streams = capture.arrow("streams").select(["stream", "client"]).to_pydict()
     clients = dict(zip(streams["stream"], streams["client"], strict=True))
     rows = [row for row in rows if row["latency_ms"] is not None and row["method"] and row["status"] is not None]
-    known = set(clients.values())
-    by_client = any(entry.client in known for entry in entries)
+    stream_clients = set(clients.values())
+    by_client = any(entry.client in stream_clients for entry in entries)
     waiting: dict[tuple[str, tuple[str, str, int]], deque[_Entry]] = defaultdict(deque)
     for entry in sorted(entries, key=lambda entry: entry.second):
         waiting[entry.client if by_client else "", entry.key].append(entry)
@@ -97,20 +97,20 @@ def _compared(pairs: list[tuple[float, float]], requests: int, entries: int) -> 
 
 
 def _entry(line: str) -> _Entry | None:
-    found = _LINE.match(line)
-    took = found and _took_ms(found["rest"])
-    if not found or took is None:
+    match = _LINE.match(line)
+    took_ms = match and _took_ms(match["rest"])
+    if not match or took_ms is None:
         return None
     try:
-        when = datetime.datetime.strptime(found["time"], "%d/%b/%Y:%H:%M:%S %z").timestamp()
+        when = datetime.datetime.strptime(match["time"], "%d/%b/%Y:%H:%M:%S %z").timestamp()
     except (ValueError, OverflowError):
         return None
-    return _Entry(found["client"], (found["method"], found["target"], int(found["status"])), when, took)
+    return _Entry(match["client"], (match["method"], match["target"], int(match["status"])), when, took_ms)
 
 
 def _took_ms(rest: str) -> float | None:
-    if named := _NAMED_SECONDS.search(rest):
-        return float(named[1]) * 1e3
+    if match := _NAMED_SECONDS.search(rest):
+        return float(match[1]) * 1e3
     if seconds := _SECONDS.search(rest):
         return float(seconds[1]) * 1e3
     behind = rest.rpartition('"')[2] if '"' in rest else rest.partition(" ")[2]

@@ -40,7 +40,7 @@ def of_table(table: pa.Table) -> list[SideSource]:
         counts[words.say("process_is", end=end, process=named) if row["side"] else named] += row["frames"]
     if not counts:
         return []
-    some = [text for text, _ in counts.most_common(_MAX_NAMED)]
-    left = len(counts) - len(some)
-    more = words.say("process_more", n=left) if left else ""
-    return [SideSource("processes", (words.joined([*some, more]),), {"count": len(counts)})]
+    most_frequent = [text for text, _ in counts.most_common(_MAX_NAMED)]
+    left_out = len(counts) - len(most_frequent)
+    more = words.say("process_more", n=left_out) if left_out else ""
+    return [SideSource("processes", (words.joined([*most_frequent, more]),), {"count": len(counts)})]

@@ -72,11 +72,11 @@ def compare(capture: HasTables, path: str | Path) -> SideSource:
     sockets = _sockets(calls)
     streams = capture.arrow("streams").select(["stream", "client", "client_port", "server", "server_port"]).to_pylist()
     starts = (arrays.filled(capture.arrow("streams"), "start", 0) / 1e9).tolist()
-    pairs, offset = _paired(sockets, streams, starts, whole=calls[0][0] > _DAY_S)
+    pairs, offset = _paired(sockets, streams, starts, has_date=calls[0][0] > _DAY_S)
     numbers: dict[str, Any] = {"connections": len(sockets), "matched": len(pairs), "calls": len(calls)}
     if not pairs:
         return SideSource("strace", (say("trace_none"),), numbers)
-    numbers["servers"] = sorted({(streams[place]["server"], streams[place]["server_port"]) for _, place in pairs})
+    numbers["servers"] = sorted({(streams[row]["server"], streams[row]["server_port"]) for _, row in pairs})
     sentences = [_options(pairs, numbers)]
     sentences += _dated(capture, pairs, offset, numbers)
     return SideSource("strace", tuple(sentences), numbers)
@@ -86,11 +86,11 @@ def _calls(lines: list[str]) -> Iterator[tuple[float, str, str, str, int, str]]:
     """Calls as time, process, name, arguments, result, text after the result; interrupted calls are joined."""
     begun: dict[str, tuple[float, str]] = {}
     for line in lines:
-        found = _CALL.match(line)
-        if not found:
+        call = _CALL.match(line)
+        if not call:
             continue
-        process, rest = found["pid"] or found["bare"] or "", found["rest"]
-        when = _seconds(found["time"])
+        process, rest = call["pid"] or call["bare"] or "", call["rest"]
+        when = _seconds(call["time"])
         if rest.endswith("<unfinished ...>"):
             begun[process] = when, rest.removesuffix("<unfinished ...>")
             continue
@@ -118,36 +118,36 @@ class _Descriptors:
         self._held: dict[str, dict[str, _Socket]] = {}
 
     def get(self, process: str, number: str) -> _Socket | None:
-        held = self._held.get(number, {})
-        return held.get(process) or (next(iter(held.values())) if len(held) == 1 else None)
+        by_process = self._held.get(number, {})
+        return by_process.get(process) or (next(iter(by_process.values())) if len(by_process) == 1 else None)
 
     def put(self, process: str, number: str, socket: _Socket) -> None:
         self._held.setdefault(number, {})[process] = socket
 
     def drop(self, process: str, number: str) -> None:
-        held = self._held.get(number, {})
-        held.pop(process if process in held or len(held) != 1 else next(iter(held)), None)
+        by_process = self._held.get(number, {})
+        by_process.pop(process if process in by_process or len(by_process) != 1 else next(iter(by_process)), None)
 
 
 def _sockets(calls: list[tuple[float, str, str, str, int, str]]) -> list[_Socket]:
     """The connections, each with its options and writes; an accepted one inherits its listener's options."""
-    found: list[_Socket] = []
+    sockets: list[_Socket] = []
     descriptors = _Descriptors()
     fresh: dict[str, dict[str, list[tuple[float, int]]]] = {}
     for when, process, name, given, result, behind in calls:
         at = _DESCRIPTOR.match(given)
         number = at[1] if at else ""
-        known = descriptors.get(process, number)
+        open_socket = descriptors.get(process, number)
         if name in ("accept", "accept4") and result >= 0 and (peer := _PEER.search(given)):
             socket = _Socket(when, True, (peer[2], int(peer[1])))
             socket.options = {option: list(values) for option, values in fresh.get(number, {}).items()}
             descriptors.put(process, str(result), socket)
             fresh.pop(str(result), None)
-            found.append(socket)
+            sockets.append(socket)
         elif name == "connect" and (result == 0 or "EINPROGRESS" in behind) and (peer := _PEER.search(given)):
-            known = _Socket(when, False, (peer[2], int(peer[1])), options=fresh.pop(number, {}))
-            descriptors.put(process, number, known)
-            found.append(known)
+            open_socket = _Socket(when, False, (peer[2], int(peer[1])), options=fresh.pop(number, {}))
+            descriptors.put(process, number, open_socket)
+            sockets.append(open_socket)
         elif name == "socket" and result >= 0:
             descriptors.drop(process, str(result))
             fresh.pop(str(result), None)
@@ -155,26 +155,28 @@ def _sockets(calls: list[tuple[float, str, str, str, int, str]]) -> list[_Socket
             descriptors.drop(process, number)
             fresh.pop(number, None)
         elif name == "setsockopt" and result == 0 and (option := _OPTION.search(given)):
-            held = known.options if known else fresh.setdefault(number, {})
-            held.setdefault(option[1], []).append((when, int(option[2])))
-        elif name in _WRITES and result > 0 and known:
-            known.writes.append(when)
-            known.written.append((known.written[-1] if known.written else 0) + result)
-        if at and at[2] and known and (ends := _ENDS.search(at[2])):
-            known.own_port = int(ends[2])
-    return found
+            options = open_socket.options if open_socket else fresh.setdefault(number, {})
+            options.setdefault(option[1], []).append((when, int(option[2])))
+        elif name in _WRITES and result > 0 and open_socket:
+            open_socket.writes.append(when)
+            open_socket.written.append((open_socket.written[-1] if open_socket.written else 0) + result)
+        if at and at[2] and open_socket and (ends := _ENDS.search(at[2])):
+            open_socket.own_port = int(ends[2])
+    return sockets
 
 
 def _paired(
-    sockets: list[_Socket], streams: list[dict[str, Any]], starts: list[float], *, whole: bool
+    sockets: list[_Socket], streams: list[dict[str, Any]], starts: list[float], *, has_date: bool
 ) -> tuple[list[tuple[_Socket, int]], float]:
     """Each socket with the position of its stream, and the offset to add to the trace's times."""
-    places: dict[tuple[str, int], list[int]] = {}
-    for place, row in enumerate(streams):
-        places.setdefault((row["client"], row["client_port"]), []).append(place)
-        places.setdefault((row["server"], row["server_port"]), []).append(place)
+    rows_of_end: dict[tuple[str, int], list[int]] = {}
+    for number, stream in enumerate(streams):
+        rows_of_end.setdefault((stream["client"], stream["client_port"]), []).append(number)
+        rows_of_end.setdefault((stream["server"], stream["server_port"]), []).append(number)
     steps = Counter(
-        _step(starts[place] - socket.began, whole=whole) for socket in sockets for place in places.get(socket.peer, ())
+        _step(starts[stream_row] - socket.began, has_date=has_date)
+        for socket in sockets
+        for stream_row in rows_of_end.get(socket.peer, ())
     )
     if not steps:
         return [], 0.0
@@ -183,9 +185,9 @@ def _paired(
     taken: set[int] = set()
     for socket in sockets:
         near = [
-            (abs(starts[place] - socket.began - offset), place)
-            for place in places.get(socket.peer, ())
-            if place not in taken and (socket.own_port is None or socket.own_port in _ports(streams[place]))
+            (abs(starts[stream_row] - socket.began - offset), stream_row)
+            for stream_row in rows_of_end.get(socket.peer, ())
+            if stream_row not in taken and (socket.own_port is None or socket.own_port in _ports(streams[stream_row]))
         ]
         if near and min(near)[0] <= _MAX_APART_S:
             taken.add(min(near)[1])
@@ -193,9 +195,9 @@ def _paired(
     return pairs, offset
 
 
-def _step(apart: float, *, whole: bool) -> float:
-    """The difference of clocks by date and time zone: a multiple of 15 minutes; 0 for times since 1970 (`whole`)."""
-    return 0.0 if whole else round(apart / _ZONE_S) * _ZONE_S
+def _step(difference_s: float, *, has_date: bool) -> float:
+    """The difference of clocks by date and time zone: a multiple of 15 minutes; 0 for times since 1970 (`has_date`)."""
+    return 0.0 if has_date else round(difference_s / _ZONE_S) * _ZONE_S
 
 
 def _ports(row: dict[str, Any]) -> tuple[int, int]:
@@ -232,11 +234,11 @@ def _dated(
         zip(arrays.numbers(exchanges, "exchange").tolist(), arrays.numbers(exchanges, "stream").tolist(), strict=True)
     )
     number = arrays.numbers(streams, "stream")
-    sockets = {int(number[place]): socket for socket, place in pairs}
+    sockets = {int(number[row]): socket for socket, row in pairs}
     (cause, words), exchange = arrays.codes(causes, "cause"), arrays.filled(causes, "exchange", -1)
     owner, owners = arrays.codes(causes, "owner")
     start, end = (arrays.filled(causes, name, 0) for name in ("start", "end"))
-    own = owner != arrays.code_of(owners, "backend")  # time of a backend is on another connection
+    is_own = owner != arrays.code_of(owners, "backend")  # time of a backend is on another connection
     stalls = np.isin(cause, [code for code, word in enumerate(words) if word in _STALLS])
     frame = arrays.filled(causes, "to_frame", -1)
     table = capture.arrow("events")
@@ -250,7 +252,7 @@ def _dated(
     ]:
         if word not in words:
             continue
-        for row in np.flatnonzero((cause == words.index(word)) & own).tolist():
+        for row in np.flatnonzero((cause == words.index(word)) & is_own).tolist():
             socket = sockets.get(stream_of.get(int(exchange[row]), -1))
             is_own_side = socket is not None and (owners[int(owner[row])] == "server") == socket.is_server
             if socket is None or is_own_side == (word == "delayed_ack"):  # a held ACK delays the other side's data
@@ -261,29 +263,29 @@ def _dated(
             segment = events.get(int(frame[last]))
             if segment is None or (segment[0] == socket.is_server) or not segment[2]:
                 continue  # it did not end with data of this side
-            late = bisect.bisect_left(socket.written, segment[1])
-            began, ended, left = (ns / 1e9 - offset for ns in (start[row], end[row], end[last]))
-            if late == len(socket.writes) or socket.writes[late] > left + _ROUNDING_S:
+            write_row = bisect.bisect_left(socket.written, segment[1])
+            began, ended, left_s = (ns / 1e9 - offset for ns in (start[row], end[row], end[last]))
+            if write_row == len(socket.writes) or socket.writes[write_row] > left_s + _ROUNDING_S:
                 untraced += 1  # sendfile was not traced, or the connection is older than the trace
                 continue
-            held_ms = max(0.0, ended - max(socket.writes[late], began)) * 1e3
+            held_ms = max(0.0, ended - max(socket.writes[write_row], began)) * 1e3
             total_ms = (ended - began) * 1e3
             spent[kind][0] += total_ms
             spent[kind][1] += held_ms if held_ms > _KERNEL_MS else 0.0
-    (stalled, held), (thought, late_ms) = spent["held"], spent["program"]
-    numbers |= {"stall_ms": stalled, "stall_held_ms": held, "program_ms": thought, "program_held_ms": late_ms}
+    (stall_ms, held_ms), (program_ms, late_ms) = spent["held"], spent["program"]
+    numbers |= {"stall_ms": stall_ms, "stall_held_ms": held_ms, "program_ms": program_ms, "program_held_ms": late_ms}
     numbers["untraced"] = untraced
     contradicts = numbers["contradicts"] = []
-    if stalled:
-        share = held / stalled
+    if stall_ms:
+        share = held_ms / stall_ms
         if share <= CONTRADICTS:
             contradicts.append("stall")
-        yield say(f"trace_held{_verdict(share)}", spent_ms=stalled, share=share)
-    if thought:
-        share = 1 - late_ms / thought
+        yield say(f"trace_held{_verdict(share)}", spent_ms=stall_ms, share=share)
+    if program_ms:
+        share = 1 - late_ms / program_ms
         if share <= CONTRADICTS:
             contradicts.append("program")
-        yield say(f"trace_late{_verdict(share)}", spent_ms=thought, share=share)
+        yield say(f"trace_late{_verdict(share)}", spent_ms=program_ms, share=share)
 
 
 def _verdict(share: float) -> str:

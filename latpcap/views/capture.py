@@ -79,12 +79,12 @@ def read(
     with bar(f"reading {feed.name}", feed.size, shown=None if progress else False) as shown:
         for size in feed.run():
             shown.add(size)
-    found = Capture(feed.name, feed.analysis, feed.broken, origins=feed.origins, keylog=keylog, end=until)
+    capture = Capture(feed.name, feed.analysis, feed.broken, origins=feed.origins, keylog=keylog, end=until)
     if len(feed.origins) > 1:
         _warn_of_copies(feed.origins)
-    if since is None or found.zero_ns is None:
-        return found
-    return found.filter(f'frame.time >= "{timestamps.text(since.since_1970(found.zero_ns))}"')
+    if since is None or capture.zero_ns is None:
+        return capture
+    return capture.filter(f'frame.time >= "{timestamps.text(since.since_1970(capture.zero_ns))}"')
 
 
 def _warn_of_copies(origins: Sequence[sources.Origin]) -> None:
@@ -302,11 +302,11 @@ def read_stream(source: sources.Source, number: int, *, keylog: Keylog | None = 
     """Read one stream: as `read(source).stream(number)`, without the other streams' rows in memory."""
     from latpcap.views import partial_report
 
-    found: Any = partial_report.read(source, partial_report.of_stream(number), keylog=keylog, progress=progress)
-    have = found.arrow("streams").num_rows
+    projection: Any = partial_report.read(source, partial_report.of_stream(number), keylog=keylog, progress=progress)
+    have = projection.arrow("streams").num_rows
     if not 0 <= number < have:
-        raise _missing(found, number, have)
-    return Stream(found, number)
+        raise _missing(projection, number, have)
+    return Stream(projection, number)
 
 
 def _missing(capture: Recording, number: int, have: int) -> NoSuchRowError:

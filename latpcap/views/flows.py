@@ -60,11 +60,11 @@ class Around:
         more: dict[TableName, TableSlice] = {}
         if isinstance(exchange, str):
             columns, more = (*_PICKED, *Exchanges.COLUMNS), {"streams": TableSlice(Streams.COLUMNS)}
-        whole = self._read(
+        picked_from = self._read(
             {"exchanges": TableSlice(columns), "connects": TableSlice(None), "gaps": TableSlice(None), **more}
         )
-        row = chosen(whole, exchange, server)
-        del whole
+        row = chosen(picked_from, exchange, server)
+        del picked_from
         capture = self._read(partial_report.of_stream(row["stream"]))
         return graph(capture, capture, options, flows=flows, exchange=exchange, row=row)
 
@@ -185,9 +185,9 @@ def of_server(view: HasTables, server: str) -> str:
     """Return the display filter of this server's packets. ValueError for an unknown server."""
     streams = view.arrow("streams")
     servers = cause_totals.servers(streams, stretches(view))
-    (found, *_) = cause_totals.named(server, servers, lambda of: names_of(of, {"streams": streams}))
-    family = "ipv6" if ":" in found.address else "ip"
-    return f"{family}.addr == {found.address} and tcp.port == {found.port}"
+    (named_server, *_) = cause_totals.named(server, servers, lambda of: names_of(of, {"streams": streams}))
+    family = "ipv6" if ":" in named_server.address else "ip"
+    return f"{family}.addr == {named_server.address} and tcp.port == {named_server.port}"
 
 
 def pick(exchanges: pa.Table, which: int | Pick, counted_by: str = "exchange") -> dict[str, Any]:
@@ -198,14 +198,14 @@ def pick(exchanges: pa.Table, which: int | Pick, counted_by: str = "exchange") -
 
     table = exchanges.select(_PICKED)
     table = table.set_column(_PICKED.index("start"), "start", table["start"].cast("int64"))
-    found: list[dict[str, Any]]
+    rows: list[dict[str, Any]]
     if not isinstance(which, str):
-        known = 0 <= which < 1 << 63  # Arrow cannot compare larger numbers
-        found = table.filter(pc.equal(table[counted_by], which)).to_pylist() if known else []
-        found = [row for row in found if _is_counted(row, counted_by)]
-        if not found:
+        is_storable = 0 <= which < 1 << 63  # Arrow cannot compare larger numbers
+        rows = table.filter(pc.equal(table[counted_by], which)).to_pylist() if is_storable else []
+        rows = [row for row in rows if _is_counted(row, counted_by)]
+        if not rows:
             raise NoSuchRowError(f"no exchange {which}: there are {len(table):,}, counted from 0")
-        return found[0]
+        return rows[0]
     if which not in PICKS:
         raise ValueError(f"exchange={which!r} is neither a number nor one of {', '.join(PICKS)}")
     table = table.filter(table["complete"])
@@ -213,9 +213,9 @@ def pick(exchanges: pa.Table, which: int | Pick, counted_by: str = "exchange") -
         raise NoSuchRowError(f"no {which} exchange: there is no complete one here")
     by: list[tuple[str, Any]] = [("latency_ms", "ascending"), ("exchange", "descending")]
     order = pc.sort_indices(table, [("start", "ascending"), ("exchange", "ascending")] if which == "first" else by)
-    place = {"first": 0, "worst": len(table) - 1}.get(which, (len(table) - 1) // 2)
-    found = table.take(order.slice(place, 1)).to_pylist()
-    return found[0]
+    rank = {"first": 0, "worst": len(table) - 1}.get(which, (len(table) - 1) // 2)
+    rows = table.take(order.slice(rank, 1)).to_pylist()
+    return rows[0]
 
 
 def _is_counted(row: dict[str, Any], counted_by: str) -> bool:
@@ -259,8 +259,8 @@ def _other(capture: Recording, flows: Flows, options: FlowOptions) -> FlowGraph:
 
     low, high = options.frames or (1, capture.frames)
     segments = capture.arrow("events")
-    known = set(segments["frame"].to_pylist())
-    wanted = [number for number in range(max(1, low), min(high, capture.frames) + 1) if number not in known]
+    tcp_frames = set(segments["frame"].to_pylist())
+    wanted = [number for number in range(max(1, low), min(high, capture.frames) + 1) if number not in tcp_frames]
     packets = list(other_packets.packets(capture.records(wanted), only_icmp=flows == "icmp")) if wanted else []
     rows = [_as_tshark(packet) for packet in packets if packet["info"] and packet["protocol"] == "ICMP"]
     if flows != "icmp":
@@ -293,12 +293,12 @@ def _with_info(capture: Recording, packets: list[dict[str, Any]]) -> list[dict[s
     """Return the packets with tshark's columns Protocol and Info; latpcap's own text where these are not known."""
     from latpcap.reading import info_column
 
-    known = info_column.info_texts(capture)
-    found = []
+    texts = info_column.info_texts(capture)
+    labelled = []
     for packet in packets:
-        protocol, text = known.get(packet["frame"]) or (packet.get("protocol"), packet.get("info"))
-        found.append(packet | {"label": text, "comment": f"{protocol}: {text}"} if text else packet)
-    return found
+        protocol, text = texts.get(packet["frame"]) or (packet.get("protocol"), packet.get("info"))
+        labelled.append(packet | {"label": text, "comment": f"{protocol}: {text}"} if text else packet)
+    return labelled
 
 
 def _segments(capture: Recording, low: int, high: int) -> list[dict[str, Any]]:

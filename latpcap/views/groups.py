@@ -49,10 +49,10 @@ def _instant(kind: Any) -> bool:
 
 def span(word: str) -> tuple[int, str] | None:
     """Return the number and pyarrow's unit of a time span such as "10s", "5min" or "hour"; None for other words."""
-    found = _SPAN.fullmatch(word)
-    if found is None:
+    match = _SPAN.fullmatch(word)
+    if match is None:
         return None
-    return (1, found[3]) if found[3] else (int(found[1]), _UNITS[found[2]])
+    return (1, match[3]) if match[3] else (int(match[1]), _UNITS[match[2]])
 
 
 def chosen(by: Group | Sequence[Group] | None) -> tuple[Group, ...]:
@@ -60,9 +60,9 @@ def chosen(by: Group | Sequence[Group] | None) -> tuple[Group, ...]:
     names: tuple[Group, ...] = () if by is None else (by,) if isinstance(by, str) else tuple(by)
     for name in names:
         if name not in (*PLACES, *PROCESSES, *OTHER_NAMES, *_columns()) and span(name) is None:
-            known = ("server", "client", "uri", "host", "method", "status", "protocol", "stream", "top_cause", *PLACES)
+            words = ("server", "client", "uri", "host", "method", "status", "protocol", "stream", "top_cause", *PLACES)
             raise ValueError(
-                f"cannot group by {printable(name)!r}; known are {', '.join(known)}, any other column of exchanges "
+                f"cannot group by {printable(name)!r}; known are {', '.join(words)}, any other column of exchanges "
                 "that is no duration, and spans of time (10s, 5min, hour, day)"
             )
     return names

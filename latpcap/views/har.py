@@ -90,8 +90,8 @@ def _rows(scope: HasTables, name: Any, columns: tuple[str, ...]) -> list[dict[st
     table = scope.arrow(name).select(list(columns))
     for instant in {"start", "end"}.intersection(columns):
         table = table.set_column(table.column_names.index(instant), instant, table[instant].cast("int64"))
-    found: list[dict[str, Any]] = table.to_pylist()
-    return found
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
 
 
 def _entry(
@@ -104,7 +104,7 @@ def _entry(
     query = parse_qsl(urlsplit(url).query, keep_blank_values=True) if "?" in url else []
     status = row["status"] if row["protocol"] != "grpc" else 200 if row["status"] is not None else None
     answer = row["response_bytes"]
-    found = {
+    entry = {
         "startedDateTime": (_EPOCH + timedelta(microseconds=begin // 1000)).isoformat(timespec="microseconds"),
         "time": sum(ms for name, ms in times.items() if name != "ssl" and ms >= 0),
         "request": {
@@ -126,19 +126,19 @@ def _entry(
     }  # fmt: skip
     tls = {key: connect[column] for key, column in TLS.items() if connect and connect.get(column) is not None}
     if tls:
-        found["_tls"] = tls
+        entry["_tls"] = tls
     notes = [f"most of it: {row['top_cause']}"] if row["top_cause"] else []
     notes += [f"not complete: {row['cut_by']}"] if row["cut_by"] else []
     if notes:
-        found["comment"] = "; ".join(notes)
-    return found
+        entry["comment"] = "; ".join(notes)
+    return entry
 
 
 def _timings(row: dict[str, Any], connect: dict[str, Any] | None) -> tuple[int, dict[str, float]]:
     """Return the start of an entry and its parts. A connection's first request includes the time of its set-up."""
     parts = ("request_spread_ms", "service_ms", "response_spread_ms")
-    known: list[float] = [UNKNOWN if row[part] is None else row[part] for part in parts]
-    send, wait, receive = known
+    durations: list[float] = [UNKNOWN if row[part] is None else row[part] for part in parts]
+    send, wait, receive = durations
     times: dict[str, float] = dict.fromkeys(("blocked", "dns", "connect", "ssl"), UNKNOWN)
     begin = int(row["start"])
     if connect is not None and connect["handshake_ms"] is not None:

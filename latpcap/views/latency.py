@@ -104,10 +104,10 @@ class Latency:
             return [("all", self._samples)]
         # dict(groups) and list(groups) need the number of groups, which pandas 2 miscounts where a key is null
         groups_of = self._samples.groupby(list(self.by), dropna=False, observed=True, sort=True)
-        found = {key: rows for key, rows in groups_of}
-        spent = {key: float(rows[self.which].sum()) for key, rows in found.items()}
-        order = list(found) if self._in_time else sorted(found, key=lambda key: -spent[key])
-        return [(groups.named(self.by, key), found[key]) for key in order]
+        rows_of = {key: rows for key, rows in groups_of}
+        spent = {key: float(rows[self.which].sum()) for key, rows in rows_of.items()}
+        order = list(rows_of) if self._in_time else sorted(rows_of, key=lambda key: -spent[key])
+        return [(groups.named(self.by, key), rows_of[key]) for key in order]
 
     def _table(self) -> pd.DataFrame:
         """Return the rows of `table`, summed over all groups at once: there may be very many."""
@@ -118,21 +118,21 @@ class Latency:
         keys = samples.groupby(list(self.by), dropna=False, observed=True, sort=True).ngroup() if self.by else 0
         group = np.zeros(len(samples), np.int64) + np.asarray(keys)
         first = np.unique(group, return_index=True)[1] if self.by else np.zeros(1, np.int64)
-        many = len(first)
+        group_count = len(first)
         value = samples[which].to_numpy(float)
-        known = ~np.isnan(value)
+        has_value = ~np.isnan(value)
         order = np.lexsort((value, group))
-        order = order[known[order]]
+        order = order[has_value[order]]
         groups_of, ascending = group[order], value[order]
-        count = np.bincount(groups_of, minlength=many)
-        total = np.bincount(groups_of, ascending, many)
+        count = np.bincount(groups_of, minlength=group_count)
+        total = np.bincount(groups_of, ascending, group_count)
         sizes = pd.to_numeric(samples["response_bytes"]).fillna(0).to_numpy(float)
         columns: dict[str, Any] = {name: samples[name].iloc[first].tolist() for name in self.by}
-        columns |= {"count": count, "left_out": np.bincount(group, minlength=many) - count}
+        columns |= {"count": count, "left_out": np.bincount(group, minlength=group_count) - count}
         columns |= _summary(ascending, groups_of, count, self.percentiles)
         timed = self._seconds(columns)
         columns["requests_per_s"] = count / timed
-        columns["transfer_bytes_per_s"] = np.bincount(groups_of, sizes[order], many) / timed
+        columns["transfer_bytes_per_s"] = np.bincount(groups_of, sizes[order], group_count) / timed
         table = pd.DataFrame(columns)
         if self._in_time:
             return table.sort_values(list(self.by), kind="stable", ignore_index=True)
@@ -151,13 +151,13 @@ class Latency:
         stretch = next((name for name in self.by if groups.span(name)), None)
         if not places and stretch is None:
             return self.seconds or np.nan
-        found = []
+        seconds = []
         for row in range(len(keys["count"])):
             spans = self._covered.get(tuple(keys[name][row] for name in places), [])
             if stretch is not None:
                 spans = _within(spans, keys[stretch][row], stretch)
-            found.append(length(spans) or np.nan)
-        return np.array(found)
+            seconds.append(length(spans) or np.nan)
+        return np.array(seconds)
 
     def plot(
         self,
@@ -179,22 +179,22 @@ class Latency:
         every = (self, *others)
         if labels is not None and len(labels) != len(every):
             raise ValueError(f"{len(labels)} labels for {len(every)} latencies")
-        titles = [one.title for one in every]
+        titles = [latency.title for latency in every]
         if len(set(titles)) < len(titles):  # files with one name, in several folders
             given = labels or [f"{title} ({i})" for i, title in enumerate(titles, 1)]
             titles = [own if title in own else f"{title} ({own})" for title, own in zip(titles, given, strict=True)]
-        series, left = [], 0
-        for number, one in enumerate(every):
-            own_groups = one.rows()
-            left += max(0, len(own_groups) - _OTHERS)
+        series, left_out = [], 0
+        for number, latency in enumerate(every):
+            own_groups = latency.rows()
+            left_out += max(0, len(own_groups) - _OTHERS)
             for name, rows in own_groups[:_OTHERS]:
                 own = labels[number] if labels is not None else titles[number]
-                label = own if not one.by else name if len(every) == 1 else f"{own} {name}"
-                values = rows[rows[one.which].notna()].sort_values(one.which)
+                label = own if not latency.by else name if len(every) == 1 else f"{own} {name}"
+                values = rows[rows[latency.which].notna()].sort_values(latency.which)
                 causes = values["top_cause"].astype(object).where(values["top_cause"].notna(), None)
-                series.append(Series(label or f"{number + 1}", values[one.which].to_numpy(), tuple(causes)))
-        note = f"{count(left, 'group')} with less time not shown." if left else ""
-        missing = sum(int(one.table["left_out"].sum()) for one in every)
+                series.append(Series(label or f"{number + 1}", values[latency.which].to_numpy(), tuple(causes)))
+        note = f"{count(left_out, 'group')} with less time not shown." if left_out else ""
+        missing = sum(int(latency.table["left_out"].sum()) for latency in every)
         if missing:
             note = f"{note} {count(missing, 'exchange')} without a latency: {_WHY[self.which]}.".strip()
         title = f"Latency of {' and '.join(titles)}"
@@ -251,22 +251,22 @@ def _covered(timed: pd.DataFrame, places: Sequence[str]) -> dict[tuple[Any, ...]
     if "of_capture" not in timed:
         timed = timed.assign(of_capture=0)
     spans = timed.groupby(["of_capture", *places], observed=True, sort=False).agg({"start": "min", "end": "max"})
-    found: dict[tuple[Any, ...], _Spans] = {}
+    spans_of: dict[tuple[Any, ...], _Spans] = {}
     for key, first, last in zip(spans.index, spans["start"], spans["end"], strict=True):
         place = key[1:] if places else ()
-        found.setdefault(place, []).append((first.value, last.value))
-    return {place: merged(of) for place, of in found.items()}
+        spans_of.setdefault(place, []).append((first.value, last.value))
+    return {place: merged(of) for place, of in spans_of.items()}
 
 
 def merged(spans: _Spans) -> _Spans:
     """Return the union of time spans, sorted and without overlaps."""
-    found: _Spans = []
+    union: _Spans = []
     for first, last in sorted(spans):
-        if found and first <= found[-1][1]:
-            found[-1] = found[-1][0], max(last, found[-1][1])
+        if union and first <= union[-1][1]:
+            union[-1] = union[-1][0], max(last, union[-1][1])
         else:
-            found.append((first, last))
-    return found
+            union.append((first, last))
+    return union
 
 
 def _within(spans: _Spans, begin: pd.Timestamp, stretch: str) -> _Spans:
@@ -286,33 +286,33 @@ def _summary(rising: Array, group: Array, count: Array, percentiles: Sequence[fl
     """Return the statistics per group, of values sorted by group and then by value; NaN for empty groups."""
     import numpy as np
 
-    many, end = len(count), np.cumsum(count)
-    some, several = count > 0, count > 1
-    mean = np.divide(np.bincount(group, rising, many), count, where=some, out=np.full(many, np.nan))
-    squares = np.bincount(group, (rising - mean[group]) ** 2, many)
-    stdev = np.sqrt(np.divide(squares, count - 1, where=several, out=np.full(many, np.nan)))
-    near = np.bincount(group, np.abs(rising - mean[group]) <= stdev[group], many)
-    found = {
+    group_count, end = len(count), np.cumsum(count)
+    filled, several = count > 0, count > 1
+    mean = np.divide(np.bincount(group, rising, group_count), count, where=filled, out=np.full(group_count, np.nan))
+    squares = np.bincount(group, (rising - mean[group]) ** 2, group_count)
+    stdev = np.sqrt(np.divide(squares, count - 1, where=several, out=np.full(group_count, np.nan)))
+    within_stdev = np.bincount(group, np.abs(rising - mean[group]) <= stdev[group], group_count)
+    statistics = {
         "mean_ms": mean,
         "stdev_ms": stdev,
-        "max_ms": np.full(many, np.nan),
-        "within_stdev_percent": np.where(several, 100 * np.divide(near, count, where=some, out=np.zeros(many)), np.nan),
+        "max_ms": np.full(group_count, np.nan),
+        "within_stdev_percent": np.where(several, 100 * within_stdev / np.maximum(count, 1), np.nan),
     }
-    found["max_ms"][some] = rising[end[some] - 1]
+    statistics["max_ms"][filled] = rising[end[filled] - 1]
     for percent in percentiles:
-        place = np.ceil(np.round(count * percent / 100, 9)).astype(np.int64) - 1
-        place = np.clip(place, 0, np.maximum(count - 1, 0)) + end - count
-        found[f"p{percent:g}_ms"] = values = np.full(many, np.nan)
-        values[some] = rising[place[some]]
-    return found
+        rank_row = np.ceil(np.round(count * percent / 100, 9)).astype(np.int64) - 1
+        rank_row = np.clip(rank_row, 0, np.maximum(count - 1, 0)) + end - count
+        statistics[f"p{percent:g}_ms"] = values = np.full(group_count, np.nan)
+        values[filled] = rising[rank_row[filled]]
+    return statistics
 
 
 def _report(latency: Latency) -> str:
     """Return one group, in the shape of wrk's report."""
     row = latency.table.iloc[0]
-    counted, left = int(row["count"]), int(row["left_out"])
+    counted, left_out = int(row["count"]), int(row["left_out"])
     where = "estimated at the client" if latency.which == "client_latency_ms" else "as the capture saw it"
-    lines = [f"{latency.title}: latency of {counted:,} of {count(counted + left, 'exchange')}, {where}"]
+    lines = [f"{latency.title}: latency of {counted:,} of {count(counted + left_out, 'exchange')}, {where}"]
     if not counted:
         return "\n".join([*lines, "  no exchange has one"])
     cells = [_time(row[c]) for c in ("mean_ms", "stdev_ms", "max_ms")] + [_percent(row["within_stdev_percent"])]
@@ -346,9 +346,9 @@ def _grouped(latency: Latency) -> str:
         )
         for line in [heads, *rows]
     ]
-    left = int(latency.table["left_out"].sum())
-    if left:
-        lines.append(f"{count(left, 'exchange')} left out: {_WHY[latency.which]}")
+    left_out = int(latency.table["left_out"].sum())
+    if left_out:
+        lines.append(f"{count(left_out, 'exchange')} left out: {_WHY[latency.which]}")
     if len(latency.table) > len(rows):
         lines.append(
             f"… {count(len(latency.table) - len(rows), 'more group')}{'' if latency._in_time else ' with less time'}"

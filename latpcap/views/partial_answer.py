@@ -42,10 +42,10 @@ def read(source: sources.Source, *, keylog: Keylog | None = None, progress: bool
     rows = _Rows()
     for portion in portions(feed, skip_tables=_AT_END, progress=progress):
         rows.add(portion)
-    found = AnswerView(feed, rows, keylog)
+    view = AnswerView(feed, rows, keylog)
     del rows
     spill.trim_heap()
-    return found
+    return view
 
 
 class _Rows:
@@ -97,13 +97,13 @@ class AnswerView(recording.Recording):
         self._counts = {"streams": rows.streams.count, **rows.counts}
         few: dict[str, Exchanges | Causes | Streams]
         few = {"exchanges": rows.folded.exchanges, "causes": rows.folded.causes, "streams": rows.streams}
-        made = {name: of.table() for name, of in few.items() if of.count}
+        tables = {name: columns.table() for name, columns in few.items() if columns.count}
         if rows.counts["connects"]:
-            made["connects"] = pa.concat_tables(rows.led).sort_by("connect") if rows.led else pa.table({})
-        self.kept = Lazy(self.arrow, rows.segments, made, rows.folded.causes.evidence, rows.folded.pushed)
+            tables["connects"] = pa.concat_tables(rows.led).sort_by("connect") if rows.led else pa.table({})
+        self.kept = Lazy(self.arrow, rows.segments, tables, rows.folded.causes.evidence, rows.folded.pushed)
         """The tables that findings read, with few columns: `stretches` and their causes, streams and connects."""
-        if "exchanges" in made:
-            self._arrow["exchanges"] = requests(made["exchanges"])
+        if "exchanges" in tables:
+            self._arrow["exchanges"] = requests(tables["exchanges"])
 
     def arrow(self, name: TableName) -> pa.Table:
         """As `Recording.arrow`."""
@@ -135,22 +135,22 @@ class AnswerView(recording.Recording):
         packets = list(self.records(frames))
         if len({(packet.link, packet.interface) for packet in packets}) != 1:
             return self.arrow("events")
-        held, first_ns = io.BytesIO(), min(packet.time_ns for packet in packets)
-        write = slices.pcap(held, nanos=True, link=packets[0].link)
+        file, first_ns = io.BytesIO(), min(packet.time_ns for packet in packets)
+        write = slices.pcap(file, nanos=True, link=packets[0].link)
         for packet in packets:
             write(packet._replace(time_ns=packet.time_ns - first_ns))
         analysis = _core.Analysis(links.read)
-        analysis.push(held.getvalue())
+        analysis.push(file.getvalue())
         analysis.finish()
         rows = taken(analysis)
         events, swapped = _whole(rows["events"]), self._has_swapped_sides(_whole(rows["streams"]))
         if swapped is None or events.num_rows != len(frames):
             return self.arrow("events")
-        made = {
+        columns = {
             "frame": np.array(sorted(frames), np.uint64),
             "from_client": arrays.numbers(events, "from_client") != swapped,
         }
-        for name, values in made.items():
+        for name, values in columns.items():
             events = events.set_column(events.schema.get_field_index(name), name, arrays.column(values))
         return events
 
@@ -163,8 +163,8 @@ class AnswerView(recording.Recording):
         for client, server, swapped in ((0, 2, False), (2, 0, True)):
             wanted = ends[client], ends[client + 1], ends[server], ends[server + 1]
             same_ports = (arrays.numbers(kept, _ENDS[1]) == wanted[1]) & (arrays.numbers(kept, _ENDS[3]) == wanted[3])
-            found = ((arrays.taken(kept, name, same_ports.nonzero()[0]).to_pylist()) for name in _ENDS)
-            if wanted in zip(*found, strict=True):
+            packet_ends = ((arrays.taken(kept, name, same_ports.nonzero()[0]).to_pylist()) for name in _ENDS)
+            if wanted in zip(*packet_ends, strict=True):
                 return swapped
         return None
 

@@ -58,17 +58,17 @@ class Numbers:
     def arrow(self, order: Array | None) -> pa.Array:
         """Return all values as an Arrow array, NaN as null, and empty the column."""
         values = self.values(order)
-        known = (values[s] == values[s] for s in spill.parts(len(values)))
-        return arrays.column(values, arrays.bits(known) if values.dtype.kind == "f" else None)
+        is_known = (values[s] == values[s] for s in spill.parts(len(values)))
+        return arrays.column(values, arrays.bits(is_known) if values.dtype.kind == "f" else None)
 
     def lowered(self, order: Array | None) -> tuple[Array, Array | None]:
         """Return values that were stored plus one, with 0 for null, and bits of the known ones."""
         zero, values = self._column.zero, self.values(order)
         if zero:
             return values, spill.shared_zeros((len(values) + 7) // 8, "uint8")
-        known = arrays.bits(values[s] > 0 for s in spill.parts(len(values)))
+        is_known = arrays.bits(values[s] > 0 for s in spill.parts(len(values)))
         lower = (values[s] - (values[s] > 0) for s in spill.parts(len(values)))
-        return spill.from_pieces(values.dtype, lower), known
+        return spill.from_pieces(values.dtype, lower), is_known
 
 
 class Words:
@@ -90,10 +90,10 @@ class Words:
         """Return all rows as a dictionary array, and empty the column."""
         import numpy as np
 
-        codes, known = self._codes.lowered(order)
+        codes, is_known = self._codes.lowered(order)
         kind = "int8" if len(self.known) <= np.iinfo("int8").max else "int32"
         narrowed = codes.view(kind) if codes.itemsize == np.dtype(kind).itemsize else codes.astype(kind)
-        return arrays.dictionary(narrowed, known, list(self.known))
+        return arrays.dictionary(narrowed, is_known, list(self.known))
 
 
 class Exchanges:
@@ -142,9 +142,9 @@ class Exchanges:
         for name in ALWAYS:
             self._numbers[f"{name}_ms"].add(arrays.numbers(rows, f"{name}_ms"))
         plain = complete & ~streams(rows)
-        whole = bool(plain.all())
+        is_plain = bool(plain.all())
         for name in (*self.INCOMPLETE, *self.STREAMED, *(f"{name}_ms" for name in CAUSES if name not in ALWAYS)):
-            if whole:
+            if is_plain:
                 self._numbers[name].skip(rows.num_rows)
             else:
                 self._numbers[name].add(np.where(plain, 0, arrays.filled(rows, name, 0)))
@@ -155,10 +155,10 @@ class Exchanges:
         """Return all rows, by number, and empty this object."""
         number, order = _ordered(self._number.values(None))
         columns = {"exchange": arrays.column(number)}
-        columns |= {name: of.arrow(order) for name, of in self._numbers.items() if name not in self.NULLABLE}
+        columns |= {name: numbers.arrow(order) for name, numbers in self._numbers.items() if name not in self.NULLABLE}
         for name in self.NULLABLE:
             columns[name] = arrays.column(*self._numbers[name].lowered(order))
-        columns |= {name: of.arrow(order) for name, of in self._words.items()}
+        columns |= {name: words.arrow(order) for name, words in self._words.items()}
         columns["complete"] = arrays.column(self._complete.values(order))
         columns["server_asks"] = arrays.column(self._server_asks.values(order))
         answered = self._answered.values(order)
@@ -202,7 +202,7 @@ class Causes:
         """
         number, order = _ordered(self._number.values(None))
         columns = {"exchange": arrays.column(number), "duration_ms": self._duration.arrow(order)}
-        columns |= {name: of.arrow(order) for name, of in self._words.items()}
+        columns |= {name: words.arrow(order) for name, words in self._words.items()}
         columns["confidence"] = self._confidence.arrow(order)
         self._evidence = order, self._lengths.values(None), self._frames.values(None)
         return _table(columns)
@@ -214,8 +214,8 @@ class Causes:
         order, lengths, frames = self._evidence
         row = row if order is None else int(order[row])
         begin = sum(int(lengths[:row][span].sum()) for span in spill.parts(row))
-        found: list[int] = frames[begin : begin + int(lengths[row])].tolist()
-        return found
+        evidence_frames: list[int] = frames[begin : begin + int(lengths[row])].tolist()
+        return evidence_frames
 
 
 class Streams:
@@ -251,12 +251,12 @@ class Streams:
         import numpy as np
 
         self.count += rows.num_rows
-        for name, of in self._numbers.items():
+        for name, numbers in self._numbers.items():
             values = arrays.numbers(rows, name)
             if name in self.NULLABLE:
                 values = values.astype(float)
                 values = np.where(np.isnan(values), 0, values + 1)
-            of.add(values)
+            numbers.add(values)
         for name, words in self._words.items():
             words.add(*arrays.codes(rows, name))
 
@@ -264,8 +264,8 @@ class Streams:
         """Return all rows, by number, and empty this object."""
         number, order = _ordered(self._numbers.pop("stream").values(None))
         columns = {"stream": arrays.column(number)}
-        for name, of in self._numbers.items():
-            columns[name] = arrays.column(*of.lowered(order)) if name in self.NULLABLE else of.arrow(order)
+        for name, numbers in self._numbers.items():
+            columns[name] = arrays.column(*numbers.lowered(order)) if name in self.NULLABLE else numbers.arrow(order)
         for name, words in self._words.items():
             columns[name] = words.arrow(order) if order is None else _as_named(words.arrow(order))
         return _table(columns)
@@ -304,10 +304,10 @@ def compact_tables(capture: Recording) -> Lazy:
             folded.add(name, rows)
             spill.release_memory()
     kept = (("exchanges", folded.exchanges), ("causes", folded.causes))
-    made = {name: rows.table() for name, rows in kept if rows.count}
-    found = Lazy(capture.arrow, None, made, folded.causes.evidence if folded.causes.count else None, folded.pushed)
+    tables = {name: rows.table() for name, rows in kept if rows.count}
+    compact = Lazy(capture.arrow, None, tables, folded.causes.evidence if folded.causes.count else None, folded.pushed)
     spill.trim_heap()
-    return found
+    return compact
 
 
 def requests(rows: pa.Table) -> pa.Table:

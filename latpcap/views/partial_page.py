@@ -59,7 +59,8 @@ class PageSource:
     def arrow(self, name: TableName) -> pa.Table:
         """Return the columns of requests that a page reads, and the table `actions`."""
         if name == "actions":
-            return self._read({of: TableSlice(_EVENTS if of == "events" else None) for of in waits.READS}).arrow(name)
+            parts = {read: TableSlice(_EVENTS if read == "events" else None) for read in waits.READS}
+            return self._read(parts).arrow(name)
         return self._requests.arrow(name)
 
     def waterfall(self, *, top: int | None = None) -> Waterfall:

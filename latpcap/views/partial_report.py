@@ -54,16 +54,16 @@ def of_streams(numbers: Sequence[int]) -> Needed:
 def read(source: sources.Source, needed: Needed, *, keylog: Keylog | None = None, progress: bool = False) -> Projection:
     """Read a capture as `latpcap.read` does, keeping the needed part of these tables, and all of `issues`."""
     feed = Feed(source, keylog)
-    kept: dict[TableName, _Rows] = {name: _Rows(name, of) for name, of in needed.items() if name != "issues"}
+    kept: dict[TableName, _Rows] = {name: _Rows(name, part) for name, part in needed.items() if name != "issues"}
     for portion in portions(feed, take_bytes=TAKE_BYTES, progress=progress):
         numbers: dict[str, pa.ChunkedArray] = {}
         for name in [*LINKS.values(), *(name for name in kept if name not in LINKS.values())]:
             if name in kept:
-                found = kept[name].add(table(portion[name]), numbers)
-                numbers |= {link: found[link] for link, of in LINKS.items() if of == name}
-    found = Projection(feed, kept, keylog)
+                rows = kept[name].add(table(portion[name]), numbers)
+                numbers |= {link: rows[link] for link, table_name in LINKS.items() if table_name == name}
+    projection = Projection(feed, kept, keylog)
     spill.trim_heap()
-    return found
+    return projection
 
 
 class _Rows:
@@ -103,11 +103,11 @@ class _Rows:
 
         if self._waiting:
             self._copy()
-        found = pa.concat_tables(self._parts).unify_dictionaries()
+        rows = pa.concat_tables(self._parts).unify_dictionaries()
         self._parts.clear()
         if self._name == "causes" and self._columns is None:
-            return in_order(found)
-        return found.sort_by([(key, "ascending") for key in self._order]) if self._order else found
+            return in_order(rows)
+        return rows.sort_by([(key, "ascending") for key in self._order]) if self._order else rows
 
 
 class Projection(recording.Recording):

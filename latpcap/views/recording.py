@@ -125,10 +125,10 @@ class Recording(View):
         """Yield the rows of a table in parts, in the core's order, or sorted if the table was made already."""
         import pyarrow as pa
 
-        raw, made = self._raw.get(name), self._arrow.get(name)
-        if raw is None or made is not None:
-            made = self.arrow(name)
-            yield from (made.slice(part.start, part.stop - part.start) for part in spill.parts(made.num_rows))
+        raw, table = self._raw.get(name), self._arrow.get(name)
+        if raw is None or table is not None:
+            table = self.arrow(name)
+            yield from (table.slice(part.start, part.stop - part.start) for part in spill.parts(table.num_rows))
         else:
             yield from (pa.Table.from_batches([batch]) for batch in pa.RecordBatchReader.from_stream(raw))
 
@@ -192,8 +192,8 @@ class Recording(View):
         """
         from latpcap.reading.reread import records
 
-        found = records(self._known_origins(), frames, broken=bool(self._broken))
-        return islice(found, self.frames)  # the file may have grown
+        read_again = records(self._known_origins(), frames, broken=bool(self._broken))
+        return islice(read_again, self.frames)  # the file may have grown
 
     def foreign(self, frames: Container[int] | None = None) -> Foreign:
         """Return what a pcapng file holds besides packets, of these frames or of all; reads the capture again."""
@@ -376,9 +376,9 @@ def numbered(streams: pa.Table) -> pa.Table:
 
 
 def _sentence(issue: dict[str, Any]) -> str:
-    place = [escaped(issue["file"])]
+    location = [escaped(issue["file"])]
     if issue["offset"] is not None:
-        place.append(f"byte {issue['offset']:,}")
+        location.append(f"byte {issue['offset']:,}")
     if issue["frame"] is not None:
-        place.append(f"frame {issue['frame']:,}")
-    return f"{', '.join(place)}: {issue['layer']}: {issue['reason']}"
+        location.append(f"frame {issue['frame']:,}")
+    return f"{', '.join(location)}: {issue['layer']}: {issue['reason']}"

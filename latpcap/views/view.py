@@ -56,10 +56,10 @@ class View:
         """Return the table that is computed from the others; cached per language."""
         from latpcap import findings, words
 
-        found: dict[str, pa.Table] = self.__dict__.setdefault("_found", {})
-        if words.current() not in found:
-            found[words.current()] = findings.table(findings.read_from(self))
-        return found[words.current()]
+        by_language: dict[str, pa.Table] = self.__dict__.setdefault("_found", {})
+        if words.current() not in by_language:
+            by_language[words.current()] = findings.table(findings.read_from(self))
+        return by_language[words.current()]
 
     def to_arrow(self, name: TableName = "exchanges", *, names: Names | None = None) -> pa.Table:
         """Return `arrow(name)` with every integer as int64, so that differences do not wrap around.
@@ -158,8 +158,8 @@ class View:
         if not hasattr(capture, "processes"):
             raise ValueError(f"{wanted[0]} is known of captures, not of the results of a batch")
         for name in wanted:
-            found = by_stream(capture.unfiltered._processes(), name)
-            names = [found.get(stream) for stream in exchanges["stream"].to_pylist()]
+            name_of = by_stream(capture.unfiltered._processes(), name)
+            names = [name_of.get(stream) for stream in exchanges["stream"].to_pylist()]
             exchanges = exchanges.append_column(name, pa.array(names, pa.string()))
         return exchanges
 
@@ -251,7 +251,7 @@ class View:
         """Return the tables below the answer in a notebook's card, by caption: a few columns of a few rows."""
         import pyarrow.compute as pc
 
-        found = {}
+        by_caption = {}
         for name, columns in _FOLDED.items():
             table = self.arrow(name)
             if not table.num_rows or (name == "streams" and table.num_rows == 1):
@@ -260,8 +260,8 @@ class View:
             if name == "exchanges":
                 first = pc.select_k_unstable(table, 10, [("latency_ms", "descending")])
                 table, words = table.take(first), f"{words}, the longest"
-            found[words] = table.select(columns)
-        return found
+            by_caption[words] = table.select(columns)
+        return by_caption
 
     _place: Callable[[int], str] | None = None
     """Returns a name for a stream, in results of several captures, whose streams are numbered in one series."""

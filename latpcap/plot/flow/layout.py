@@ -65,33 +65,33 @@ def stack(sides: Sequence[Sequence[Step]], em_per_ns: float | None) -> tuple[lis
     from the same zero. Rows are then at least `em_per_ns` apart for each ns, equal instants of two sides get equal
     heights, and a gap of more than `MAX_GAP` em becomes a `Break`.
     """
-    places: list[list[float]] = [[] for _ in sides]
+    heights_of: list[list[float]] = [[] for _ in sides]
     if em_per_ns is None:
-        for place, side in zip(places, sides, strict=True):
+        for heights, side in zip(heights_of, sides, strict=True):
             y = 0.0
             for step in side:
                 y += step.min_height
-                place.append(y)
-        return places, []
+                heights.append(y)
+        return heights_of, []
     breaks: list[Break] = []
     order: list[tuple[int, int, int]] = []
     for number, side in enumerate(sides):
         # a clock that was set back dates a row before the row above it; the rows keep their order
         instants = accumulate((step.at_ns for step in side), max)
-        order += [(at, number, place) for place, at in enumerate(instants)]
+        order += [(at, number, index) for index, at in enumerate(instants)]
     order.sort()
     reached, now = 0.0, order[0][0] if order else 0
     for at, number, _ in order:
-        place, side = places[number], sides[number]
-        step = side[len(place)]
+        heights, side = heights_of[number], sides[number]
+        step = side[len(heights)]
         wanted = em_per_ns * (at - now)
-        own = (place[-1] if place else 0.0) + step.min_height
+        own = (heights[-1] if heights else 0.0) + step.min_height
         y = max(own, reached + min(wanted, MAX_GAP))
         if wanted > MAX_GAP and y - reached < wanted:
             breaks.append(Break(reached, y, at - now))
-        place.append(y)
+        heights.append(y)
         reached, now = max(reached, y), at
-    return places, breaks
+    return heights_of, breaks
 
 
 def nice(value: float) -> float:
@@ -294,7 +294,7 @@ def place_rows(page: Layout, places: Sequence[float], breaks: Sequence[Break], e
     """Place everything from the top downwards, once the heights of the rows (`places`) are known."""
     top = page.body[0]
     page.em_per_ns = em_per_ns
-    page.row_y = [top + place - UNDER for place in places]
+    page.row_y = [top + y - UNDER for y in places]
     page.breaks = [replace(b, top=b.top + top - UNDER, bottom=b.bottom + top - UNDER) for b in breaks]
     for number, brace in enumerate(page.braces):
         below = sum(1 for later in page.braces[number:] if later.bracket.upper == brace.bracket.upper)
@@ -388,9 +388,9 @@ def _stretch_bands(page: Layout) -> None:
             )
 
 
-def _same_side(one: Band, other: Band) -> bool:
+def _same_side(band: Band, other: Band) -> bool:
     """Return whether both bands are on the same side of the same lifeline."""
-    return (one.node, one.inward) == (other.node, other.inward)
+    return (band.node, band.inward) == (other.node, other.inward)
 
 
 def _place_heads(page: Layout, title: str, nodes: Sequence[str]) -> None:
@@ -433,14 +433,14 @@ def _split_address(address: str, width: float) -> list[str]:
     """Return a long address in two lines, or more if `width` is small, broken after a colon or dot if it has one."""
     parts = max(2, -int(-width_of(address) // max(width, 6.0)))
     lines: list[str] = []
-    rest = address
-    while len(rest) > 1 and len(lines) < parts - 1:
-        ideal = round(len(rest) / (parts - len(lines)))
-        breaks = [i + 1 for i, letter in enumerate(rest[:-1]) if letter in ":. "] or [ideal]
-        cut = min(breaks, key=lambda place: (abs(place - ideal), place))
-        lines.append(rest[:cut].rstrip())
-        rest = rest[cut:]
-    return [*lines, rest]
+    remaining = address
+    while len(remaining) > 1 and len(lines) < parts - 1:
+        ideal = round(len(remaining) / (parts - len(lines)))
+        breaks = [i + 1 for i, letter in enumerate(remaining[:-1]) if letter in ":. "] or [ideal]
+        cut = min(breaks, key=lambda position: (abs(position - ideal), position))
+        lines.append(remaining[:cut].rstrip())
+        remaining = remaining[cut:]
+    return [*lines, remaining]
 
 
 def frames_text(mark: FlowMark, rows: Sequence[FlowRow]) -> str:

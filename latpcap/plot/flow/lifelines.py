@@ -109,9 +109,9 @@ class PointsGraph(Display):
         """Return the legend: fates of the packets shown, and causes of the parts."""
         fates = [name for name in STYLES if name != "passed" and any(arrow.fate == name for arrow in self.arrows)]
         shapes = {"-": "line", "--": "dash", ":": "dash"}
-        found = [Key(STYLES[name][0], name, say(f"point_{name}"), shapes[STYLES[name][1]]) for name in fates]
+        keys = [Key(STYLES[name][0], name, say(f"point_{name}"), shapes[STYLES[name][1]]) for name in fates]
         causes = {span.cause for span in self.spans}
-        return [*found, *(Key(CAUSES[name].colour, name) for name in CAUSES if name in causes)]
+        return [*keys, *(Key(CAUSES[name].colour, name) for name in CAUSES if name in causes)]
 
     def lines(self) -> Iterator[str]:
         """Yield the packets as text: ms at each point, frames, delay and fate; then the parts."""

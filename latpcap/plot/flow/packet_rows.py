@@ -252,11 +252,11 @@ def run_begins(
     data = plain & (length > 0)
     ack = plain & (length == 0) & acks
     member = (data | ack) & (stream >= 0)
-    way = client ^ ack  # direction of the data; an ACK belongs to the data that it acknowledges
+    from_client = client ^ ack  # direction of the data; an ACK belongs to the data that it acknowledges
     if len(frame) == 0:
         return np.zeros(0, np.int64)
     cut = np.ones(len(frame), bool)
-    cut[1:] = ~member[1:] | ~member[:-1] | (stream[1:] != stream[:-1]) | (way[1:] != way[:-1])
+    cut[1:] = ~member[1:] | ~member[:-1] | (stream[1:] != stream[:-1]) | (from_client[1:] != from_client[:-1])
     cut[1:] |= np.diff(time) >= mark_ms * 1e6
     cut |= np.isin(frame, before)
     cut[1:] |= np.isin(frame[:-1], after)

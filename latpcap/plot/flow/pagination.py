@@ -226,7 +226,7 @@ class FlowPages:
         """Fold each run of packets into one row, and move marks and brackets to the folded rows."""
         assert self._begins is not None
         low, high = self.first_and_last(number)
-        begins = [int(place - self._begins[low]) for place in self._begins[low : high + 1]]
+        begins = [int(begin - self._begins[low]) for begin in self._begins[low : high + 1]]
         if len(begins) == len(rows):
             return rows, marks, spans
         row_of: list[int] = []  # by packet
@@ -292,8 +292,8 @@ def _numbers(columns: Sequence[pa.ChunkedArray[Any]]) -> NDArray[np.int64]:
     import numpy as np
     import pyarrow as pa
 
-    known = [column.drop_null().cast(pa.int64()).to_numpy() for column in columns]
-    return np.concatenate(known) if known else np.zeros(0, np.int64)
+    parts = [column.drop_null().cast(pa.int64()).to_numpy() for column in columns]
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
 def packets_of(events: pa.Table) -> list[dict[str, Any]]:

@@ -121,7 +121,7 @@ def mark(
 
     coloured = list(rows)
     longest: dict[int, float] = {}  # by row, ms of the wait that colours it
-    found: list[FlowMark] = []
+    marks: list[FlowMark] = []
     for stream, of_stream in numbers.items():
         first = rows[of_stream[0]]
         forward = events[of_stream[0]]["from_client"] is not False
@@ -132,7 +132,7 @@ def mark(
             upper, lower = of_stream[at_upper] if at_upper >= 0 else -1, of_stream[at_lower]
             if upper < 0 and lower == 0:  # the page before, which ends with this row, has the mark
                 continue
-            found.append(replace(wait, upper=upper, lower=lower))
+            marks.append(replace(wait, upper=upper, lower=lower))
             if wait.cause is None:
                 continue
             is_released_data = events[lower].get("len") and _is_from(events[lower], _blocked_side(wait))
@@ -143,8 +143,8 @@ def mark(
                 if wait.ms > longest.get(number, 0):
                     longest[number] = wait.ms
                     coloured[number] = replace(coloured[number], cause=name, tag=words.say(tag) if tag else "")
-    found.sort(key=lambda wait: wait.lower)  # stable: waits of one gap stay in the order of time
-    return tuple(coloured), tuple(found)
+    marks.sort(key=lambda wait: wait.lower)  # stable: waits of one gap stay in the order of time
+    return tuple(coloured), tuple(marks)
 
 
 def _piece(cause: Record) -> _Piece:
@@ -232,12 +232,12 @@ class _Waits:
         short causes explain together: of these the longest is named.
         """
         min_ns = mark_ms * 1e6
-        found: list[tuple[int, int, int, FlowMark]] = []
+        marks: list[tuple[int, int, int, FlowMark]] = []
         for piece in self.pieces:
             bounds = self.bounds(piece)
             if bounds and piece.end - piece.start >= min_ns:
-                found.append((piece.start, *bounds, _mark(template, piece, piece.end - piece.start)))
-        marked = [(upper, lower) for _, upper, lower, _ in found]
+                marks.append((piece.start, *bounds, _mark(template, piece, piece.end - piece.start)))
+        marked = [(upper, lower) for _, upper, lower, _ in marks]
         for number in range(1, len(self.times)):
             before, after = self.times[number - 1], self.times[number]
             if after - before < min_ns:
@@ -250,12 +250,12 @@ class _Waits:
                         ((min(p.end, after) - max(p.start, before), p) for p in inside),
                         key=lambda pair: pair[0],
                     )
-                    found.append((before, number - 1, number, _mark(template, piece, part, after - before)))
+                    marks.append((before, number - 1, number, _mark(template, piece, part, after - before)))
             else:
                 wait = replace(template, ms=unexplained / 1e6)
-                found.append((_first_unexplained(before, inside), number - 1, number, wait))
-        found.sort(key=lambda wait: wait[:3])
-        return [(upper, lower, wait) for _, upper, lower, wait in found]
+                marks.append((_first_unexplained(before, inside), number - 1, number, wait))
+        marks.sort(key=lambda wait: wait[:3])
+        return [(upper, lower, wait) for _, upper, lower, wait in marks]
 
 
 def _mark(template: FlowMark, piece: _Piece, ns: int, of_ns: int | None = None) -> FlowMark:
@@ -311,7 +311,7 @@ def brackets(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tuple[Flow
     for number, row in enumerate(rows):
         of_stream.setdefault(row.stream, []).append(number)
     begins = {exchange["request_first_frame"] for exchange in exchanges if not _is_setup(exchange)}
-    found = []
+    joined = []
     for exchange in exchanges:
         first = exchange["request_first_frame"]
         last = exchange["response_last_frame"] or exchange["request_last_frame"]
@@ -319,7 +319,7 @@ def brackets(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tuple[Flow
         if _is_setup(exchange):  # it ends with the client's first byte, which belongs to the request
             inside = [n for n in inside if rows[n].frame not in begins]
         if inside:
-            found.append(
+            joined.append(
                 FlowBracket(
                     upper=inside[0],
                     lower=inside[-1],
@@ -329,7 +329,7 @@ def brackets(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tuple[Flow
                     continued=rows[inside[-1]].frame != last and inside[-1] == of_stream[exchange["stream"]][-1],
                 )
             )
-    return tuple(sorted(found, key=lambda bracket: (bracket.upper, bracket.lower)))
+    return tuple(sorted(joined, key=lambda bracket: (bracket.upper, bracket.lower)))
 
 
 def label_messages(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tuple[FlowRow, ...]:
@@ -343,13 +343,13 @@ def label_messages(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tupl
         for name, text in texts.items():
             if text and exchange[name] is not None:
                 found_at.setdefault((exchange["stream"], exchange[name]), []).append(text)
-    found = []
+    labelled = []
     for row in rows:
         texts_here = found_at.get((row.stream, row.frame), [])
         if len(texts_here) > 1:  # pipelined requests in one segment
             texts_here[0] = words.say("flow_and_more", first=texts_here[0], n=len(texts_here) - 1)
-        found.append(replace(row, message=texts_here[0]) if texts_here else row)
-    return tuple(found)
+        labelled.append(replace(row, message=texts_here[0]) if texts_here else row)
+    return tuple(labelled)
 
 
 def _target(exchange: Record, max_length: int) -> str:

@@ -58,8 +58,8 @@ class Conversations:
         """Return the last frame in which another Ethernet address announced this IPv4 address; None if none did."""
         if len(self._owners) > _MAX_ENTRIES:
             self._owners.clear()
-        known, frame = self._owners.setdefault(address, (owner, self.frame))
-        if known != owner:
+        first_owner, frame = self._owners.setdefault(address, (owner, self.frame))
+        if first_owner != owner:
             return frame
         self._owners[address] = owner, self.frame
         return None

@@ -98,7 +98,7 @@ class _Evaluation:
             if node.field.mask is not None:
                 bits = self.meaning.value(node.field.mask, field, node.field.name)
                 if isinstance(bits, bytes):
-                    return self.some(field, self.octets(node.field, lambda held: any(_masked(held, bits))))
+                    return self.some(field, self.octets(node.field, lambda octets: any(_masked(octets, bits))))
                 return self.some(field, lambda column: pc.not_equal(pc.bit_wise_and(column.cast("int64"), bits), 0))
             if node.field.name == "frame" and not node.field.slices:  # every frame has this field
                 return pc.is_valid(self.source.events["frame"])
@@ -111,10 +111,10 @@ class _Evaluation:
             raise FilterError(self.expression, node.field.at, reason, length=len(node.field.name))
         if isinstance(node, grammar.Among):
             tests = [self.item(item, field, node.field) for item in node.items]
-            found = self.some(field, lambda column: functools.reduce(pc.or_, (test(column) for test in tests)))
+            passes = self.some(field, lambda column: functools.reduce(pc.or_, (test(column) for test in tests)))
             if node.field.every:
-                found = self.every(field, lambda column: functools.reduce(pc.or_, (test(column) for test in tests)))
-            return pc.invert(found) if node.without else found
+                passes = self.every(field, lambda column: functools.reduce(pc.or_, (test(column) for test in tests)))
+            return pc.invert(passes) if node.without else passes
         return self.test(node, field)
 
     def in_octets(self, node: Any) -> Any:
@@ -122,16 +122,16 @@ class _Evaluation:
 
         Other tests are returned unchanged.
         """
-        named = node.field
-        field = FIELDS.get(named.name)
-        if named.mask is None or named.functions or field is None or field.kind not in ("ipv4", "ipv6"):
+        masked_field = node.field
+        field = FIELDS.get(masked_field.name)
+        if masked_field.mask is None or masked_field.functions or field is None or field.kind not in ("ipv4", "ipv6"):
             return node
 
         def octets(word: Any) -> Any:
-            held = self.meaning.value(word, field, named.name).network_address.packed
-            return grammar.Word(held.hex(":"), word.at)
+            packed_address = self.meaning.value(word, field, masked_field.name).network_address.packed
+            return grammar.Word(packed_address.hex(":"), word.at)
 
-        node = replace(node, field=replace(named, mask=octets(named.mask)))
+        node = replace(node, field=replace(masked_field, mask=octets(masked_field.mask)))
         return replace(node, value=octets(node.value)) if isinstance(node, grammar.Test) else node
 
     def field(self, node: grammar.Field) -> Field:
@@ -178,21 +178,21 @@ class _Evaluation:
         if next(arithmetic.fields(node.left), None) is None:
             reason = "a constant stands on the right, and the field on the left"
             raise FilterError(self.expression, node.at, reason)
-        kinds = {one.name: self.field(one) for one in named}
+        kinds = {field.name: self.field(field) for field in named}
         first = kinds[named[0].name]
         numbers = ("int", "signed")
-        for one in named:
-            kind = kinds[one.name].kind
+        for field in named:
+            kind = kinds[field.name].kind
             fits = kind in numbers or (kind in _TIMES and signs <= arithmetic.TIMES)
             if not fits or (kind != first.kind and not {kind, first.kind} <= {*numbers}):
                 what = _KINDS.get(kind, "there or not")
-                reason = f"{one.name} is {what}: no arithmetic with {', '.join(sorted(signs))} here; "
+                reason = f"{field.name} is {what}: no arithmetic with {', '.join(sorted(signs))} here; "
                 reason += (
-                    f"times are added and subtracted: {one.name} - 0.01 > 0.04"
+                    f"times are added and subtracted: {field.name} - 0.01 > 0.04"
                     if kind in _TIMES
-                    else f"compare it alone: {one.name}"
+                    else f"compare it alone: {field.name}"
                 )
-                raise FilterError(self.expression, one.at, reason, length=len(one.name))
+                raise FilterError(self.expression, field.at, reason, length=len(field.name))
         events = self.source.events["frame"]
         literal = replace(first, bits=64)
 
@@ -201,19 +201,19 @@ class _Evaluation:
             return sign * self.meaning.value(replace(word, text=word.text.removeprefix("-")), literal, named[0].name)
 
         def values_of(side: Any) -> Any:
-            return arithmetic.values(side, lambda one: per_frame(self.field(one).get(self.source), events), number)
+            return arithmetic.values(side, lambda field: per_frame(self.field(field).get(self.source), events), number)
 
         left = values_of(node.left)
         if node.operator is None:
-            fits_by = {frame: any(held) for frame, held in left.items()}
+            fits_by = {frame: any(values) for frame, values in left.items()}
         else:
             right = values_of(node.right)
             compare = _COMPARE[_WITHOUT_QUANTIFIER.get(node.operator, node.operator)]
             every = node.operator in ("all_eq", "all_ne") if node.every is None else node.every
             fits_by = {}
-            for frame, held in left.items():
+            for frame, values in left.items():
                 others = right.get(frame, []) if isinstance(right, dict) else right
-                pairs = [compare(one, two) for one in held for two in others]
+                pairs = [compare(value, other) for value in values for other in others]
                 fits_by[frame] = bool(pairs) and (all if every else any)(pairs)
         return pa.chunked_array([[fits_by.get(frame, False) for frame in events.to_pylist()]], "bool")
 
@@ -223,14 +223,14 @@ class _Evaluation:
         import pyarrow.compute as pc
 
         events = self.source.events
-        found = []
+        masks = []
         for column in field.get(self.source):
             passed = truths(column.values).fill_null(False)
             if isinstance(column, Keyed):
                 frames = column.frames.filter(passed)
                 passed = pc.is_in(events["frame"], value_set=pa.array(frames.to_pylist(), events["frame"].type))
-            found.append(passed)
-        return functools.reduce(pc.or_, found)
+            masks.append(passed)
+        return functools.reduce(pc.or_, masks)
 
     def every(self, field: Field, truths: _Test) -> Any:
         """Return a mask of the rows that have the field and whose values all pass."""
@@ -289,7 +289,7 @@ class _Evaluation:
             return lambda c: mapped(c, _test_of_slices(named, lambda w: compare(w.encode(), literal.encode())), "bool")
         if isinstance(literal, bytes):
             octets = None if named.mask is None else self.meaning.value(named.mask, field, named.name)
-            return self.octets(named, lambda held: compare(held if octets is None else _masked(held, octets), literal))
+            return self.octets(named, lambda row: compare(row if octets is None else _masked(row, octets), literal))
         arrow = getattr(pc, _ARROW[word])
         bits = None if named.mask is None else self.meaning.value(named.mask, field, named.name)
 
@@ -312,17 +312,17 @@ class _Evaluation:
         """Return a search in bytes, for a string or for bytes written as `47:45:54`."""
         if node.operator == "contains":
             part = self.meaning.octets(node.value)
-            found: Callable[[bytes], bool] = lambda octets: part in octets  # noqa: E731
+            is_match: Callable[[bytes], bool] = lambda octets: part in octets  # noqa: E731
         else:
-            found = self.meaning.pattern(node.value).search
-        return self.octets(node.field, found)
+            is_match = self.meaning.pattern(node.value).search
+        return self.octets(node.field, is_match)
 
-    def octets(self, named: grammar.Field, found: Callable[[bytes], bool]) -> _Test:
+    def octets(self, named: grammar.Field, is_match: Callable[[bytes], bool]) -> _Test:
         """Return a test of the bytes that the field's slices select."""
         import pyarrow as pa
 
-        one = _test_of_slices(named, found)
-        return lambda c: pa.chunked_array([[held is not None and one(held) for held in c.to_pylist()]], "bool")
+        test = _test_of_slices(named, is_match)
+        return lambda c: pa.chunked_array([[row is not None and test(row) for row in c.to_pylist()]], "bool")
 
     def item(self, item: Any, field: Field, named: grammar.Field) -> _Test:
         """Return a test for one member of a set: a value, or a range that includes both ends."""
@@ -353,11 +353,11 @@ class _Evaluation:
             return self.two_lists(left, right, word, every)
         arrow = getattr(pc, _ARROW[_NEGATED[word] if every else word])
         pairs = [arrow(a.values, b.values).fill_null(False) for a in left for b in right]
-        found = functools.reduce(pc.or_, pairs)
+        passes = functools.reduce(pc.or_, pairs)
         if every:
             has_both = pc.and_(self.some(field, pc.is_valid), self.some(other, pc.is_valid))
-            return pc.and_not(has_both, found)  # `found` has the negated comparison
-        return found
+            return pc.and_not(has_both, passes)  # `passes` has the negated comparison
+        return passes
 
     def two_lists(self, left: list[Column | Keyed], right: list[Column | Keyed], word: str, every: bool) -> Any:
         """Compare two fields that a frame may have several times; some pair of values or (`every`) all pairs pass."""
@@ -379,7 +379,7 @@ def _names(node: Any) -> set[str]:
     if isinstance(node, grammar.Not):
         return _names(node.inner)
     if isinstance(node, grammar.Relation):
-        return {one.name for side in (node.left, node.right) for one in arithmetic.fields(side)}
+        return {field.name for side in (node.left, node.right) for field in arithmetic.fields(side)}
     value = getattr(node, "value", None)
     return {node.field.name} | ({value.text} if isinstance(value, grammar.Word) else set())
 
@@ -414,5 +414,5 @@ def _test_of_slices(named: grammar.Field, test: Callable[[Any], bool]) -> Callab
     return cut
 
 
-def _masked(held: bytes, bits: bytes) -> bytes:
-    return bytes(one & other for one, other in zip(held, bits, strict=False))
+def _masked(octets: bytes, bits: bytes) -> bytes:
+    return bytes(octet & bit for octet, bit in zip(octets, bits, strict=False))

@@ -251,12 +251,12 @@ def _scale(source: Source) -> list[Column | Keyed]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    whole = [_of_stream(name)(source)[0].values for name in ("client_wscale", "server_wscale", "completeness")]
-    client, server, seen = whole
+    columns = [_of_stream(name)(source)[0].values for name in ("client_wscale", "server_wscale", "completeness")]
+    client, server, seen = columns
     answers = pc.not_equal(pc.bit_wise_and(seen.cast("int64"), 2), 0)
-    own = pc.if_else(source.column("from_client"), client, server).cast("int64")
+    own_shift = pc.if_else(source.column("from_client"), client, server).cast("int64")
     both = pc.and_(pc.is_valid(client), pc.is_valid(server))
-    factor = pc.fill_null(pc.shift_left(pa.scalar(1, pa.int64()), own), -1)
+    factor = pc.fill_null(pc.shift_left(pa.scalar(1, pa.int64()), own_shift), -1)
     factor = pc.if_else(pc.and_(answers, pc.invert(both)), -2, factor)
     syn = pc.equal(pc.bit_wise_and(source.flags, 2), 0)
     return [Column(pc.if_else(syn, factor, pa.scalar(None, pa.int64())))]
@@ -359,10 +359,10 @@ def _rto(of_frame: bool) -> _Getter:
         ):
             side = stream, from_client
             if is_repeat and not any(others[: len(_OTHER_REPEATS)]):
-                found = first.get((*side, seq)) or furthest.get(side, (0, 0, 0))[1:]
-                if found[0]:
+                first_copy = first.get((*side, seq)) or furthest.get(side, (0, 0, 0))[1:]
+                if first_copy[0]:
                     frames.append(frame)
-                    values.append(found[0] if of_frame else time - found[1])
+                    values.append(first_copy[0] if of_frame else time - first_copy[1])
             elif length and not any(others):
                 first.setdefault((*side, seq), (frame, time))
             if length and seq + length > furthest.get(side, (-1,))[0]:
@@ -568,12 +568,12 @@ _WIDE_PROTOCOLS = ["ip", "ipv6", "tcp", "udp", "dns"]
 
 def _widen(name: str, kind: str | None = None) -> None:
     """Dissect a field from the frames' bytes if the filter runs over every frame; else read it as before."""
-    known = FIELDS[name]
+    field = FIELDS[name]
 
     def get(source: Source) -> list[Column | Keyed]:
-        return source.shown(name) if source.whole else known.get(source)
+        return source.shown(name) if source.whole else field.get(source)
 
-    FIELDS[name] = replace(known, kind=kind or known.kind, get=get)
+    FIELDS[name] = replace(field, kind=kind or field.kind, get=get)
 
 
 for _name in _WIDE:

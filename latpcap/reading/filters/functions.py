@@ -47,12 +47,12 @@ def applied(function: str, field: Field, name: str) -> Field:
 
 def packed(field: Field) -> Field:
     """Return an address field as a field of the addresses' bytes, for slices and masks."""
-    get = lambda source: [_mapped(column, lambda held: ip_address(held).packed) for column in field.get(source)]  # noqa: E731
+    get = lambda source: [_mapped(column, lambda value: ip_address(value).packed) for column in field.get(source)]  # noqa: E731
     return replace(field, kind="bytes", get=get)
 
 
-def _string(held: Any) -> str:
-    return held.hex(":") if isinstance(held, bytes) else str(held)
+def _string(value: Any) -> str:
+    return value.hex(":") if isinstance(value, bytes) else str(value)
 
 
 _VALUES: dict[str, tuple[Callable[[Any], Any], str | None]] = {
@@ -64,27 +64,27 @@ _VALUES: dict[str, tuple[Callable[[Any], Any], str | None]] = {
 }
 
 
-def _mapped(column: Column | Keyed, value: Callable[[Any], Any]) -> Column | Keyed:
+def _mapped(column: Column | Keyed, function: Callable[[Any], Any]) -> Column | Keyed:
     import pyarrow as pa
 
-    values = [None if held is None else value(held) for held in column.values.to_pylist()]
-    kind = pa.int64() if all(held is None for held in values) else None  # nulls alone have no type
-    held = pa.chunked_array([pa.array(values, kind)])
-    return Keyed(column.frames, held) if isinstance(column, Keyed) else Column(held)
+    values = [None if value is None else function(value) for value in column.values.to_pylist()]
+    kind = pa.int64() if all(value is None for value in values) else None  # nulls alone have no type
+    mapped = pa.chunked_array([pa.array(values, kind)])
+    return Keyed(column.frames, mapped) if isinstance(column, Keyed) else Column(mapped)
 
 
 def _per_frame(field: Field, source: Source, reduce: Callable[[list[Any]], Any]) -> Keyed:
     """Reduce the values of each frame that has the field to one value."""
-    found = per_frame(field.get(source), source.events["frame"])
-    return keyed(list(found), [reduce(held) for held in found.values()])
+    values_of = per_frame(field.get(source), source.events["frame"])
+    return keyed(list(values_of), [reduce(values) for values in values_of.values()])
 
 
 def per_frame(columns: list[Column | Keyed], events: pa.ChunkedArray) -> dict[int, list[Any]]:
     """Return the values of each frame that has the field."""
-    found: dict[int, list[Any]] = {}
+    values_of: dict[int, list[Any]] = {}
     for column in columns:
         frames = column.frames if isinstance(column, Keyed) else events
-        for frame, held in zip(frames.to_pylist(), column.values.to_pylist(), strict=True):
-            if held is not None:
-                found.setdefault(frame, []).append(held)
-    return found
+        for frame, value in zip(frames.to_pylist(), column.values.to_pylist(), strict=True):
+            if value is not None:
+                values_of.setdefault(frame, []).append(value)
+    return values_of

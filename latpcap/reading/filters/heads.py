@@ -62,7 +62,7 @@ def values(
     # 1. Read the payload of all frames that carry a wanted part of a message.
     messages = list(messages_of(http))
     frames = frames_of(messages, events, None if bodies else _MAX_HEAD_FRAMES)
-    wanted = sorted({frame for found in frames for frame in found})
+    wanted = sorted({frame for message_frames in frames for frame in message_frames})
     from latpcap.reading.filters.dissect import values as dissected
 
     payloads: dict[int, bytes] = {}
@@ -74,8 +74,8 @@ def values(
     methods = {
         (answer, first): method for answer, first, method in zip(*(http[n].to_pylist() for n in names), strict=True)
     }
-    for (_, is_request, first, last, start), found in zip(messages, frames, strict=True):
-        data = b"".join(payloads.get(frame, b"") for frame in found)[: _BODY_BYTES if bodies else _HEAD_BYTES]
+    for (_, is_request, first, last, start), message_frames in zip(messages, frames, strict=True):
+        data = b"".join(payloads.get(frame, b"") for frame in message_frames)[: _BODY_BYTES if bodies else _HEAD_BYTES]
         at = data.find(start, searched.get((first, is_request), 0))
         if at < 0:
             continue
@@ -145,12 +145,12 @@ def messages_of(http: pa.Table) -> Iterator[tuple[int, bool, int, int, bytes]]:
 
 def data_frames(events: pa.Table, sides: set[tuple[int, bool]]) -> dict[tuple[int, bool], list[int]]:
     """Return the frames with data, without retransmissions, by stream and from-client, for the wanted `sides`."""
-    found: dict[tuple[int, bool], list[int]] = {}
+    by_sender: dict[tuple[int, bool], list[int]] = {}
     names = ("stream", "from_client", "frame", "len", "retransmission")
     for stream, from_client, frame, length, is_repeat in zip(*(events[n].to_pylist() for n in names), strict=True):
         if length and not is_repeat and (stream, from_client) in sides:
-            found.setdefault((stream, from_client), []).append(frame)
-    return found
+            by_sender.setdefault((stream, from_client), []).append(frame)
+    return by_sender
 
 
 def frames_of(
@@ -191,16 +191,16 @@ def _head_fields(head: str, is_request: bool) -> Iterator[tuple[str, Any]]:
             continue
         value = value.strip()
         yield "http.request.line" if is_request else "http.response.line", line + "\r\n"
-        known = name.strip().lower()
-        if known.replace("-", "_") in _FIELDS:
-            yield f"http.{known.replace('-', '_')}", value
-            if known == "authorization" and value.lower().startswith("basic "):
+        lower_name = name.strip().lower()
+        if lower_name.replace("-", "_") in _FIELDS:
+            yield f"http.{lower_name.replace('-', '_')}", value
+            if lower_name == "authorization" and value.lower().startswith("basic "):
                 yield from _basic(value[6:])
-            if known == "cookie":
+            if lower_name == "cookie":
                 yield from (("http.cookie_pair", pair.strip()) for pair in value.split(";"))
-        elif known == "content-length":
+        elif lower_name == "content-length":
             yield "http.content_length_header", value
             if value.isdecimal() and len(value) < 19:
                 yield "http.content_length", int(value)
-        elif known == "host" and is_request:
+        elif lower_name == "host" and is_request:
             yield "http.request.full_uri", target if "://" in target else f"http://{value}{target}"

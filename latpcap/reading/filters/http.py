@@ -30,11 +30,11 @@ def completed(exchanges: pa.Table, events: pa.Table, protocol: str) -> pa.Table:
     return table.append_column("response_in", _frames(table, events, "response", False, answered)).combine_chunks()
 
 
-def _frames(table: pa.Table, events: pa.Table, message: str, from_client: bool, whole: Any) -> pa.ChunkedArray:
+def _frames(table: pa.Table, events: pa.Table, message: str, from_client: bool, is_whole: Any) -> pa.ChunkedArray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    last = pc.if_else(whole, table[f"{message}_last_frame"], pa.scalar(None, pa.uint64()))
+    last = pc.if_else(is_whole, table[f"{message}_last_frame"], pa.scalar(None, pa.uint64()))
     marked = functools.reduce(pc.or_, (events[name] for name in _REPEATS))
     marked = pc.and_(marked, pc.equal(events["from_client"], from_client))
     streams = pc.unique(events["stream"].filter(marked))
@@ -43,22 +43,22 @@ def _frames(table: pa.Table, events: pa.Table, message: str, from_client: bool, 
         return last
     wanted = pc.and_(pc.is_in(events["stream"], value_set=streams), pc.equal(events["from_client"], from_client))
     wanted = pc.and_(wanted, pc.greater(events["len"], 0))
-    found = _segments(events.filter(wanted))
+    segments_of = _segments(events.filter(wanted))
     firsts = table[f"{message}_first_frame"].to_pylist()
     frames = last.to_pylist()
     for row, stream in enumerate(table["stream"].to_pylist()):
         if suspect[row].as_py() and firsts[row] is not None:
-            frames[row] = _complete(found.get(stream, []), firsts[row], frames[row])
+            frames[row] = _complete(segments_of.get(stream, []), firsts[row], frames[row])
     return pa.chunked_array([pa.array(frames, pa.uint64())])
 
 
 def _segments(events: pa.Table) -> dict[int, list[tuple[int, int, int]]]:
     """Return frame, first sequence number and the one after the last byte of each segment, by stream, in file order."""
-    found: dict[int, list[tuple[int, int, int]]] = {}
+    segments_of: dict[int, list[tuple[int, int, int]]] = {}
     columns = (events[name].to_pylist() for name in ("stream", "frame", "seq", "len"))
     for stream, frame, seq, length in zip(*columns, strict=True):
-        found.setdefault(stream, []).append((frame, seq, seq + length))
-    return found
+        segments_of.setdefault(stream, []).append((frame, seq, seq + length))
+    return segments_of
 
 
 def _complete(segments: list[tuple[int, int, int]], first: int, last: int) -> int:

@@ -79,8 +79,8 @@ def _kept(exchanges: pa.Table, events: pa.Table) -> pa.Array:
     ):
         spans = pd.DataFrame({"stream": streams, "begin": begin, "end": end, "row": range(len(streams))})
         spans = spans.sort_values("begin")
-        found = pd.merge_asof(
+        nearest = pd.merge_asof(
             spans, segments[chosen], left_on="begin", right_on="frame", by="stream", direction="forward"
         )
-        kept[found["row"][found["frame"] <= found["end"]]] = True
+        kept[nearest["row"][nearest["frame"] <= nearest["end"]]] = True
     return pa.array(kept)

@@ -78,11 +78,11 @@ class Source:
         from latpcap.reading.filters.heads import frames_of, messages_of
         from latpcap.reading.filters.tls import Tls
 
-        found: dict[str, tuple[list[int], list[Any]]] = {name: ([], []) for name in self.wanted}
+        values_of: dict[str, tuple[list[int], list[Any]]] = {name: ([], []) for name in self.wanted}
         # 1. Create only the state that the wanted fields need.
         needs_all_frames = bool(FIELDS & self.wanted)
         conversations = Conversations() if needs_all_frames else None
-        has_protocols = "frame.protocols" in found
+        has_protocols = "frame.protocols" in values_of
         needs_reassembly = has_protocols or bool(reassembly.FIELDS & self.wanted)
         needs_tls = needs_reassembly or any(name.partition(".")[0] == "tls" for name in self.wanted)
         tls = Tls() if needs_tls else None
@@ -95,7 +95,7 @@ class Source:
             if tls is not None:
                 tls.frame = record.frame
             shown = values(record.data, record.link, tls, conversations)
-            if (needs_reassembly or "http" in found) and "tcp.payload" in shown:
+            if (needs_reassembly or "http" in values_of) and "tcp.payload" in shown:
                 payloads[record.frame] = shown["tcp.payload"][-1]
             if has_protocols:
                 layers[record.frame] = shown["layers"] + (["tls"] if "tls" in shown else _above(shown))
@@ -104,13 +104,13 @@ class Source:
                 shown["frame.encap_type"] = [ENCAPSULATIONS[record.link]]
             if self.capture.format.startswith("pcapng"):
                 shown["frame.interface_id"] = [record.interface]
-            for name, (frames, held) in found.items():
+            for name, (frames, column_values) in values_of.items():
                 for value in shown.get(name, ()):
                     frames.append(record.frame)
-                    held.append(value)
+                    column_values.append(value)
         # 3. Add the fields that are known only when all frames are read: replies, messages and reassembly.
         later: dict[str, list[tuple[int, Any]]] = {**conversations.finished()} if conversations else {}
-        if "http" in found:
+        if "http" in values_of:
             messages = list(messages_of(self.http))
             carried = frames_of(messages, self.capture.unfiltered.arrow("events"))
             later["http"] = [
@@ -125,10 +125,10 @@ class Source:
             parts = {frame for frame, _ in later["tcp.reassembled_in"] if "tls" not in layers.get(frame, ())}
             later["frame.protocols"] = list(self._protocols(layers, repeats | parts))
         for name, pairs in later.items():
-            if name in found:
-                found[name][0].extend(frame for frame, _ in pairs)
-                found[name][1].extend(value for _, value in pairs)
-        return {name: keyed(*columns) for name, columns in found.items()}
+            if name in values_of:
+                values_of[name][0].extend(frame for frame, _ in pairs)
+                values_of[name][1].extend(value for _, value in pairs)
+        return {name: keyed(*columns) for name, columns in values_of.items()}
 
     def _protocols(self, layers: dict[int, list[str]], parts: set[int]) -> Iterator[tuple[int, str]]:
         """Yield `frame.protocols` of each frame, e.g. `eth:ethertype:ip:tcp:http`.
@@ -151,18 +151,18 @@ class Source:
         """Frame and value of the HTTP/1 fields, including those of message bodies."""
         from latpcap.reading.filters.heads import values
 
-        whole = self.capture.unfiltered
-        return values(whole, self.http, whole.arrow("events"), bodies=True)
+        unfiltered = self.capture.unfiltered
+        return values(unfiltered, self.http, unfiltered.arrow("events"), bodies=True)
 
     @cached_property
     def heads(self) -> dict[str, Keyed]:
         """Values of the HTTP/1 fields by name; bodies are read only if a wanted field needs them."""
         from latpcap.reading.filters.heads import BODIES, CHUNKS, values
 
-        whole = self.capture.unfiltered
+        unfiltered = self.capture.unfiltered
         with_bodies = bool((BODIES.keys() | CHUNKS.keys()) & self.wanted)
-        found = self.bodies if with_bodies else values(whole, self.http, whole.arrow("events"))
-        return {name: keyed([frame for frame, _ in rows], [value for _, value in rows]) for name, rows in found.items()}
+        by_name = self.bodies if with_bodies else values(unfiltered, self.http, unfiltered.arrow("events"))
+        return {name: keyed([frame for frame, _ in pairs], [v for _, v in pairs]) for name, pairs in by_name.items()}
 
     def head(self, name: str) -> list[Column | Keyed]:
         """Return the values of an HTTP/1 header or body field."""
@@ -179,20 +179,20 @@ class Source:
     @cached_property
     def http(self) -> pa.Table:
         """HTTP/1 exchanges, with the frames that completed request and response."""
-        whole = self.capture.unfiltered
-        return completed(whole.arrow("exchanges"), whole.arrow("events"), "http")
+        unfiltered = self.capture.unfiltered
+        return completed(unfiltered.arrow("exchanges"), unfiltered.arrow("events"), "http")
 
     @cached_property
     def dns_over_tcp(self) -> pa.Table:
         """DNS exchanges over TCP, with the frames that completed query and response."""
-        whole = self.capture.unfiltered
-        return completed(whole.arrow("exchanges"), whole.arrow("events"), "dns")
+        unfiltered = self.capture.unfiltered
+        return completed(unfiltered.arrow("exchanges"), unfiltered.arrow("events"), "dns")
 
     @cached_property
     def dns(self) -> pa.Table:
         """DNS queries with the columns `request_in`, `response_in`, `target`, `status` and `dns_ns` (duration)."""
-        found = self.dns_over_tcp
-        return found.append_column("dns_ns", between(found, self.capture.unfiltered.arrow("events")))
+        lookups = self.dns_over_tcp
+        return lookups.append_column("dns_ns", between(lookups, self.capture.unfiltered.arrow("events")))
 
     def udp(self, port: str) -> pa.ChunkedArray:
         """Return the UDP port ("sport" or "dport") of each row; TCP segments have none."""
@@ -333,8 +333,8 @@ def keyed(frames: list[int], values: list[Any]) -> Keyed:
     import pyarrow as pa
 
     kind = pa.large_binary() if values and isinstance(values[0], bytes) else None
-    held = pa.array(values, kind) if values else pa.array([], pa.int64())
-    return Keyed(pa.chunked_array([pa.array(frames, pa.uint64())]), pa.chunked_array([held]))
+    array = pa.array(values, kind) if values else pa.array([], pa.int64())
+    return Keyed(pa.chunked_array([pa.array(frames, pa.uint64())]), pa.chunked_array([array]))
 
 
 def _above(shown: dict[str, list[Any]]) -> list[str]:

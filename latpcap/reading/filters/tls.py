@@ -62,7 +62,7 @@ class Tls:
         """Add to `out` the fields of the records that this segment completes."""
         if len(self.directions) > _MAX_DIRECTIONS:
             self.directions.clear()
-        if syn and ((known := self.directions.get(ends)) is None or known.start != seq):  # not a repeated SYN
+        if syn and ((earlier := self.directions.get(ends)) is None or earlier.start != seq):  # not a repeated SYN
             self.directions[ends] = _Direction()
             self.directions[ends].start = seq
             self.tls13.discard(frozenset(ends))
@@ -154,44 +154,44 @@ class Tls:
             "tls.handshake.random_time", struct.unpack_from(">i", body, 2)[0] * 10**9
         )  # signed 32 bits, as in Wireshark
         add("tls.handshake.random_bytes", body[6:34])
-        place = 34
-        add("tls.handshake.session_id_length", body[place])
-        if body[place]:
-            add("tls.handshake.session_id", body[place + 1 : place + 1 + body[place]])
-        place += 1 + body[place]
+        offset = 34
+        add("tls.handshake.session_id_length", body[offset])
+        if body[offset]:
+            add("tls.handshake.session_id", body[offset + 1 : offset + 1 + body[offset]])
+        offset += 1 + body[offset]
         ciphers: list[int] = []
         if kind == _CLIENT_HELLO:
-            size = struct.unpack_from(">H", body, place)[0]
+            size = struct.unpack_from(">H", body, offset)[0]
             add("tls.handshake.cipher_suites_length", size)
             add("tls.handshake.ciphersuites", 1)
-            ciphers = _words(body[place + 2 : place + 2 + size])
-            place += 2 + size
-            methods = body[place + 1 : place + 1 + body[place]]
-            add("tls.handshake.comp_methods_length", body[place])
+            ciphers = _words(body[offset + 2 : offset + 2 + size])
+            offset += 2 + size
+            methods = body[offset + 1 : offset + 1 + body[offset]]
+            add("tls.handshake.comp_methods_length", body[offset])
             add("tls.handshake.comp_methods", 1)
-            place += 1 + body[place]
+            offset += 1 + body[offset]
         else:
-            ciphers, methods = _words(body[place : place + 2]), body[place + 2 : place + 3]
-            place += 3
+            ciphers, methods = _words(body[offset : offset + 2]), body[offset + 2 : offset + 3]
+            offset += 3
         for cipher in ciphers:
             add("tls.handshake.ciphersuite", cipher)
         for method in methods:
             add("tls.handshake.comp_method", method)
         numbers: list[int] = []
         lists: dict[int, list[int]] = {}
-        if place + 2 <= len(body):
-            end = place + 2 + struct.unpack_from(">H", body, place)[0]
-            add("tls.handshake.extensions_length", end - place - 2)
-            place += 2
-            while place + 4 <= min(end, len(body)):
-                number, size = struct.unpack_from(">HH", body, place)
-                held = body[place + 4 : place + 4 + size]
+        if offset + 2 <= len(body):
+            end = offset + 2 + struct.unpack_from(">H", body, offset)[0]
+            add("tls.handshake.extensions_length", end - offset - 2)
+            offset += 2
+            while offset + 4 <= min(end, len(body)):
+                number, size = struct.unpack_from(">HH", body, offset)
+                content = body[offset + 4 : offset + 4 + size]
                 add("tls.handshake.extension.type", number)
                 add("tls.handshake.extension.len", size)
                 numbers.append(number)
                 with contextlib.suppress(IndexError, struct.error):
-                    self._extension(ends, kind, number, held, add, lists)
-                place += 4 + size
+                    self._extension(ends, kind, number, content, add, lists)
+                offset += 4 + size
         parts = [version, ciphers, numbers, lists.get(_GROUPS, []), lists.get(_FORMATS, [])]
         fingerprint = _ja3(parts if kind == _CLIENT_HELLO else parts[:3])
         word = "ja3" if kind == _CLIENT_HELLO else "ja3s"
@@ -199,55 +199,55 @@ class Tls:
         add(f"tls.handshake.{word}", hashlib.md5(fingerprint.encode(), usedforsecurity=False).hexdigest())
 
     def _extension(
-        self, ends: frozenset[Any], kind: int, number: int, held: bytes, add: Any, lists: dict[int, list[int]]
+        self, ends: frozenset[Any], kind: int, number: int, content: bytes, add: Any, lists: dict[int, list[int]]
     ) -> None:
         is_client = kind == _CLIENT_HELLO
-        if number == 0 and is_client and len(held) > 5:
-            size, letter, length = struct.unpack_from(">HBH", held)
+        if number == 0 and is_client and len(content) > 5:
+            size, letter, length = struct.unpack_from(">HBH", content)
             add("tls.handshake.extensions_server_name_list_len", size)
             add("tls.handshake.extensions_server_name_type", letter)
             add("tls.handshake.extensions_server_name_len", length)
-            add("tls.handshake.extensions_server_name", held[5 : 5 + length].decode("utf-8", "replace"))
+            add("tls.handshake.extensions_server_name", content[5 : 5 + length].decode("utf-8", "replace"))
         elif number == _GROUPS:
-            add("tls.handshake.extensions_supported_groups_length", struct.unpack_from(">H", held)[0])
+            add("tls.handshake.extensions_supported_groups_length", struct.unpack_from(">H", content)[0])
             add("tls.handshake.extensions_supported_groups", 1)
-            lists[number] = _words(held[2:])
+            lists[number] = _words(content[2:])
             for group in lists[number]:
                 add("tls.handshake.extensions_supported_group", group)
         elif number == _FORMATS:
-            add("tls.handshake.extensions_ec_point_formats_length", held[0])
+            add("tls.handshake.extensions_ec_point_formats_length", content[0])
             add("tls.handshake.extensions_ec_point_formats", 1)
-            lists[number] = list(held[1:])
+            lists[number] = list(content[1:])
             for form in lists[number]:
                 add("tls.handshake.extensions_ec_point_format", form)
         elif number == 13:
-            self._algorithms(held, add)
-        elif number == 16 and len(held) > 2:
-            add("tls.handshake.extensions_alpn_len", struct.unpack_from(">H", held)[0])
+            self._algorithms(content, add)
+        elif number == 16 and len(content) > 2:
+            add("tls.handshake.extensions_alpn_len", struct.unpack_from(">H", content)[0])
             add("tls.handshake.extensions_alpn_list", 1)
             at = 2
-            while at < len(held):
-                add("tls.handshake.extensions_alpn_str_len", held[at])
-                name = held[at + 1 : at + 1 + held[at]]
+            while at < len(content):
+                add("tls.handshake.extensions_alpn_str_len", content[at])
+                name = content[at + 1 : at + 1 + content[at]]
                 add("tls.handshake.extensions_alpn_str", name.decode("utf-8", "replace"))
-                at += 1 + held[at]
+                at += 1 + content[at]
         elif number == 43:
             if is_client:
-                add("tls.handshake.extensions.supported_versions_len", held[0])
-            for version in _words(held[1:] if is_client else held):
+                add("tls.handshake.extensions.supported_versions_len", content[0])
+            for version in _words(content[1:] if is_client else content):
                 add("tls.handshake.extensions.supported_version", version)
-            if not is_client and held == _TLS13.to_bytes(2, "big"):
+            if not is_client and content == _TLS13.to_bytes(2, "big"):
                 self.tls13.add(ends)
         elif number == 51:
-            self._shares(held, is_client, add)
+            self._shares(content, is_client, add)
         elif number == 0xFF01:
-            add("tls.handshake.extensions_reneg_info_len", held[0])
+            add("tls.handshake.extensions_reneg_info_len", content[0])
 
     @staticmethod
-    def _algorithms(held: bytes, add: Any) -> None:
-        add("tls.handshake.sig_hash_alg_len", struct.unpack_from(">H", held)[0])
+    def _algorithms(content: bytes, add: Any) -> None:
+        add("tls.handshake.sig_hash_alg_len", struct.unpack_from(">H", content)[0])
         add("tls.handshake.sig_hash_algs", 1)
-        for pair in _words(held[2:]):
+        for pair in _words(content[2:]):
             Tls._algorithm(pair, add)
 
     @staticmethod
@@ -257,19 +257,19 @@ class Tls:
         add("tls.handshake.sig_hash_sig", pair & 0xFF)
 
     @staticmethod
-    def _shares(held: bytes, is_client: bool, add: Any) -> None:
-        place = 0
+    def _shares(content: bytes, is_client: bool, add: Any) -> None:
+        offset = 0
         if is_client:
-            add("tls.handshake.extensions_key_share_client_length", struct.unpack_from(">H", held)[0])
-            place = 2
-        while place + 2 <= len(held):
-            add("tls.handshake.extensions_key_share_group", struct.unpack_from(">H", held, place)[0])
-            if place + 4 > len(held):
+            add("tls.handshake.extensions_key_share_client_length", struct.unpack_from(">H", content)[0])
+            offset = 2
+        while offset + 2 <= len(content):
+            add("tls.handshake.extensions_key_share_group", struct.unpack_from(">H", content, offset)[0])
+            if offset + 4 > len(content):
                 return  # a HelloRetryRequest has a group without a key
-            size = struct.unpack_from(">H", held, place + 2)[0]
+            size = struct.unpack_from(">H", content, offset + 2)[0]
             add("tls.handshake.extensions_key_share_key_exchange_length", size)
-            add("tls.handshake.extensions_key_share_key_exchange", held[place + 4 : place + 4 + size])
-            place += 4 + size
+            add("tls.handshake.extensions_key_share_key_exchange", content[offset + 4 : offset + 4 + size])
+            offset += 4 + size
 
     def _other(self, ends: frozenset[Any], kind: int, body: bytes, add: Any) -> None:
         """Add the fields of an unencrypted certificate, key exchange or session ticket."""
@@ -277,12 +277,12 @@ class Tls:
             total = int.from_bytes(body[:3], "big")
             add("tls.handshake.certificates_length", total)
             add("tls.handshake.certificates", 1)
-            place = 3
-            while place + 3 <= min(3 + total, len(body)):
-                size = int.from_bytes(body[place : place + 3], "big")
+            offset = 3
+            while offset + 3 <= min(3 + total, len(body)):
+                size = int.from_bytes(body[offset : offset + 3], "big")
                 add("tls.handshake.certificate_length", size)
-                add("tls.handshake.certificate", body[place + 3 : place + 3 + size])
-                place += 3 + size
+                add("tls.handshake.certificate", body[offset + 3 : offset + 3 + size])
+                offset += 3 + size
         elif kind == _TICKET:
             lifetime, size = struct.unpack_from(">IH", body)
             add("tls.handshake.session_ticket_lifetime_hint", lifetime)

@@ -154,8 +154,8 @@ class Meaning:
         return node.text
 
     def _ether(self, node: Word | Text, field: Field, name: str) -> bytes:
-        found = re.fullmatch(r"[0-9A-Fa-f]{2}([:.-]?[0-9A-Fa-f]{2}){5}", node.text)
-        if not found:
+        match = re.fullmatch(r"[0-9A-Fa-f]{2}([:.-]?[0-9A-Fa-f]{2}){5}", node.text)
+        if not match:
             raise self.error(node, f"{node.text!r} is no Ethernet address, as in 02:42:ac:11:00:02")
         return bytes.fromhex(re.sub("[:.-]", "", node.text))
 

@@ -13,8 +13,8 @@ def frame(data: bytes, padded: bool = False) -> Found:
     kind, flags = need(data, 2)[:2]
     if kind & 0x0F != 0x08 or kind & 0x40:  # not a data frame, or without data
         return b""
-    way, control = flags & 3, 0
-    size = 30 if way == TO_AND_FROM else 24
+    direction, control = flags & 3, 0
+    size = 30 if direction == TO_AND_FROM else 24
     need(data, size)
     if kind & 0x80:
         control = int.from_bytes(need(data, size + 2)[size : size + 2], "little")
@@ -26,20 +26,20 @@ def frame(data: bytes, padded: bool = False) -> Found:
     body = data[size + 3 & ~3 if padded else size :]
     if control & 0x80:
         return _aggregate(body)
-    if control & 0x100 and way in (TO_AND_FROM, FROM):
+    if control & 0x100 and direction in (TO_AND_FROM, FROM):
         body = _mesh(body)
     return llc(body)
 
 
 def _aggregate(body: bytes) -> list[One]:
     """Read an A-MSDU: subframes of two addresses, a length and a packet, each padded to a multiple of four bytes."""
-    found: list[One] = []
+    subframes: list[One] = []
     at = 0
     while at + 14 < len(body):
         end = at + 14 + int.from_bytes(body[at + 12 : at + 14], "big")
-        found.append(llc(body[at + 14 : end]))
+        subframes.append(llc(body[at + 14 : end]))
         at = end + 3 & ~3
-    return found
+    return subframes
 
 
 def _mesh(body: bytes) -> bytes:

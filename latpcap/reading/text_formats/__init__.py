@@ -47,22 +47,22 @@ def captured(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
         head += more
         if not _is_text(head):
             break
-    whole = chain([head] if head else [], blocks)
+    all_blocks = chain([head] if head else [], blocks)
     if not _is_text(head):
-        yield from whole
+        yield from all_blocks
         return
     printed = _reader_of(head)
     if printed is None and _has_no_times(head):
         raise CaptureError(name, "is tcpdump's text without times, so delays are unknown: print it with -tt")
     if printed is None:
-        yield from whole
+        yield from all_blocks
         return
-    held: list[bytes] = []  # output before the first packet with two addresses
-    for block in wire.capture(printed.frames(_lines(whole))):
-        held.append(block)
+    early_blocks: list[bytes] = []  # output before the first packet with two addresses
+    for block in wire.capture(printed.frames(_lines(all_blocks))):
+        early_blocks.append(block)
         if printed.read:
-            yield from held
-            held.clear()
+            yield from early_blocks
+            early_blocks.clear()
     if not printed.read:
         reason = "shows packets, but no two ends of any: print it with `tcpdump -n -tt`, or save the capture itself"
         raise CaptureError(name, reason)
@@ -109,8 +109,8 @@ def _text(block: bytes) -> str:
 def _lines(blocks: Iterator[bytes]) -> Iterator[str]:
     rest = b""
     for block in blocks:
-        *whole, rest = (rest + block).split(b"\n")
-        yield from (_without_prefix(_text(line)) for line in whole)
+        *lines, rest = (rest + block).split(b"\n")
+        yield from (_without_prefix(_text(line)) for line in lines)
         rest = rest[:_MAX_LINE_BYTES]
     if rest:
         yield _without_prefix(_text(rest))

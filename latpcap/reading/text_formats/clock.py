@@ -32,8 +32,8 @@ class Clock:
 
     def ns(self, stamp: str) -> int | None:
         """Convert seconds, a time of day, or a date and time to ns; return None for other text."""
-        if found := _NUMBER.match(stamp):
-            return int(found[1]) * 1_000_000_000 + int((found[2] or "").ljust(9, "0"))
+        if number := _NUMBER.match(stamp):
+            return int(number[1]) * 1_000_000_000 + int((number[2] or "").ljust(9, "0"))
         moment = _MOMENT.match(stamp)
         if not moment:
             return None

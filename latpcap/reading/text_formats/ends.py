@@ -59,13 +59,13 @@ class Ends:
             return ipaddress.IPv4Address(".".join(str(int(part)) for part in dashed.groups()))
         if not re.fullmatch(r"[\w.:%/-]+", word) or not re.search(r"[^\W\d]", word):
             return None
-        known = self.hosts.get((name, version))
-        if known is None:
+        address = self.hosts.get((name, version))
+        if address is None:
             number = min(len(self.hosts), _MAX_NAMES)
-            six = version == 6
-            known = ipaddress.IPv6Address(_FIRST_IPV6 + number) if six else ipaddress.IPv4Address(_FIRST_IPV4 + number)
-            self.hosts[name, version] = known
-        return known
+            v6 = version == 6
+            address = ipaddress.IPv6Address(_FIRST_IPV6 + number) if v6 else ipaddress.IPv4Address(_FIRST_IPV4 + number)
+            self.hosts[name, version] = address
+        return address
 
     def port(self, word: str) -> int | None:
         """Return the number of a port or service. Unregistered services get 1023 and lower numbers."""
@@ -94,7 +94,7 @@ class Ends:
 
 def mac(word: str) -> bytes | None:
     """Return the six bytes of `02:42:ac:11:00:02` or `Broadcast`; None for other words."""
-    found = re.match(r"(?:[0-9a-f]{1,2}[:-]){5}[0-9a-f]{1,2}$", word, re.I)
-    if not found:
+    is_mac = re.match(r"(?:[0-9a-f]{1,2}[:-]){5}[0-9a-f]{1,2}$", word, re.I)
+    if not is_mac:
         return b"\xff" * 6 if word.strip(",").lower() == "broadcast" else None
     return bytes(int(part, 16) for part in re.split("[:-]", word))

@@ -83,8 +83,8 @@ def looks_like(head: str) -> str | None:
     mark = _mark(first)
     names = first.split(mark) if mark else []
     if len(names) > 2 and sum(_NAMES.match(name.strip()) is not None for name in names) * 2 > len(names):
-        known = {name.strip().strip('"').lower() for name in names}
-        return None if "_ws.col.info" in known and not known & {"tcp.flags", "tcp.len"} else "fields"
+        titles = {name.strip().strip('"').lower() for name in names}
+        return None if "_ws.col.info" in titles and not titles & {"tcp.flags", "tcp.len"} else "fields"
     return "details" if re.match(r"Frame \d+: \d+ bytes on wire", start) else None
 
 
@@ -242,8 +242,8 @@ def _icmp(fields: Fields, four: bool, payload: int, quoted: bytes) -> tuple[int,
     echo = ("ident", "seq") if four else ("echo.identifier", "echo.sequence_number")
     ident, seq = (f"{name}.{word}" for word in echo)
     rest = _int(fields, ident) << 16 | _int(fields, seq) if ident in fields else _int(fields, f"{name}.mtu")
-    held = quoted[: payload or None]
-    return (wire.ICMP if four else wire.ICMP6), wire.icmp(kind, code, rest, Part(held, max(0, payload - len(held))))
+    shown = quoted[: payload or None]
+    return (wire.ICMP if four else wire.ICMP6), wire.icmp(kind, code, rest, Part(shown, max(0, payload - len(shown))))
 
 
 def _quoted(fields: Fields, source: Address, target: Address) -> bytes:
@@ -265,10 +265,10 @@ def _raw(fields: Fields) -> tuple[Part, int] | None:
     length = max(len(data), _int(fields, "frame.len"))
     if _one(fields, "frame.encap_type") in ("", "1"):
         return Part(data, length - len(data)), wire.ETHERNET
-    place = fields.get("ip_raw@") or fields.get("ipv6_raw@")
-    if not place or not re.fullmatch(r"[0-9]{1,9}", place[0]):
+    ip_position = fields.get("ip_raw@") or fields.get("ipv6_raw@")
+    if not ip_position or not re.fullmatch(r"[0-9]{1,9}", ip_position[0]):
         return None
-    skip = int(place[0])
+    skip = int(ip_position[0])
     return Part(data[skip:], length - len(data)), wire.RAW
 
 
@@ -279,14 +279,14 @@ def _from_json(lines: Iterable[str]) -> Iterator[Fields]:
         if size > _MAX_JSON_CHARACTERS:
             break
         text.append(line)
-    whole = "\n".join(text).strip()
-    decoder, place = json.JSONDecoder(object_pairs_hook=_pairs), 1 if whole.startswith("[") else 0
-    while place < len(whole):
-        start = whole.find("{", place)
+    document = "\n".join(text).strip()
+    decoder, offset = json.JSONDecoder(object_pairs_hook=_pairs), 1 if document.startswith("[") else 0
+    while offset < len(document):
+        start = document.find("{", offset)
         if start < 0:
             return
         try:
-            packet, place = decoder.raw_decode(whole, start)
+            packet, offset = decoder.raw_decode(document, start)
         except (json.JSONDecodeError, RecursionError):
             return
         yield _flat(packet)
@@ -329,10 +329,10 @@ def _flat(packet: object) -> Fields:
 
 def _dotted(name: str) -> str:
     """Return Wireshark's name of a key in Elasticsearch's form: `ip_ip_src` becomes `ip.src`."""
-    found = re.match(r"(frame|eth|ip|ipv6|tcp|udp|icmp|icmpv6|dns|arp)_\1_(.+)$", name)
-    if not found:
+    match = re.match(r"(frame|eth|ip|ipv6|tcp|udp|icmp|icmpv6|dns|arp)_\1_(.+)$", name)
+    if not match:
         return name
-    return _EK_NAMES.get(f"{found[1]}_{found[2]}", f"{found[1]}.{found[2]}")
+    return _EK_NAMES.get(f"{match[1]}_{match[2]}", f"{match[1]}.{match[2]}")
 
 
 _EK_NAMES = {
@@ -405,8 +405,8 @@ def _from_details(lines: Iterable[str]) -> Iterator[Fields]:
             yield fields
             fields = {}
         for pattern, names in _DETAILS:
-            if found := pattern.match(line):
-                for name, value in zip(names, [one for one in found.groups() if one is not None], strict=False):
+            if match := pattern.match(line):
+                for name, value in zip(names, [group for group in match.groups() if group is not None], strict=False):
                     fields.setdefault(name, []).append(value)
                 break
     if fields:
@@ -415,8 +415,8 @@ def _from_details(lines: Iterable[str]) -> Iterator[Fields]:
 
 def _mark(line: str) -> str | None:
     """Return the character between the names of a header."""
-    found = re.search(r"[^\w.\"-]", line)
-    return found[0] if found else None
+    match = re.search(r"[^\w.\"-]", line)
+    return match[0] if match else None
 
 
 def _one(fields: Fields, name: str, which: int = 0) -> str:

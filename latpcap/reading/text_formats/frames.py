@@ -71,10 +71,10 @@ class Network:
         ttl, source, destination = min(self.ttl, 255), self.source, self.destination
         if source.version == 4:
             total = 20 + length
-            place = (self.dont_fragment << 14) | (self.more << 13) | (self.offset // 8 & 0x1FFF)
+            word = (self.dont_fragment << 14) | (self.more << 13) | (self.offset // 8 & 0x1FFF)
             if total > 0xFFFF:  # as of TCP segmentation offload
                 total = 0
-            head = struct.pack(">BBHHHBBH", 0x45, self.tos & 0xFF, total, self.ident & 0xFFFF, place, ttl, protocol, 0)
+            head = struct.pack(">BBHHHBBH", 0x45, self.tos & 0xFF, total, self.ident & 0xFFFF, word, ttl, protocol, 0)
             head = head[:10] + struct.pack(">H", _checksum(head + source.packed + destination.packed)) + head[12:]
         else:
             first = 6 << 28 | (self.tos & 0xFF) << 20
@@ -154,10 +154,10 @@ def capture(frames: Iterable[Frame]) -> Iterator[bytes]:
     size = 0
     for frame in frames:
         ns = max(frame.ns, 0)
-        held = frame.part.known[:MAX_LENGTH]
-        wire = max(len(held), min(frame.part.wire, MAX_LENGTH))
-        head = struct.pack("<IIIII", frame.link, ns >> 32 & 0xFFFFFFFF, ns & 0xFFFFFFFF, len(held), wire)
-        out.append(_block(6, head + held + b"\0" * (-len(held) % 4)))
+        content = frame.part.known[:MAX_LENGTH]
+        wire = max(len(content), min(frame.part.wire, MAX_LENGTH))
+        head = struct.pack("<IIIII", frame.link, ns >> 32 & 0xFFFFFFFF, ns & 0xFFFFFFFF, len(content), wire)
+        out.append(_block(6, head + content + b"\0" * (-len(content) % 4)))
         size += len(out[-1])
         if size >= _BLOCK_BYTES:
             yield b"".join(out)

@@ -55,7 +55,7 @@ def message(
     first, _, quoted = text.partition("\n")
     six = first.startswith("ICMP6")
     protocol, body = (wire.ICMP6 if six else wire.ICMP), first.partition(" ")[2]
-    length = int(found[1]) if (found := _LENGTH.search(first)) else 8
+    length = int(match[1]) if (match := _LENGTH.search(first)) else 8
     if echo := _ECHO.match(body):
         kind = wire.echo_type(6 if six else 4, echo[1])
         number = (int(echo[2] or 0) & 0xFFFF) << 16 | int(echo[3]) & 0xFFFF
@@ -69,10 +69,10 @@ def message(
         kind = next((kind for word, kind in others.items() if body.startswith(word)), 0xFF)
         return protocol, wire.icmp(kind, 0, 0, Part(b"", max(0, length - 8)))
     kind, code = error
-    mtu = min(int(found[1]), 0xFFFF) if (found := _MTU.search(body)) else 0
+    mtu = min(int(match[1]), 0xFFFF) if (match := _MTU.search(body)) else 0
     inside = packet(quoted.lstrip()) if quoted else None
-    held = inside.known if inside else _quoted(body, latest, packed, sender)
-    return protocol, wire.icmp(kind, code, mtu, Part(held[: max(length - 8, 0)], max(0, length - 8 - len(held))))
+    content = inside.known if inside else _quoted(body, latest, packed, sender)
+    return protocol, wire.icmp(kind, code, mtu, Part(content[: max(length - 8, 0)], max(0, length - 8 - len(content))))
 
 
 def _error4(body: str) -> tuple[int, int] | None:
@@ -81,13 +81,13 @@ def _error4(body: str) -> tuple[int, int] | None:
         return 3, 3
     if _PROTOCOL.match(body):
         return 3, 2
-    if place := _PLACE.match(body):
-        word = (place[3] or "").partition(" (")[0]
+    if match := _PLACE.match(body):
+        word = (match[3] or "").partition(" (")[0]
         if word == "unknown":
-            return 3, 6 if place[1] == "net" else 7
-        if word == "admin prohibited" and place[1] == "net":
+            return 3, 6 if match[1] == "net" else 7
+        if word == "admin prohibited" and match[1] == "net":
             return 3, 9
-        return 3, _WORDS.get(word, 0 if place[1] == "net" else 1)
+        return 3, _WORDS.get(word, 0 if match[1] == "net" else 1)
     return next(((kind, code) for pattern, kind, code in _ERRORS4 if re.match(pattern, body)), None)
 
 
@@ -99,12 +99,12 @@ def _quoted(
 ) -> bytes:
     """Return the header of the packet that caused an error, if its destination is known."""
     body = re.sub(r"^(?:host|net) ", "", body)
-    found = _TARGET.search(body)
-    target = found and (found[1] or found[2])
+    match = _TARGET.search(body)
+    target = match and (match[1] or match[2])
     if not target:
         return b""
-    if known := latest(target):
-        return known
+    if packet := latest(target):
+        return packet
     source, version = sender
     destination = packed(target)
     if version == 4 and len(source) == len(destination) == 4:

@@ -77,53 +77,53 @@ class Message:
 class Questions:
     """The questions of a text: tcpdump's responses do not repeat the question."""
 
-    known: dict[int, tuple[str, str]] = field(default_factory=dict)
+    asked_of: dict[int, tuple[str, str]] = field(default_factory=dict)
 
     def tcpdump(self, text: str) -> Message | None:
         """Parse tcpdump's `31077+ A? www.example.com. (33)` or a response; return None for other text."""
-        if found := _ASK.match(text):
-            ident, name = int(found["id"]), found["name"].rstrip(".")
-            self._remember(ident, found["type"], name)
-            return Message(ident, False, found["type"], name, recursion="+" in found["marks"])
-        found = _ANSWER.match(text)
-        if not found or (found["rcode"] and found["rcode"].lower() not in _RCODES):
+        if match := _ASK.match(text):
+            ident, name = int(match["id"]), match["name"].rstrip(".")
+            self._remember(ident, match["type"], name)
+            return Message(ident, False, match["type"], name, recursion="+" in match["marks"])
+        match = _ANSWER.match(text)
+        if not match or (match["rcode"] and match["rcode"].lower() not in _RCODES):
             return None
-        ident = int(found["id"])
-        kind, name = (found["type"], found["name"].rstrip(".")) if found["name"] else self.known.get(ident, ("", ""))
-        answers, authority, additional = (min(int(count), 0xFFFF) for count in found["counts"].split("/"))
+        ident = int(match["id"])
+        kind, name = (match["type"], match["name"].rstrip(".")) if match["name"] else self.asked_of.get(ident, ("", ""))
+        answers, authority, additional = (min(int(count), 0xFFFF) for count in match["counts"].split("/"))
         return Message(
             ident,
             True,
             kind,
             name,
-            rcode=_RCODES[found["rcode"].lower()] if found["rcode"] else 0,
-            truncated="|" in found["marks"],
+            rcode=_RCODES[match["rcode"].lower()] if match["rcode"] else 0,
+            truncated="|" in match["marks"],
             counts=(answers, authority, additional),
-            answers=_RECORD.findall(re.sub(r"\[[^]]*\] ", "", found["rest"]))[:answers],
+            answers=_RECORD.findall(re.sub(r"\[[^]]*\] ", "", match["rest"]))[:answers],
         )
 
     def wireshark(self, info: str) -> Message | None:
         """Parse Wireshark's `Standard query response 0x1234 A www.example.com A 192.0.2.1`; None for other text."""
-        found = _STANDARD.match(info)
-        if not found:
+        match = _STANDARD.match(info)
+        if not match:
             return None
-        ident = int(found["id"] or "0", 16)
-        kind, name = found["type"] or "", found["name"] or ""
+        ident = int(match["id"] or "0", 16)
+        kind, name = match["type"] or "", match["name"] or ""
         if kind and _number(kind) == 0:
             kind = name = ""
-        if not found["response"]:
+        if not match["response"]:
             self._remember(ident, kind, name)
             return Message(ident, False, kind, name)
         if not name:
-            kind, name = self.known.get(ident, ("", ""))
-        answers = _RECORD.findall(found["rest"])
-        rcode = _RCODES[found["rcode"].lower()] if found["rcode"] else 0
+            kind, name = self.asked_of.get(ident, ("", ""))
+        answers = _RECORD.findall(match["rest"])
+        rcode = _RCODES[match["rcode"].lower()] if match["rcode"] else 0
         return Message(ident, True, kind, name, rcode=rcode, counts=(min(len(answers), 0xFFFF), 0, 0), answers=answers)
 
     def _remember(self, ident: int, kind: str, name: str) -> None:
-        if len(self.known) > 0xFFFF:
-            self.known.clear()
-        self.known[ident] = (kind, name)
+        if len(self.asked_of) > 0xFFFF:
+            self.asked_of.clear()
+        self.asked_of[ident] = (kind, name)
 
 
 def _number(kind: str) -> int:

@@ -438,6 +438,6 @@ def _number(pattern: re.Pattern[str], text: str) -> int:
     return min(int(match[1]), wire.MAX_LENGTH) if match else 0
 
 
-def _distance(one: int, other: int) -> int:
-    ahead = (one - other) % wire.MOD
+def _distance(a: int, b: int) -> int:
+    ahead = (a - b) % wire.MOD
     return min(ahead, wire.MOD - ahead)
