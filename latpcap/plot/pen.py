@@ -23,122 +23,12 @@ if TYPE_CHECKING:
 GREY, BLACK, RED, WHITE = "#6E6E6E", "#000000", "#B00020", "#FFFFFF"
 _UNITS = 100
 """Units of a glyph's outline per em."""
+_HEAD_LENGTH, _HEAD_HALF = 0.75, 0.3
+"""Length of an arrow's head and half its height, in em."""
+_THICK, _THICK_HEAD_HALF = 0.12, 0.36
+"""Width in em from which an arrow is thick, and half the height of its head."""
 
 Point = tuple[float, float]
-
-
-class Pen:
-    """Draws on axes whose unit is 1 em; `scale` is points per em."""
-
-    def __init__(self, ax: Axes, scale: float) -> None:
-        self.ax, self.scale = ax, scale
-
-    def text(
-        self,
-        x: float,
-        y: float,
-        text: str,
-        *,
-        size: float = 1.0,
-        ha: Literal["left", "center", "right"] = "left",
-        colour: str = BLACK,
-        bold: bool = False,
-        behind: str | None = None,
-    ) -> None:
-        """Draw a line of text with its baseline at y; `behind` is a background colour that hides lifelines under it."""
-        box = None if behind is None else {"facecolor": behind, "edgecolor": "none", "pad": 0.12 * self.scale}
-        self.ax.text(
-            x,
-            y,
-            drawable(text),
-            ha=ha,
-            va="baseline",
-            color=colour,
-            fontproperties=font(size * self.scale, bold=bold),
-            bbox=box,
-            parse_math=False,
-            clip_on=False,
-            zorder=5,
-        )
-
-    def box(
-        self,
-        x0: float,
-        y0: float,
-        x1: float,
-        y1: float,
-        colour: str,
-        zorder: float = 1,
-        gid: str = "",
-        edge: str = "none",
-    ) -> None:
-        """Draw a filled rectangle; `edge` is the colour of a thin border."""
-        from matplotlib.patches import Rectangle
-
-        thin = 0 if edge == "none" else 0.04 * self.scale
-        self.ax.add_patch(
-            Rectangle(
-                (x0, y0),
-                x1 - x0,
-                y1 - y0,
-                facecolor=colour,
-                edgecolor=edge,
-                linewidth=thin,
-                zorder=zorder,
-                gid=gid or None,
-            )
-        )
-
-    def line(
-        self,
-        xs: tuple[float, float],
-        ys: tuple[float, float],
-        *,
-        colour: str = BLACK,
-        width: float = 0.08,
-        dashed: bool = False,
-        alpha: float = 1.0,
-        zorder: float = 3,
-        gid: str = "",
-    ) -> None:
-        """Draw a straight line, `width` em thick."""
-        from matplotlib.lines import Line2D
-
-        self.ax.add_line(
-            Line2D(
-                xs,
-                ys,
-                color=colour,
-                linewidth=width * self.scale,
-                linestyle=(0, (4, 3)) if dashed else "-",
-                alpha=alpha,
-                zorder=zorder,
-                solid_capstyle="butt",
-                gid=gid or None,
-            )
-        )
-
-    def arrow(self, x0: float, x1: float, y: float, colour: str, width: float, gid: str) -> None:
-        """Draw a horizontal line from x0 to x1 with a filled triangular head."""
-        from matplotlib.patches import Polygon
-
-        back, half = _arrow_head(x0, x1, width)
-        self.line((x0, back), (y, y), colour=colour, width=width, zorder=4, gid=gid)
-        self.ax.add_patch(
-            Polygon(
-                [(x1, y), (back, y - half), (back, y + half)],
-                closed=True,
-                facecolor=colour,
-                edgecolor="none",
-                zorder=4,
-            )
-        )
-
-
-def _arrow_head(x0: float, x1: float, width: float) -> tuple[float, float]:
-    """Return where the head of an arrow from x0 to x1 begins, and half its height; in em."""
-    back = x1 - 0.75 if x1 > x0 else x1 + 0.75
-    return back, 0.3 if width < 0.12 else 0.36
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,14 +61,93 @@ class Stroke:
     gid: str = ""
 
 
-class Ink(Pen):
-    """A pen that collects `words` and `strokes`; `flush` puts them on the axes as one artist."""
+class Pen:
+    """Draws texts and lines on axes whose unit is 1 em; `scale` is points per em. `shift` moves all by these em."""
 
     def __init__(self, ax: Axes, scale: float, shift: Point = (0.0, 0.0)) -> None:
-        super().__init__(ax, scale)
+        self.ax, self.scale, self.shift = ax, scale, shift
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        size: float = 1.0,
+        ha: Literal["left", "center", "right"] = "left",
+        colour: str = BLACK,
+        bold: bool = False,
+        behind: str | None = None,
+    ) -> None:
+        """Draw a line of text with its baseline at y; `behind` is a background colour that hides lifelines under it."""
+        dx, dy = self.shift
+        points, letters = size * self.scale, drawable(text)
+        self._put_word(Word(x + dx, y + dy, letters, points, ha, colour, bold, behind, face(bold=bold)))
+
+    def line(
+        self,
+        xs: tuple[float, float],
+        ys: tuple[float, float],
+        *,
+        colour: str = BLACK,
+        width: float = 0.08,
+        dashed: bool = False,
+        alpha: float = 1.0,
+        zorder: float = 3,
+        gid: str = "",
+    ) -> None:
+        """Draw a straight line, `width` em thick."""
+        ends = ((xs[0], ys[0]), (xs[1], ys[1]))
+        self._stroke(ends, colour, width, zorder=zorder, dashed=dashed, alpha=alpha, gid=gid)
+
+    def _stroke(self, path: Sequence[Point], colour: str | None, width: float, **more: Any) -> None:
+        dx, dy = self.shift
+        self._put_stroke(Stroke(tuple((x + dx, y + dy) for x, y in path), colour, width * self.scale, **more))
+
+    def _put_word(self, word: Word) -> None:
+        box = (
+            None if word.behind is None else {"facecolor": word.behind, "edgecolor": "none", "pad": 0.12 * word.points}
+        )
+        self.ax.text(
+            word.x,
+            word.y,
+            word.text,
+            ha=word.ha,
+            va="baseline",
+            color=word.colour,
+            fontproperties=font(word.points, bold=word.bold),
+            bbox=box,
+            parse_math=False,
+            clip_on=False,
+            zorder=word.zorder,
+        )
+
+    def _put_stroke(self, stroke: Stroke) -> None:
+        from matplotlib.lines import Line2D
+
+        xs, ys = zip(*stroke.path, strict=True)
+        self.ax.add_line(
+            Line2D(
+                xs,
+                ys,
+                color=stroke.colour,
+                linewidth=stroke.width,
+                linestyle=(0, (4, 3)) if stroke.dashed else "-",
+                alpha=stroke.alpha,
+                zorder=stroke.zorder,
+                solid_capstyle="butt",
+                gid=stroke.gid or None,
+            )
+        )
+
+
+class Ink(Pen):
+    """A pen that collects `words` and `strokes`, shapes as well; `flush` puts them on the axes as one artist."""
+
+    def __init__(self, ax: Axes, scale: float, shift: Point = (0.0, 0.0)) -> None:
+        super().__init__(ax, scale, shift)
         self.words: list[Word] = []
         self.strokes: list[Stroke] = []
-        self.shift = shift
 
     @classmethod
     def on(cls, ax: Axes | None, width: float, height: float) -> Ink:
@@ -203,23 +172,6 @@ class Ink(Pen):
         other.words, other.strokes = self.words, self.strokes
         return other
 
-    def text(
-        self,
-        x: float,
-        y: float,
-        text: str,
-        *,
-        size: float = 1.0,
-        ha: Literal["left", "center", "right"] = "left",
-        colour: str = BLACK,
-        bold: bool = False,
-        behind: str | None = None,
-    ) -> None:
-        """Add a line of text, as `Pen.text`."""
-        dx, dy = self.shift
-        points, letters = size * self.scale, drawable(text)
-        self.words.append(Word(x + dx, y + dy, letters, points, ha, colour, bold, behind, face(bold=bold)))
-
     def box(
         self,
         x0: float,
@@ -231,37 +183,24 @@ class Ink(Pen):
         gid: str = "",
         edge: str = "none",
     ) -> None:
-        """Add a filled rectangle, as `Pen.box`."""
+        """Draw a filled rectangle; `edge` is the colour of a thin border."""
         corners = ((x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0))
         bordered = edge != "none"
         self._stroke(corners, edge if bordered else None, 0.04 if bordered else 0, zorder=zorder, fill=colour, gid=gid)
 
-    def line(
-        self,
-        xs: tuple[float, float],
-        ys: tuple[float, float],
-        *,
-        colour: str = BLACK,
-        width: float = 0.08,
-        dashed: bool = False,
-        alpha: float = 1.0,
-        zorder: float = 3,
-        gid: str = "",
-    ) -> None:
-        """Add a straight line, as `Pen.line`."""
-        ends = ((xs[0], ys[0]), (xs[1], ys[1]))
-        self._stroke(ends, colour, width, zorder=zorder, dashed=dashed, alpha=alpha, gid=gid)
-
     def arrow(self, x0: float, x1: float, y: float, colour: str, width: float, gid: str) -> None:
-        """Add a horizontal line with a head, as `Pen.arrow`."""
-        back, half = _arrow_head(x0, x1, width)
+        """Draw a horizontal line from x0 to x1 with a filled triangular head."""
+        back = x1 - _HEAD_LENGTH if x1 > x0 else x1 + _HEAD_LENGTH
+        half = _HEAD_HALF if width < _THICK else _THICK_HEAD_HALF
         # above the backgrounds of words, which hide lifelines
         self.line((x0, back), (y, y), colour=colour, width=width, zorder=5.5, gid=gid)
         self._stroke(((x1, y), (back, y - half), (back, y + half), (x1, y)), None, 0, zorder=5.5, fill=colour)
 
-    def _stroke(self, path: Sequence[Point], colour: str | None, width: float, **more: Any) -> None:
-        dx, dy = self.shift
-        self.strokes.append(Stroke(tuple((x + dx, y + dy) for x, y in path), colour, width * self.scale, **more))
+    def _put_word(self, word: Word) -> None:
+        self.words.append(word)
+
+    def _put_stroke(self, stroke: Stroke) -> None:
+        self.strokes.append(stroke)
 
     def flush(self) -> None:
         """Put everything drawn so far on the axes as one artist, whose attribute `ink` is this pen."""

@@ -30,7 +30,7 @@ from latpcap.plot.flow.layout import (
 )
 from latpcap.plot.flow.packet_rows import FlowRow
 from latpcap.plot.flow.wait_marks import FlowMark
-from latpcap.plot.pen import BLACK, GREY, RED, WHITE, Pen
+from latpcap.plot.pen import BLACK, GREY, RED, WHITE, Ink
 from latpcap.plot.text import width_of, wrap
 from latpcap.vocabulary import CAUSES
 
@@ -59,7 +59,7 @@ def colour_of(cause: str | None) -> str:
     return GREY if cause is None else CAUSES[cause].colour
 
 
-def draw_body(pen: Pen, page: Layout, rows: Sequence[FlowRow]) -> None:
+def draw_body(pen: Ink, page: Layout, rows: Sequence[FlowRow]) -> None:
     """Draw heads, backgrounds, lifelines, rows and marks."""
     for number, line in enumerate(page.title):
         pen.text(MARGIN, MARGIN + LINE * 1.1 * number + 1.1, line, size=1.1, bold=True)
@@ -87,7 +87,7 @@ def draw_body(pen: Pen, page: Layout, rows: Sequence[FlowRow]) -> None:
         _draw_break(pen, page, gap)
 
 
-def _draw_row(pen: Pen, page: Layout, row: FlowRow, y: float, background: str) -> None:
+def _draw_row(pen: Ink, page: Layout, row: FlowRow, y: float, background: str) -> None:
     x0, x1 = page.x[row.source], page.x[row.target]
     sport, dport = row.sport, row.dport
     if row.source == row.target:  # an address that sends to itself
@@ -119,7 +119,7 @@ def _draw_row(pen: Pen, page: Layout, row: FlowRow, y: float, background: str) -
         pen.text(max(x0, x1) + 0.5, y + 0.28, str(right), size=PORT, behind=behind)
 
 
-def _draw_slot(pen: Pen, page: Layout, slot: Slot, background: str, rows: Sequence[FlowRow]) -> None:
+def _draw_slot(pen: Ink, page: Layout, slot: Slot, background: str, rows: Sequence[FlowRow]) -> None:
     wait = slot.mark
     gid = f"wait-{upper_frame(wait, rows)}-{rows[wait.lower].frame}"
     y = slot.y - LINE * (slot.lines - 1) / 2 + 0.36
@@ -147,7 +147,7 @@ def _draw_slot(pen: Pen, page: Layout, slot: Slot, background: str, rows: Sequen
         pen.text(page.comment_x, slot.y + 0.36, frames_text(wait, rows), size=SMALL, colour=GREY)
 
 
-def _draw_brace(pen: Pen, brace: Brace, page: Layout, background: str) -> None:
+def _draw_brace(pen: Ink, brace: Brace, page: Layout, background: str) -> None:
     """Draw a bracket with its words above its first row. An end on another page has no hook. The words hide a
     lifeline under them, but not a band, which would seem to end at the words.
     """
@@ -163,7 +163,7 @@ def _draw_brace(pen: Pen, brace: Brace, page: Layout, background: str) -> None:
     pen.text(page.time_x, brace.text_y, text, size=SMALL, colour=tint, behind=behind)
 
 
-def _draw_break(pen: Pen, page: Layout, gap: Break) -> None:
+def _draw_break(pen: Ink, page: Layout, gap: Break) -> None:
     """Draw two slanted strokes over each lifeline in a gap that is not to scale, and its true duration."""
     y = gap.top + (gap.bottom - gap.top) * 0.8
     for x in page.x:
@@ -246,7 +246,7 @@ def footer_height(lines: Sequence[FootLine]) -> float:
 
 
 def draw_footer(
-    pen: Pen, top: float, lines: Sequence[FootLine], width: float = 0.0, em_per_ns: float | None = None
+    pen: Ink, top: float, lines: Sequence[FootLine], width: float = 0.0, em_per_ns: float | None = None
 ) -> None:
     """Draw the lines of the footer, and the bar of the scale at their right."""
     if em_per_ns:
