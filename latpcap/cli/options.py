@@ -9,7 +9,7 @@ import inspect
 import re
 import typing
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -89,6 +89,7 @@ _TIMES = {
     "start": Annotated[str | None, typer.Option("--start", help=f"Only from this instant on: {_MEANT}.")],
     "end": Annotated[str | None, typer.Option("--end", help=f"Only before this instant: {_MEANT}.")],
 }
+_LANG = Annotated[str | None, typer.Option("--lang", help="The language of sentences: en or zh.")]
 _span: ContextVar[dict[str, Any] | None] = ContextVar("_span", default=None)
 
 
@@ -128,6 +129,20 @@ class Drawn(Canvas, Scope):
     """Options for a picture of a part of a capture."""
 
 
+def _with_parameters(
+    command: Callable[..., None], wrapper: Callable[..., None], parameters: Sequence[inspect.Parameter]
+) -> Callable[..., None]:
+    """Return `wrapper` with the name and help of `command`, and these parameters."""
+    functools.update_wrapper(wrapper, command)
+    wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
+    return wrapper
+
+
+def _optional(name: str, annotation: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """Turn parameters of a command that are dataclasses into one option per field."""
     signature = inspect.signature(command, eval_str=True)
@@ -146,23 +161,18 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
                 )
             )
 
-    @functools.wraps(command)
-    def spread(**given: Any) -> None:
-        made = {name: group(**{f.name: given.pop(f.name) for f in fields(group)}) for name, group in groups.items()}
-        command(**given, **made)
+    def spread(**options: Any) -> None:
+        made = {name: group(**{f.name: options.pop(f.name) for f in fields(group)}) for name, group in groups.items()}
+        command(**options, **made)
 
-    spread.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    spread.__annotations__ = {p.name: p.annotation for p in parameters}
-    return spread
+    return _with_parameters(command, spread, parameters)
 
 
 def over_time(command: Callable[..., None]) -> Callable[..., None]:
     """Add `--start` and `--end`, which `span` returns, to a command that reads captures; as well as `grouped`."""
     command = grouped(command)
     signature = inspect.signature(command, eval_str=True)
-    added = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_TIMES[n]) for n in _TIMES]
 
-    @functools.wraps(command)
     def timed(*words: Any, start: str | None = None, end: str | None = None, **options: Any) -> None:
         given = {"start": start, "end": end}
         token = _span.set({name: _instant(name, text) for name, text in given.items() if text is not None})
@@ -171,27 +181,19 @@ def over_time(command: Callable[..., None]) -> Callable[..., None]:
         finally:
             _span.reset(token)
 
-    timed.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *added])  # type: ignore[attr-defined]
-    timed.__annotations__ = {**command.__annotations__, **_TIMES}
-    return timed
-
-
-_LANG = Annotated[str | None, typer.Option("--lang", help="The language of sentences: en or zh.")]
+    times = [_optional(name, annotation) for name, annotation in _TIMES.items()]
+    return _with_parameters(command, timed, [*signature.parameters.values(), *times])
 
 
 def in_language(command: Callable[..., None]) -> Callable[..., None]:
     """Add `--lang` to a command that writes sentences."""
     signature = inspect.signature(command, eval_str=True)
-    added = inspect.Parameter("lang", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_LANG)
 
-    @functools.wraps(command)
     def written(*words: Any, lang: str | None = None, **options: Any) -> None:
         with spoken(lang):
             command(*words, **options)
 
-    written.__signature__ = signature.replace(parameters=[*signature.parameters.values(), added])  # type: ignore[attr-defined]
-    written.__annotations__ = {**command.__annotations__, "lang": _LANG}
-    return written
+    return _with_parameters(command, written, [*signature.parameters.values(), _optional("lang", _LANG)])
 
 
 def _instant(name: str, text: str) -> str | float:
