@@ -35,6 +35,62 @@ _FILLER = b"\x90"
 """accept-encoding of the static table: one byte without content."""
 _GRPC, _GRPC_AGAIN = b"\x5f\x10application/grpc", b"\xbe"
 """content-type as a literal that is added to the dynamic table; then the index of its newest entry."""
+Word = Callable[[bytes], bytes]
+"""Replaces a name by another of its length; equal names by equal ones."""
+_REQUEST = re.compile(rb"([A-Z][A-Z-]{1,19}) ([^ \r\n]{1,8000}) (HTTP/1\.[01])\r?\n")
+_STATUS = re.compile(rb"(HTTP/1\.[01] [1-5]\d\d)( [^\r\n]*)?\r?\n")
+_LINE = re.compile(rb"([^\r\n]*)(\r?\n)")
+_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})([^\r\n]*)(\r?\n)")
+_URL_PART = re.compile(rb"[^/?&=.:;,#\[\]]+")
+"""A part of a target or a host, between delimiters of RFC 3986."""
+_METHODS = (
+    b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH", b"PROPFIND", b"PROPPATCH",
+    b"MKCOL", b"COPY", b"MOVE", b"LOCK", b"UNLOCK", b"REPORT", b"SEARCH",
+)  # fmt: skip
+"""Request methods (RFC 9110, 4918, 3253, 5323). Another word before a target may be the end of a body."""
+_PLAIN_WORDS = {
+    b"connection": {b"close", b"keep-alive", b"upgrade", b"te", b"http2-settings"},
+    b"expect": {b"100-continue"},
+    b"te": {b"trailers", b"gzip", b"deflate"},
+    b"transfer-encoding": {b"chunked", b"gzip", b"deflate", b"compress", b"identity"},
+    b"upgrade": {b"websocket", b"h2c"},
+    b"server": set(
+        b"nginx openresty apache httpd caddy envoy istio-envoy haproxy varnish lighttpd cloudflare akamaighost gunicorn"
+        b" uvicorn hypercorn daphne werkzeug python basehttp simplehttp tornadoserver aiohttp cherrypy waitress twisted"
+        b" jetty tomcat apache-coyote undertow netty kestrel microsoft-iis microsoft-httpapi node express puma thin"
+        b" unicorn webrick cowboy mochiweb go php openssl traefik squid minio gws ats mod_ssl mod_wsgi ubuntu debian"
+        b" centos unix win32 win64 red hat linux".split()
+    ),
+}
+"""Header fields that keep known words: they determine where messages end, or name the server's software."""
+_VERSION = re.compile(rb"\d{1,3}(?:\.\d{1,3}){0,3}")
+_DIGITS = 15
+"""Upper bound on the digits of a body's length: a petabyte."""
+_KNOWN = (
+    b"accept", b"accept-encoding", b"accept-language", b"accept-ranges", b"age", b"authorization", b"cache-control",
+    b"content-encoding", b"content-type", b"cookie", b"date", b"etag", b"host", b"if-modified-since", b"if-none-match",
+    b"keep-alive", b"last-modified", b"location", b"origin", b"range", b"referer", b"set-cookie", b"user-agent",
+    b"vary", b"via",
+)  # fmt: skip
+"""Header fields whose names identify nobody."""
+_STREAMED = re.compile(
+    rb"[ \t]*(?:text/event-stream|application/(?:x-ndjson|ndjson|jsonl|x-jsonlines))\b", re.IGNORECASE
+)
+_SHOWN = re.compile(rb"(?<![\r\n])[^\r\n]+|[^\r\n:][^\r\n]*")
+_RETRY = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
+"""The random value that marks a HelloRetryRequest (RFC 8446, 4.1.3)."""
+_RECORD = re.compile(rb"[\x14-\x18]\x03[\x00-\x04][\x00-\x48]")
+"""Kind, version and length of a record (RFC 8446, 5.1; TLS 1.2 allows 2,048 bytes more)."""
+_SNI, _ALPN, _VERSIONS = 0, 16, 43
+_ALPNS = {b"h2", b"h2c", b"http/1.1", b"http/1.0", b"http/0.9", b"h3", b"spdy/3.1", b"ftp", b"imap", b"pop3", b"dot",
+          b"mqtt", b"postgresql", b"acme-tls/1", b"stun.turn", b"xmpp-client", b"xmpp-server", b"irc"}  # fmt: skip
+"""Registered protocols; other values may be private names."""
+_EXTENSIONS = {*range(64), 17513, 17613, 65037, 65281}
+"""Numbers of registered or common extensions."""
+_UNKNOWN = b"\x0a\x0a"
+"""A GREASE value (RFC 8701), in place of unknown extensions, suites and versions."""
+Mask = Callable[[bytes], bytes]
+_MARKED = re.compile(rb"[^ \t,;/()]+")
 
 
 def opaque(data: bytes) -> bytes:
@@ -156,7 +212,7 @@ def _messages(body: bytes, stream: int, bytes_left: dict[int, int]) -> bytes:
     return bytes(output)
 
 
-def websocket(data: bytes, word: Callable[[bytes], bytes]) -> bytes:
+def websocket(data: bytes, word: Word) -> bytes:
     """Mask frames of WebSocket (RFC 6455, 5.2): their headers stay, except for masking keys.
 
     Pushed messages are recognised by their first bytes: equal beginnings stay equal.
@@ -179,7 +235,7 @@ def websocket(data: bytes, word: Callable[[bytes], bytes]) -> bytes:
     return bytes(output[: len(data)]) + opaque(data[len(output) :])
 
 
-def dns(data: bytes, word: Callable[[bytes], bytes]) -> bytes:
+def dns(data: bytes, word: Word) -> bytes:
     """Mask DNS over TCP (RFC 1035, 4.1): headers and the type of the question stay; names are replaced."""
     output = bytearray()
     while len(output) + 14 <= len(data):
@@ -195,63 +251,6 @@ def dns(data: bytes, word: Callable[[bytes], bytes]) -> bytes:
             output += data[len(output) : len(output) + 5]  # the name's end, a type, the Internet
         output += bytes(max(0, min(end, len(data)) - len(output)))
     return bytes(output[: len(data)]) + bytes(max(0, len(data) - len(output)))
-
-
-Word = Callable[[bytes], bytes]
-"""Replaces a name by another of its length; equal names by equal ones."""
-
-_REQUEST = re.compile(rb"([A-Z][A-Z-]{1,19}) ([^ \r\n]{1,8000}) (HTTP/1\.[01])\r?\n")
-_STATUS = re.compile(rb"(HTTP/1\.[01] [1-5]\d\d)( [^\r\n]*)?\r?\n")
-_LINE = re.compile(rb"([^\r\n]*)(\r?\n)")
-_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})([^\r\n]*)(\r?\n)")
-_URL_PART = re.compile(rb"[^/?&=.:;,#\[\]]+")
-"""A part of a target or a host, between delimiters of RFC 3986."""
-_METHODS = (
-    b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH", b"PROPFIND", b"PROPPATCH",
-    b"MKCOL", b"COPY", b"MOVE", b"LOCK", b"UNLOCK", b"REPORT", b"SEARCH",
-)  # fmt: skip
-"""Request methods (RFC 9110, 4918, 3253, 5323). Another word before a target may be the end of a body."""
-_PLAIN_WORDS = {
-    b"connection": {b"close", b"keep-alive", b"upgrade", b"te", b"http2-settings"},
-    b"expect": {b"100-continue"},
-    b"te": {b"trailers", b"gzip", b"deflate"},
-    b"transfer-encoding": {b"chunked", b"gzip", b"deflate", b"compress", b"identity"},
-    b"upgrade": {b"websocket", b"h2c"},
-    b"server": set(
-        b"nginx openresty apache httpd caddy envoy istio-envoy haproxy varnish lighttpd cloudflare akamaighost gunicorn"
-        b" uvicorn hypercorn daphne werkzeug python basehttp simplehttp tornadoserver aiohttp cherrypy waitress twisted"
-        b" jetty tomcat apache-coyote undertow netty kestrel microsoft-iis microsoft-httpapi node express puma thin"
-        b" unicorn webrick cowboy mochiweb go php openssl traefik squid minio gws ats mod_ssl mod_wsgi ubuntu debian"
-        b" centos unix win32 win64 red hat linux".split()
-    ),
-}
-"""Header fields that keep known words: they determine where messages end, or name the server's software."""
-_VERSION = re.compile(rb"\d{1,3}(?:\.\d{1,3}){0,3}")
-_DIGITS = 15
-"""Upper bound on the digits of a body's length: a petabyte."""
-_KNOWN = (
-    b"accept", b"accept-encoding", b"accept-language", b"accept-ranges", b"age", b"authorization", b"cache-control",
-    b"content-encoding", b"content-type", b"cookie", b"date", b"etag", b"host", b"if-modified-since", b"if-none-match",
-    b"keep-alive", b"last-modified", b"location", b"origin", b"range", b"referer", b"set-cookie", b"user-agent",
-    b"vary", b"via",
-)  # fmt: skip
-"""Header fields whose names identify nobody."""
-_STREAMED = re.compile(
-    rb"[ \t]*(?:text/event-stream|application/(?:x-ndjson|ndjson|jsonl|x-jsonlines))\b", re.IGNORECASE
-)
-_SHOWN = re.compile(rb"(?<![\r\n])[^\r\n]+|[^\r\n:][^\r\n]*")
-_RETRY = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
-"""The random value that marks a HelloRetryRequest (RFC 8446, 4.1.3)."""
-_RECORD = re.compile(rb"[\x14-\x18]\x03[\x00-\x04][\x00-\x48]")
-"""Kind, version and length of a record (RFC 8446, 5.1; TLS 1.2 allows 2,048 bytes more)."""
-_SNI, _ALPN, _VERSIONS = 0, 16, 43
-_ALPNS = {b"h2", b"h2c", b"http/1.1", b"http/1.0", b"http/0.9", b"h3", b"spdy/3.1", b"ftp", b"imap", b"pop3", b"dot",
-          b"mqtt", b"postgresql", b"acme-tls/1", b"stun.turn", b"xmpp-client", b"xmpp-server", b"irc"}  # fmt: skip
-"""Registered protocols; other values may be private names."""
-_EXTENSIONS = {*range(64), 17513, 17613, 65037, 65281}
-"""Numbers of registered or common extensions."""
-_UNKNOWN = b"\x0a\x0a"
-"""A GREASE value (RFC 8701), in place of unknown extensions, suites and versions."""
 
 
 def masked(protocol: str, data: bytes, from_client: bool, word: Word) -> bytes:
@@ -272,9 +271,6 @@ def masked(protocol: str, data: bytes, from_client: bool, word: Word) -> bytes:
         output = opaque(data)
     assert len(output) == len(data)
     return output
-
-
-Mask = Callable[[bytes], bytes]
 
 
 def _http(data: bytes, from_client: bool, word: Word, upgraded: Mask | None) -> bytes:
@@ -364,9 +360,6 @@ class _Head:
             self.mask = _lines
             return name + colon + kind.group() + opaque(value[kind.end() :])
         return (name if field in _KNOWN else opaque(name)) + colon + _spaced(value)
-
-
-_MARKED = re.compile(rb"[^ \t,;/()]+")
 
 
 def _plain(word: bytes, known_words: Container[bytes], may_be_version: bool) -> bytes:

@@ -35,6 +35,11 @@ _PTCPDUMP = {
     "PID": "pid", "Cmd": "path", "Command": "path", "Args": "command", "UserId": "user",
     "ContainerName": "container", "PodName": "pod", "PodNamespace": "namespace",
 }  # fmt: skip
+SIDES = ("client", "server")
+_HEAD_BYTES = 1 << 20
+COLUMNS = [f"{side}_{what}" for side in SIDES for what in ("process", "pid", "container", "pod")]
+"""Columns that `streams` has on request."""
+_ENDS = ("stream", "client", "client_port", "server", "server_port")
 
 
 @dataclass(frozen=True)
@@ -165,10 +170,6 @@ def _text(value: bytes, *, lines: bool = False) -> str:
     return kept if lines else kept[:_MAX_TEXT]
 
 
-SIDES = ("client", "server")
-_HEAD_BYTES = 1 << 20
-
-
 def names_some(capture: Recorded) -> bool:
     """Whether the capture's first frames name a process; reads only what can be read again quickly."""
     if any("://" in name for name in capture.files):
@@ -225,10 +226,6 @@ def table(capture: Recorded, events: pa.Table | None = None) -> pa.Table:
     return pa.Table.from_pylist(records, schema=schema)
 
 
-COLUMNS = [f"{side}_{what}" for side in SIDES for what in ("process", "pid", "container", "pod")]
-"""Columns that `streams` has on request."""
-
-
 def of_streams(streams: pa.Table, processes: pa.Table) -> pa.Table:
     """The streams with COLUMNS: of the process with the most frames on each side."""
     import pyarrow as pa
@@ -241,9 +238,6 @@ def of_streams(streams: pa.Table, processes: pa.Table) -> pa.Table:
         values = [best.get((stream, side), {}).get(what) for stream in streams["stream"].to_pylist()]
         streams = streams.append_column(column, pa.array(values, pa.uint32() if what == "pid" else pa.string()))
     return streams
-
-
-_ENDS = ("stream", "client", "client_port", "server", "server_port")
 
 
 def _local(pairs: set[frozenset[str]]) -> str | None:

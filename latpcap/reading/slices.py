@@ -34,6 +34,7 @@ _MIN_NOTED_MS = 1.0
 """Waits below this duration get no comment."""
 
 _Write = Callable[[Record], None]
+_END_OF_OPTIONS = bytes(4)
 
 
 def write_slice(
@@ -214,9 +215,6 @@ def _pcapng(file: IO[bytes], about: str, notes: Mapping[int, str], others: Forei
         file.write(packed_block(6, head + data + options + _END_OF_OPTIONS))
 
     return write
-
-
-_END_OF_OPTIONS = bytes(4)
 
 
 def _notes(causes: pa.Table) -> dict[int, str]:

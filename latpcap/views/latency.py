@@ -33,6 +33,8 @@ _WHY = {
 }
 _OTHERS = 8
 """Upper bound on the groups that a picture overlays."""
+_Spans: TypeAlias = list[tuple[int, int]]
+"""Time spans: first and last instant in ns since 1970."""
 
 
 class Latency:
@@ -238,10 +240,6 @@ def _samples(exchanges: pa.Table, by: Sequence[Group], which: Which, files: Sequ
     table = pa.table(columns).unify_dictionaries()
     frame: pd.DataFrame = table.to_pandas(integer_object_nulls=True)
     return frame
-
-
-_Spans: TypeAlias = list[tuple[int, int]]
-"""Time spans: first and last instant in ns since 1970."""
 
 
 def _covered(timed: pd.DataFrame, places: Sequence[str]) -> dict[tuple[Any, ...], _Spans]:

@@ -15,6 +15,8 @@ from typing import Any
 from latpcap.reading.filters.grammar import Computed, Field
 
 Values = dict[int, list[Any]]
+TIMES = {"+", "-", "negative", "max", "min", "abs"}
+"""Operators that are defined for times, too."""
 
 
 def _divided(a: int, b: int) -> int:
@@ -30,8 +32,6 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "&": operator.and_,
 }
 _CHOICES: dict[str, Callable[[list[Any]], Any]] = {"max": max, "min": min}
-TIMES = {"+", "-", "negative", "max", "min", "abs"}
-"""Operators that are defined for times, too."""
 
 
 def fields(node: Any) -> Iterator[Field]:

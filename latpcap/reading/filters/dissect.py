@@ -53,6 +53,7 @@ _DNS_PORTS = {53: "dns", 5353: "mdns", 5355: "llmnr"}
 _UNVERIFIED, _ABSENT = 2, 3
 """Wireshark's status of a checksum; by default it does not verify those of IP, UDP and TCP."""
 _FLAGS = ("fin", "syn", "reset", "push", "ack", "urg", "ece", "cwr", "ae")
+_SOA = ("serial_number", "refresh_interval", "retry_interval", "expire_limit", "minimum_ttl")
 
 
 def values(data: bytes, link: int | None, tls: Tls | None = None, conversations: Conversations | None = None) -> Values:
@@ -660,9 +661,6 @@ class Frame:
             if length:
                 self.add("dns.opt.data", data[4 : 4 + length])
             data = data[4 + length :]
-
-
-_SOA = ("serial_number", "refresh_interval", "retry_interval", "expire_limit", "minimum_ttl")
 
 
 def _sum(data: bytes) -> int:

@@ -29,6 +29,9 @@ MARKS = [
 
 FLAGS = {"fin": 0, "syn": 1, "reset": 2, "push": 3, "ack": 4, "urg": 5, "ece": 6, "cwr": 7, "ae": 8}
 """Bit number of each TCP flag."""
+_OTHER_REPEATS = ("fast_retransmission", "spurious_retransmission", "out_of_order")
+_PROBES = ("keep_alive", "zero_window_probe")
+_BOTH_MESSAGES = ("request_in", "response_in")
 
 
 @dataclass(frozen=True)
@@ -370,11 +373,6 @@ def _rto(of_frame: bool) -> _Getter:
         return [keyed(frames, values)]
 
     return get
-
-
-_OTHER_REPEATS = ("fast_retransmission", "spurious_retransmission", "out_of_order")
-_PROBES = ("keep_alive", "zero_window_probe")
-_BOTH_MESSAGES = ("request_in", "response_in")
 
 
 def _part(word: str) -> _Getter:

@@ -41,6 +41,7 @@ _ABOVE_TCP = {
 }  # fmt: skip
 """Wireshark's name of the protocol that it expects on a TCP port."""
 _LABELS = {"FIN": 1, "SYN": 2, "RST": 4, "PSH": 8, "ACK": 16, "URG": 32, "ECE": 64, "CWR": 128, "AE": 256}
+_DATAGRAM_COLUMNS = ("frame", "time", "src", "dst")
 
 
 @dataclass(frozen=True)
@@ -362,9 +363,6 @@ def _repeats(events: pa.Table) -> set[int]:
     names = ("retransmission", "fast_retransmission", "spurious_retransmission", "keep_alive")
     marked = functools.reduce(pc.or_, (events[name] for name in names))
     return set(events["frame"].filter(pc.and_(marked, pc.greater(events["len"], 0))).to_pylist())
-
-
-_DATAGRAM_COLUMNS = ("frame", "time", "src", "dst")
 
 
 def _nulls(kind: Any, rows: int) -> pa.ChunkedArray:

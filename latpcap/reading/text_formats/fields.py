@@ -65,6 +65,17 @@ _DETAILS = [
     (r"^\s+Address: ([\d.]+)$", ("dns.a",)),
 ]
 ]  # fmt: skip
+_FLAG_FIELDS = {"PSH": "push", "RST": "reset", "ECE": "ece"}
+_EK_NAMES = {
+    name.replace(".", "_"): name
+    for name in (
+        "tcp.options.mss_val", "tcp.options.wscale.shift", "tcp.options.sack_perm", "tcp.options.timestamp.tsval",
+        "tcp.options.timestamp.tsecr", "tcp.options.sack_le", "tcp.options.sack_re", "ip.flags.df",
+        "arp.src.proto_ipv4", "arp.dst.proto_ipv4", "arp.src.hw_mac", "arp.dst.hw_mac", "dns.qry.name", "dns.qry.type",
+        "dns.flags.response", "dns.flags.rcode", "icmpv6.echo.identifier", "icmpv6.echo.sequence_number",
+    )
+}  # fmt: skip
+"""Fields whose names have more than one dot, by their name with underscores."""
 
 
 def looks_like(head: str) -> str | None:
@@ -191,9 +202,6 @@ def _tcp(fields: Fields, room: int) -> Part:
         _int(fields, "tcp.checksum"),
     )
     return header.before(Part(shown, payload - len(shown)))
-
-
-_FLAG_FIELDS = {"PSH": "push", "RST": "reset", "ECE": "ece"}
 
 
 def _options(fields: Fields) -> bytes:
@@ -333,18 +341,6 @@ def _dotted(name: str) -> str:
     if not match:
         return name
     return _EK_NAMES.get(f"{match[1]}_{match[2]}", f"{match[1]}.{match[2]}")
-
-
-_EK_NAMES = {
-    name.replace(".", "_"): name
-    for name in (
-        "tcp.options.mss_val", "tcp.options.wscale.shift", "tcp.options.sack_perm", "tcp.options.timestamp.tsval",
-        "tcp.options.timestamp.tsecr", "tcp.options.sack_le", "tcp.options.sack_re", "ip.flags.df",
-        "arp.src.proto_ipv4", "arp.dst.proto_ipv4", "arp.src.hw_mac", "arp.dst.hw_mac", "dns.qry.name", "dns.qry.type",
-        "dns.flags.response", "dns.flags.rcode", "icmpv6.echo.identifier", "icmpv6.echo.sequence_number",
-    )
-}  # fmt: skip
-"""Fields whose names have more than one dot, by their name with underscores."""
 
 
 def _from_pdml(lines: Iterable[str]) -> Iterator[Fields]:
