@@ -263,7 +263,7 @@ class Union(View):
         events = pa.concat_tables(marked, promote_options="permissive")
         return Timeline.from_tables(exchanges, events, title=self.title, start_ns=self._start_ns, scale=scale)
 
-    def _place(self, stream: int) -> str:
+    def _stream_name(self, stream: int) -> str:
         """Return the name of a stream in pictures: its capture, and its number there."""
         capture, number = self.locate(stream)
         return f"{self._shortest[capture['files'][0]]} {number}"

@@ -15,7 +15,7 @@ from latpcap import files
 from latpcap.plot import figure as paper
 from latpcap.plot.figure import DPI
 from latpcap.plot.numbers import moment
-from latpcap.plot.pen import GREY, RED, Pen
+from latpcap.plot.pen import GREY, RED, Pen, figure_of
 from latpcap.plot.text import EM, WIDTH, width_of, wrap
 from latpcap.words import language
 
@@ -118,10 +118,7 @@ class Display:
             self._draw(axes)
             if ax is not None:
                 self._on_given(ax)
-        figure = self.ax_.get_figure(root=True)
-        if figure is None:
-            raise ValueError("the axes given belong to no figure")
-        self.figure_ = figure
+        self.figure_ = figure_of(self.ax_)
         return self
 
     def save(self, path: str | Path, *, dpi: float = DPI) -> Self:

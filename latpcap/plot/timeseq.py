@@ -17,7 +17,7 @@ from latpcap.plot.display import Display, Key, Panel, label, words
 from latpcap.plot.numbers import size
 from latpcap.plot.text import WIDTH, width_of
 from latpcap.plot.timeseq_data import Limit, Numbers, Spans
-from latpcap.vocabulary import CAUSES, PROVEN
+from latpcap.vocabulary import CAUSES, PROVEN, SIDES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,7 +69,7 @@ class TimeSequence(Display):
         self.names = tuple(name for name in PANELS if name in panels)
         self.title = f"Time-sequence of {title}" if title else "Time-sequence"
         self.mark_ms = mark_ms
-        far = {"client": "server", "server": "client"}[data.sender]
+        far = SIDES[data.sender]
         number = len(data.repeats)
         repeats = f", {number:,} sent again" if number else ", none sent again"
         self.subtitle = (

@@ -193,7 +193,7 @@ class View:
             top=top,
             max_rows=max_rows,
             start_ns=self._start_ns,
-            place=self._place,
+            place=self._stream_name,
         )
 
     def timeline(self, *, scale: Scale = "auto") -> Timeline:
@@ -263,7 +263,7 @@ class View:
             by_caption[words] = table.select(columns)
         return by_caption
 
-    _place: Callable[[int], str] | None = None
+    _stream_name: Callable[[int], str] | None = None
     """Returns a name for a stream, in results of several captures, whose streams are numbered in one series."""
 
     @property

@@ -31,6 +31,8 @@ _WAITS = {
     "unknown": "flow_wait_unknown",
 }
 """Ids of words by the grade of the cause."""
+_MOST_OF_GAP = 0.95
+"""Share of a gap from which its cause is shown as the cause of the whole gap."""
 _NO_REQUEST = ("connect", "pause", "push", "held", "one_way")
 """Values of the column `method` for rows of `exchanges` that are no requests."""
 
@@ -267,7 +269,7 @@ def _mark(template: FlowMark, piece: _Piece, ns: int, of_ns: int | None = None) 
         parent=piece.parent,
         grade=piece.grade,
         from_frame=piece.from_frame,
-        of_ms=of_ns / 1e6 if of_ns is not None and ns < 0.95 * of_ns else None,
+        of_ms=of_ns / 1e6 if of_ns is not None and ns < _MOST_OF_GAP * of_ns else None,
     )
 
 
@@ -310,13 +312,13 @@ def brackets(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tuple[Flow
     of_stream: dict[int, list[int]] = {}
     for number, row in enumerate(rows):
         of_stream.setdefault(row.stream, []).append(number)
-    begins = {exchange["request_first_frame"] for exchange in exchanges if not _is_setup(exchange)}
+    begins = {exchange["request_first_frame"] for exchange in exchanges if not _is_no_request(exchange)}
     joined = []
     for exchange in exchanges:
         first = exchange["request_first_frame"]
         last = exchange["response_last_frame"] or exchange["request_last_frame"]
         inside = [n for n in of_stream.get(exchange["stream"], ()) if first <= rows[n].frame <= last]
-        if _is_setup(exchange):  # it ends with the client's first byte, which belongs to the request
+        if _is_no_request(exchange):  # it ends with the client's first byte, which belongs to the request
             inside = [n for n in inside if rows[n].frame not in begins]
         if inside:
             joined.append(
@@ -334,18 +336,18 @@ def brackets(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tuple[Flow
 
 def label_messages(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tuple[FlowRow, ...]:
     """Return the rows, with the request or the status that begins with each as its `message`."""
-    found_at: dict[tuple[int, int], list[str]] = {}
+    texts_at: dict[tuple[int, int], list[str]] = {}
     for exchange in exchanges:
-        if _is_setup(exchange):
+        if _is_no_request(exchange):
             continue
         request = [word for word in (exchange["method"], _target(exchange, _MAX_TARGET_ON_ARROW)) if word]
         texts = {"request_first_frame": " ".join(request), "response_first_frame": str(exchange["status"] or "")}
         for name, text in texts.items():
             if text and exchange[name] is not None:
-                found_at.setdefault((exchange["stream"], exchange[name]), []).append(text)
+                texts_at.setdefault((exchange["stream"], exchange[name]), []).append(text)
     labelled = []
     for row in rows:
-        texts_here = found_at.get((row.stream, row.frame), [])
+        texts_here = texts_at.get((row.stream, row.frame), [])
         if len(texts_here) > 1:  # pipelined requests in one segment
             texts_here[0] = words.say("flow_and_more", first=texts_here[0], n=len(texts_here) - 1)
         labelled.append(replace(row, message=texts_here[0]) if texts_here else row)
@@ -360,7 +362,7 @@ def _target(exchange: Record, max_length: int) -> str:
 
 def text_of(exchange: Record) -> str:
     """Return the name of an exchange in a picture, e.g. `exchange 879: GET / 200, 43.9 ms`."""
-    if _is_setup(exchange):
+    if _is_no_request(exchange):
         method = exchange["method"]
         parts = [words.say(f"flow_of_{method}" if method in _NO_REQUEST else "flow_of_other"),
                  f"{tenths((exchange['end'] - exchange['start']) / 1e6)} ms"]  # fmt: skip
@@ -372,7 +374,7 @@ def text_of(exchange: Record) -> str:
     return words.say("flow_exchange", exchange=exchange["exchange"], about=about)
 
 
-def _is_setup(exchange: Record) -> bool:
+def _is_no_request(exchange: Record) -> bool:
     """Return whether this row of `exchanges` is no request: a connection's set-up, a push, a client's pause, or a wait
     that is only suspected because one direction was captured.
     """
