@@ -10,6 +10,8 @@ pub enum Side {
 }
 
 impl Side {
+    pub const BOTH: [Side; 2] = [Side::Client, Side::Server];
+
     pub fn other(self) -> Side {
         match self {
             Side::Client => Side::Server,

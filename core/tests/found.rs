@@ -70,7 +70,7 @@ fn messages() {
             messages.feed(side, At::default(), stretch, &mut deaf);
             rest = next;
         }
-        for side in [Side::Client, Side::Server] {
+        for side in Side::BOTH {
             messages.close(side, At::default(), Close::Fin, &mut deaf);
         }
     }

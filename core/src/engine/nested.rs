@@ -128,7 +128,7 @@ impl Pipeline {
             .filter(|_| exchange.row == RowKind::Exchange && exchange.complete)?;
         let key = store.key(exchange.sender_id)?;
         let (front, back) = (store.hosts.asks(&key), store.hosts.serves(&key));
-        let at = [Side::Client, Side::Server].map(|side| {
+        let at = Side::BOTH.map(|side| {
             let rtt = self.streams.pairs.min(exchange.pair, side);
             rtt.is_some_and(|rtt| rtt < AT_ENDPOINT_NS.get())
         });

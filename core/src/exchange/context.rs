@@ -180,8 +180,8 @@ impl Context {
 
     /// Interns the properties of a TLS handshake.
     #[cold]
-    pub(super) fn secured(&mut self, how: &TlsSetup, at: At) -> Option<Symbol> {
-        let symbol = self.secured.keep(how);
+    pub(super) fn secured(&mut self, setup: &TlsSetup, at: At) -> Option<Symbol> {
+        let symbol = self.secured.keep(setup);
         if symbol.is_none() {
             self.distrust(
                 "tls",

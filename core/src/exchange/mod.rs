@@ -446,7 +446,7 @@ fn later(at: At, floor: At) -> At {
 
 /// One segment as the tracker needs it, with its facts and what its stream knows.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen<'a, 'b> {
+pub struct SeenSegment<'a, 'b> {
     pub segment: &'a Segment<'b>,
     pub facts: &'a Facts,
     pub side: Side,
@@ -473,7 +473,7 @@ pub struct Seen<'a, 'b> {
     pub own_ids: bool,
 }
 
-impl Seen<'_, '_> {
+impl SeenSegment<'_, '_> {
     /// The D-SACK block: bytes that arrived twice (RFC 2883).
     fn dsack_block(&self) -> Option<(i64, i64)> {
         let first = self.sack?.first()?;

@@ -16,7 +16,7 @@ mod pairing;
 mod pushes;
 
 use super::setup::Beginning;
-use super::{Context, Seen, Symbol, pauses};
+use super::{Context, SeenSegment, Symbol, pauses};
 use crate::assemble::Assembler;
 use crate::base::{At, Side};
 use crate::facts::flag;
@@ -166,7 +166,7 @@ impl Tracker {
 
     /// Keeps the newest repeats when the stream ends: a late first copy may still be acknowledged.
     pub fn keep_last_repeats(&self, context: &mut Context) {
-        for (side, sender) in [Side::Client, Side::Server].into_iter().zip(&self.senders) {
+        for (side, sender) in Side::BOTH.into_iter().zip(&self.senders) {
             if let Some(repeat) = sender.newest_repeat() {
                 context.keep_last_repeat(self.pairing.stream, side, repeat);
             }
@@ -214,7 +214,7 @@ impl Tracker {
 
     /// Reads one segment of the stream. Fills in `release` (why it left) if it carries new data.
     #[inline(always)]
-    pub fn segment(&mut self, seen: &Seen<'_, '_>, context: &mut Context, release: &mut Release) {
+    pub fn segment(&mut self, seen: &SeenSegment<'_, '_>, context: &mut Context, release: &mut Release) {
         // no interval may be negative where the capture's clock goes back
         self.clock = self.clock.max(seen.at.time_ns);
         let at = At {
@@ -296,7 +296,7 @@ impl Tracker {
 
     /// Whether the receiver never had room for this data; such data is not read.
     #[inline(always)]
-    fn is_beyond_window(&mut self, seen: &Seen<'_, '_>, at: At, context: &mut Context) -> bool {
+    fn is_beyond_window(&mut self, seen: &SeenSegment<'_, '_>, at: At, context: &mut Context) -> bool {
         let beyond = seen.side.pick_mut(&mut self.senders).is_beyond(seen.facts.seq);
         if beyond {
             context.distrust("tcp", "data far beyond the receiver's window; not read", at);
@@ -320,7 +320,7 @@ impl Tracker {
                 .data_connections
                 .ended(pair, stream, control, self.first_data_ns, at.time_ns);
         }
-        for side in [Side::Client, Side::Server] {
+        for side in Side::BOTH {
             // a FIN may arrive before bytes that are retransmitted later
             if side.pick_mut(&mut self.assemblers).is_ended() {
                 self.close(side, at, Close::Fin, context);
@@ -392,7 +392,7 @@ impl Tracker {
 
     /// Reads a segment while only one side has been captured; ends that when it is the other side's.
     #[cold]
-    fn read_one_way(&mut self, seen: &Seen<'_, '_>, at: At) {
+    fn read_one_way(&mut self, seen: &SeenSegment<'_, '_>, at: At) {
         match &mut self.one_way {
             Some(one_way) if one_way.0 == seen.side => one_way.1.packet(Passed {
                 at,
@@ -414,7 +414,7 @@ impl Tracker {
                 pauses::push_suspected(suspect, one_way.0, self.pairing.row_origin(), context);
             }
         }
-        for side in [Side::Client, Side::Server] {
+        for side in Side::BOTH {
             if side.pick_mut(&mut self.assemblers).has_pending() {
                 self.read(
                     side,
@@ -425,7 +425,7 @@ impl Tracker {
                 );
             }
         }
-        for side in [Side::Client, Side::Server] {
+        for side in Side::BOTH {
             self.close(side, at, how, context);
         }
     }
@@ -435,7 +435,7 @@ impl Tracker {
 /// in registers.
 #[cold]
 #[inline(never)]
-fn first_copy_answered(peer: &mut Sender, seen: &Seen<'_, '_>, at: At) -> Option<At> {
+fn first_copy_answered(peer: &mut Sender, seen: &SeenSegment<'_, '_>, at: At) -> Option<At> {
     let answer = PeerPacket {
         at,
         ack: seen.facts.ack,

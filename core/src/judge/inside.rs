@@ -88,7 +88,7 @@ pub struct Inside {
 
 /// Evidence on a pair of servers, of which the first one's host sends requests to the second.
 #[derive(Debug, Default)]
-struct Seen {
+struct PairEvidence {
     inside: usize,
     outside: usize,
     /// Sum of the logarithms of the probabilities that independent requests lie inside as closely.
@@ -97,7 +97,7 @@ struct Seen {
     lengths: Vec<(i64, i64)>,
 }
 
-impl Seen {
+impl PairEvidence {
     fn add(&mut self, near: &Near, beside: bool) {
         let Near { around, wait, .. } = *near;
         let chance = near.fronts as f64 * around as f64 / wait.max(1) as f64;
@@ -139,7 +139,7 @@ type Pair = ((IpAddr, u16), IpAddr, (IpAddr, u16));
 /// Evidence on all pairs of servers so far.
 #[derive(Debug, Default)]
 pub struct Nesting {
-    pairs: AHashMap<Pair, Seen>,
+    pairs: AHashMap<Pair, PairEvidence>,
 }
 
 /// A front around an exchange.

@@ -324,7 +324,7 @@ mod tests {
                 needless,
             };
             let mut rows = Vec::new();
-            for sender in [Side::Client, Side::Server] {
+            for sender in Side::BOTH {
                 judge(&slice(&step, sender), &context, &mut rows);
             }
             rows

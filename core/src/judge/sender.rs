@@ -170,47 +170,47 @@ impl SenderVerdict {
     pub fn new(evidence: &SenderEvidence, pairs: &Pairs) -> SenderVerdict {
         let sender = evidence.key.sender;
         let [sender_rtt, receiver_rtt] = round_trips(evidence, pairs);
-        let mut j = SenderVerdict {
+        let mut judged = SenderVerdict {
             opportunities: evidence.observations(),
             sender_rtt,
             receiver_rtt,
             ..SenderVerdict::default()
         };
         let [path, to_receiver] = [sender, sender.other()].map(|side| pairs.rtt(evidence.pair, side));
-        j.sender_jitter = path.map_or(0, |l| l.jitter_above_best());
-        j.sender_jitter_within_kind = path.map_or(0, |l| l.jitter_within_kind());
-        j.rtt_is_best = path.is_none_or(|l| l.has_recent_kernel_answer());
-        j.prompt_limit_ns = if j.sender_rtt < AT_HOST_NS.get() {
+        judged.sender_jitter = path.map_or(0, |l| l.jitter_above_best());
+        judged.sender_jitter_within_kind = path.map_or(0, |l| l.jitter_within_kind());
+        judged.rtt_is_best = path.is_none_or(|l| l.has_recent_kernel_answer());
+        judged.prompt_limit_ns = if judged.sender_rtt < AT_HOST_NS.get() {
             // there is no path to vary, and a program's time to answer shows nothing of the kernel
-            j.sender_jitter = path
+            judged.sender_jitter = path
                 .map_or(0, |rtt| rtt.kernel_jitter_above_best())
                 .min(SOON_NS.get());
-            j.kernel_limits = kernel::limits(
+            judged.kernel_limits = kernel::limits(
                 [path, to_receiver],
-                j.sender_jitter,
-                [j.sender_rtt, j.receiver_rtt],
+                judged.sender_jitter,
+                [judged.sender_rtt, judged.receiver_rtt],
             );
-            KERNEL_NS.get().max(j.sender_jitter)
+            KERNEL_NS.get().max(judged.sender_jitter)
         } else {
             prompt::limit(path)
         };
-        j.scattered = holds::are_scattered(evidence, &j);
-        j.clock_tells = prompt::clock_tells(&evidence.ack_waits, &j);
-        j.pause_limit = prompt::limit_by_clock(&evidence.ack_waits, &j);
-        j.prompt = holds::count_prompt_acks(evidence, j.receiver_rtt);
-        j.together = together::freed_in_batches(&evidence.ack_waits, &j);
-        let held = j.count(evidence.ack_waits.iter(), evidence.refutations);
-        j.slope = slope(&held);
-        j.measure_holds(&held);
+        judged.scattered = holds::are_scattered(evidence, &judged);
+        judged.clock_tells = prompt::clock_tells(&evidence.ack_waits, &judged);
+        judged.pause_limit = prompt::limit_by_clock(&evidence.ack_waits, &judged);
+        judged.prompt = holds::count_prompt_acks(evidence, judged.receiver_rtt);
+        judged.together = together::freed_in_batches(&evidence.ack_waits, &judged);
+        let held = judged.count(evidence.ack_waits.iter(), evidence.refutations);
+        judged.slope = slope(&held);
+        judged.measure_holds(&held);
         let latest = to_receiver.map_or(0, |rtt| rtt.longest());
-        j.to_answer = latest.min(CORK_ROUND_NS.get()).max(j.receiver_rtt);
-        let corked = |to_answer| cork::corked(&evidence.starts, [j.sender_rtt, to_answer]);
-        (j.timed, j.corked) = (corked(j.receiver_rtt).0, corked(j.to_answer).1);
-        j.waits_elsewhere = elsewhere::on_tick(&evidence.starts, j.sender_rtt);
-        j.controls = Controls::new(evidence, &j);
-        j.decide(evidence);
-        j.change = change::find(evidence, &j);
-        j
+        judged.to_answer = latest.min(CORK_ROUND_NS.get()).max(judged.receiver_rtt);
+        let corked = |to_answer| cork::corked(&evidence.starts, [judged.sender_rtt, to_answer]);
+        (judged.timed, judged.corked) = (corked(judged.receiver_rtt).0, corked(judged.to_answer).1);
+        judged.waits_elsewhere = elsewhere::on_tick(&evidence.starts, judged.sender_rtt);
+        judged.controls = Controls::new(evidence, &judged);
+        judged.decide(evidence);
+        judged.change = change::find(evidence, &judged);
+        judged
     }
 
     /// Sets the verdict on the whole sender, which is shown in a table and decides where no control group does.

@@ -267,7 +267,7 @@ impl<D: WireFormat> MessageReader for Framed<D> {
     }
 
     fn resume(&mut self, _side: Side, _inside: bool) {
-        for side in [Side::Client, Side::Server] {
+        for side in Side::BOTH {
             self.sides[side] = Half::default();
             self.format.lost(side);
         }

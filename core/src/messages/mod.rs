@@ -182,14 +182,16 @@ fn feed_outcome<'a>(
 /// Returns the side that sends such bytes in a known protocol, to distinguish client and server where the capture has
 /// no SYN. `GET / HTTP/1.1` gives the client. `None` where no protocol decides.
 pub fn likely_sender(first: &[u8]) -> Option<Side> {
-    let sides = [Side::Client, Side::Server];
     let begins_message = |side| KNOWN.iter().any(|entry| (entry.begins_message)(side, first));
     let begins_inside_turn = |side| KNOWN.iter().any(|entry| (entry.begins_inside_turn)(side, first));
-    sides.into_iter().find(|side| begins_message(*side)).or_else(|| {
-        let [client, server] = sides.map(begins_inside_turn);
-        let only = if client { Side::Client } else { Side::Server };
-        (client != server).then_some(only)
-    })
+    Side::BOTH
+        .into_iter()
+        .find(|side| begins_message(*side))
+        .or_else(|| {
+            let [client, server] = Side::BOTH.map(begins_inside_turn);
+            let only = if client { Side::Client } else { Side::Server };
+            (client != server).then_some(only)
+        })
 }
 
 /// The messages of one stream, both sides. Small until the protocol is known; the reader is boxed.

@@ -282,7 +282,7 @@ pub enum Note<'a> {
     /// The TLS handshake finished, or failed.
     TlsSetup {
         at: At,
-        how: &'a TlsSetup,
+        setup: &'a TlsSetup,
     },
     /// FTP: the data connection of the next transfer will go to this port of either side.
     DataPort {

@@ -190,8 +190,8 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         self.listener.note(Note::Dns { side, at, message });
     }
 
-    pub(super) fn tls_setup(&mut self, how: &TlsSetup) {
-        self.listener.note(Note::TlsSetup { at: self.at, how });
+    pub(super) fn tls_setup(&mut self, setup: &TlsSetup) {
+        self.listener.note(Note::TlsSetup { at: self.at, setup });
     }
 
     /// Drops the mark: the marked bytes get no note.

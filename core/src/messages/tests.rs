@@ -123,7 +123,7 @@ impl Listener for Notes {
             Note::Sealed { at, why } => Note::Sealed { at, why },
             Note::DataPort { .. } | Note::Transfer { .. } | Note::Flow(_) => return,
             Note::Dns { message, .. } => return self.dns.push(message.to_vec()),
-            Note::TlsSetup { how, .. } => return self.secured = Some(how.clone()),
+            Note::TlsSetup { setup, .. } => return self.secured = Some(setup.clone()),
             Note::Protocol(protocol) => return self.protocols.push(protocol),
         });
     }

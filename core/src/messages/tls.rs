@@ -407,11 +407,11 @@ impl Tls {
             return;
         };
         let hidden = self.inside.as_ref().and_then(|inside| inside.alpn());
-        if let (Some(how), true) = (
+        if let (Some(setup), true) = (
             handshake.setup(is_finished, hidden),
             self.client_hello_read && !sink.memory().inside_tls,
         ) {
-            sink.tls_setup(&how);
+            sink.tls_setup(&setup);
         }
     }
 }

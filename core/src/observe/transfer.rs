@@ -51,8 +51,8 @@ pub struct StreamFacts<'a> {
 impl Transfers {
     /// Returns the watched directions, each with its sender.
     pub fn watched(&self) -> impl Iterator<Item = (Side, &Transfer)> {
-        let sides = [Side::Client, Side::Server].into_iter();
-        sides
+        Side::BOTH
+            .into_iter()
             .zip(&self.watched)
             .filter_map(|(side, transfer)| Some((side, transfer.as_deref()?)))
     }

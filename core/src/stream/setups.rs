@@ -60,7 +60,7 @@ impl Streams {
         let of_ends = || self.pairs.find(stream.client().0, stream.server().0);
         let pair = stream.tracking.pair().or_else(of_ends);
         let mut min = stream.rtts;
-        for (side, rtt) in [Side::Client, Side::Server].into_iter().zip(&mut min) {
+        for (side, rtt) in Side::BOTH.into_iter().zip(&mut min) {
             *rtt = pair.and_then(|pair| self.pairs.min(pair, side)).or(*rtt);
         }
         let paths = Paths {

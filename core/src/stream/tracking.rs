@@ -6,7 +6,7 @@ use crate::base::{At, Side};
 use crate::evidence::Key;
 use crate::evidence::rtt::Pairs;
 use crate::exchange::setup::Beginning;
-use crate::exchange::{Context, Seen, Symbol, Tracker};
+use crate::exchange::{Context, SeenSegment, Symbol, Tracker};
 use crate::facts::{Facts, flag};
 use crate::messages::{Close, Protocol};
 use crate::observe::Release;
@@ -167,7 +167,7 @@ pub(super) fn track(
     }
     let [client, server] = &stream.counts;
     let own = side.pick(&stream.counts);
-    let seen = Seen {
+    let seen = SeenSegment {
         segment,
         facts,
         side,
@@ -199,7 +199,7 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, context: &mut Context,
     let (client, server) = (stream.client(), stream.server());
     let pair = pairs.id(client.0, server.0);
     let read = stream.tracking.read_so_far();
-    for (side, rtt) in [Side::Client, Side::Server].into_iter().zip(stream.rtts) {
+    for (side, rtt) in Side::BOTH.into_iter().zip(stream.rtts) {
         if let Some(rtt) = rtt.filter(|_| !read.cut) {
             pairs.add_handshake_rtt(pair, side, rtt);
         }
@@ -210,7 +210,7 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, context: &mut Context,
     if read.cut {
         tracker.resume(read.exchanges, read.busy, read.begun, read.doubled, read.protocol);
     } else {
-        for (side, counts) in [Side::Client, Side::Server].into_iter().zip(&stream.counts) {
+        for (side, counts) in Side::BOTH.into_iter().zip(&stream.counts) {
             if counts.has_syn() {
                 tracker.syn_seen(side);
             }
@@ -238,7 +238,7 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, context: &mut Context,
 
 /// Keys of the evidence on the two senders of a stream, by `Side`.
 fn pool_keys(client: Endpoint, server: Endpoint) -> [Key; 2] {
-    [Side::Client, Side::Server].map(|sender| Key {
+    Side::BOTH.map(|sender| Key {
         server: server.0,
         server_port: server.1,
         client: client.0,

@@ -48,7 +48,7 @@ pub fn push_transfers(id: u32, stream: &Stream, rows: &mut Vec<Row>) {
         let idle_rtt = path_rtt.or(stream.initial_rtt());
         let read = stream.tracking.read_so_far();
         let is_encrypted = read.protocol == Some(Protocol::Tls);
-        let [client, server] = [Side::Client, Side::Server].map(|side| stream.side(side));
+        let [client, server] = Side::BOTH.map(|side| stream.side(side));
         let has_both_syns = [client, server].iter().all(|side| side.sack.is_some());
         rows.push(Row {
             stream: id,

@@ -8,7 +8,7 @@ use super::pairing::Pairing;
 use super::{MAX_OPEN, Tracker, offset};
 use crate::base::{At, Side};
 use crate::exchange::steps::between;
-use crate::exchange::{Context, Exchange, Repeat, Seen};
+use crate::exchange::{Context, Exchange, Repeat, SeenSegment};
 use crate::limits::NEARLY_ALL;
 use crate::messages::{Kind, Protocol};
 use crate::segment::ACK;
@@ -51,7 +51,13 @@ impl Tracker {
     /// Handles the peer's cumulative ACK: holes below it were lost by the capture, and a response that ends below it
     /// has arrived.
     #[inline(always)]
-    pub(super) fn acknowledged(&mut self, side: Side, seen: &Seen<'_, '_>, at: At, context: &mut Context) {
+    pub(super) fn acknowledged(
+        &mut self,
+        side: Side,
+        seen: &SeenSegment<'_, '_>,
+        at: At,
+        context: &mut Context,
+    ) {
         let ack = seen.facts.ack;
         let other = side.other();
         if seen.segment.has(ACK) && !other.pick_mut(&mut self.assemblers).acked_in_order(offset(ack)) {
@@ -74,7 +80,7 @@ impl Tracker {
 impl Pairing {
     /// Finishes the exchanges whose response the client has acknowledged.
     #[inline(always)]
-    fn arrived(&mut self, seen: &Seen<'_, '_>, at: At, context: &mut Context) {
+    fn arrived(&mut self, seen: &SeenSegment<'_, '_>, at: At, context: &mut Context) {
         let ack = seen.facts.ack;
         self.client_ack = self.client_ack.max(ack);
         while let Some(first) = self.settling.front() {

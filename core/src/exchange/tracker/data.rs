@@ -8,7 +8,7 @@ use crate::assemble::{Assembler, Caps};
 use crate::base::{At, Side};
 use crate::evidence::rtt::RoundTrips;
 use crate::exchange::steps::merge_pairs;
-use crate::exchange::{Context, Exchange, Seen, pauses};
+use crate::exchange::{Context, Exchange, SeenSegment, pauses};
 use crate::limits::{LARGE_RATIO, SEALED_SILENCE_NS, SILENCE_NS};
 use crate::messages::TurnUnit;
 use crate::observe::{Data, Outcome, Release, Sender, Step, Wait};
@@ -31,7 +31,7 @@ impl Tracker {
     /// unknown.
     pub(super) fn data(
         &mut self,
-        seen: &Seen<'_, '_>,
+        seen: &SeenSegment<'_, '_>,
         at: At,
         missing: Option<u16>,
         context: &mut Context,
@@ -138,7 +138,7 @@ impl Tracker {
     }
 
     /// Reads the payload of a segment. The fast path is a segment that is the next in order.
-    fn read_data(&mut self, seen: &Seen<'_, '_>, at: At, start: i64, context: &mut Context) {
+    fn read_data(&mut self, seen: &SeenSegment<'_, '_>, at: At, start: i64, context: &mut Context) {
         let (side, segment, from) = (seen.side, seen.segment, offset(start));
         let len = u64::from(segment.len);
         let (assembler, other) = side.split_mut(&mut self.assemblers);

@@ -105,9 +105,9 @@ impl Listener for PairingListener<'_> {
             }
             Note::Push(push) => pairing.push(&push, context),
             Note::Sealed { at, why } => context.sealed(why, at),
-            Note::TlsSetup { at, how } => {
+            Note::TlsSetup { at, setup } => {
                 let secured = &mut pairing.begun.secured;
-                *secured = secured.or_else(|| context.secured(how, at));
+                *secured = secured.or_else(|| context.secured(setup, at));
             }
             Note::DataPort { at, port } => {
                 context

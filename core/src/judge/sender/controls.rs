@@ -114,9 +114,9 @@ impl Sorted {
 
 impl Controls {
     /// Sorts the evidence on a sender into the lists of pauses.
-    pub(in crate::judge) fn new(evidence: &SenderEvidence, j: &SenderVerdict) -> Controls {
+    pub(in crate::judge) fn new(evidence: &SenderEvidence, judged: &SenderVerdict) -> Controls {
         let mut controls = Controls {
-            at_host: j.sender_rtt < AT_HOST_NS.get(),
+            at_host: judged.sender_rtt < AT_HOST_NS.get(),
             ..Controls::default()
         };
         let early = evidence.early.iter().map(|(stream, early)| Pause {
@@ -137,8 +137,12 @@ impl Controls {
                 .filter(|held| held.acked_at + held.release == sent_at);
             // a larger segment may hold several writes, the last of which waited for less time
             let written = held.filter(|held| held.bytes <= ack_wait.bytes);
-            controls.add(ack_wait, written.map_or(0, |held| held.wait + held.release), j);
-            if j.is_held(ack_wait) {
+            controls.add(
+                ack_wait,
+                written.map_or(0, |held| held.wait + held.release),
+                judged,
+            );
+            if judged.is_held(ack_wait) {
                 freed.insert(ack_wait.stream, ack_wait);
             }
         }
@@ -167,13 +171,13 @@ impl Controls {
 
     /// Adds a candidate. Its small segment may have been written up to `before` ns before it left: the pause began
     /// then.
-    fn add(&mut self, ack_wait: &AckWait, before: i64, j: &SenderVerdict) {
+    fn add(&mut self, ack_wait: &AckWait, before: i64, judged: &SenderVerdict) {
         let pause = |exact| Pause {
             stream: ack_wait.stream,
             ns: ack_wait.wait + ack_wait.release + if exact { before } else { 0 },
             exact,
         };
-        if j.before_ack(ack_wait.release, ack_wait.arrived) {
+        if judged.before_ack(ack_wait.release, ack_wait.arrived) {
             self.all.early.push(pause(true));
             self.left_before(ack_wait.stream, ack_wait.frame);
             return;
@@ -182,28 +186,29 @@ impl Controls {
             self.lacks_acks = true;
             return; // the time of the ACK is too coarse
         }
-        let late_ns = j.late_ns(ack_wait);
-        let prompt = j.is_prompt(ack_wait);
-        if j.is_held(ack_wait) {
-            self.soon += usize::from(late_ns <= PROMPT_NS.get().max(j.prompt_limit_ns));
-            for (count, is) in self.by_kernel.iter_mut().zip(j.is_by_kernel(ack_wait)) {
+        let late_ns = judged.late_ns(ack_wait);
+        let prompt = judged.is_prompt(ack_wait);
+        if judged.is_held(ack_wait) {
+            self.soon += usize::from(late_ns <= PROMPT_NS.get().max(judged.prompt_limit_ns));
+            for (count, is) in self.by_kernel.iter_mut().zip(judged.is_by_kernel(ack_wait)) {
                 *count += usize::from(is);
             }
-            self.after_ack += usize::from(self.at_host && late_ns > SOON_NS.get() && !j.outlasts(late_ns));
+            self.after_ack +=
+                usize::from(self.at_host && late_ns > SOON_NS.get() && !judged.outlasts(late_ns));
             if prompt {
                 self.all.held.push(ack_wait.stream);
                 self.longest_held = self.longest_held.max(ack_wait.wait + ack_wait.release);
             } else {
                 self.late.push(ack_wait.wait + ack_wait.release);
-                self.wrote_late |= j.wrote_after(ack_wait);
-                if j.outlasts(late_ns) {
+                self.wrote_late |= judged.wrote_after(ack_wait);
+                if judged.outlasts(late_ns) {
                     self.all.outlasting.push(pause(true));
                 }
             }
         } else if ack_wait.is_pure_ack
             && !ack_wait.after_end
             // `ack_late` is not subtracted: the hold of an ACK that the path delayed is not known well enough
-            && ack_wait.covered - j.receiver_rtt < UNHELD_NS.get()
+            && ack_wait.covered - judged.receiver_rtt < UNHELD_NS.get()
         {
             let pause = pause(!prompt);
             self.goes_on |= !ack_wait.first && !pause.is_at_once();

@@ -29,8 +29,8 @@ pub(super) fn limit(path: Option<&Rtt>) -> i64 {
 ///    path's variation by the timestamps.
 ///
 /// None elsewhere, beside the sender, and where `prompt_limit_ns` is stricter anyway.
-pub(super) fn limit_by_clock(ack_waits: &[AckWait], j: &SenderVerdict) -> Option<i64> {
-    if j.sender_rtt < AT_HOST_NS.get() || j.prompt_limit_ns <= NOISE_NS.get() {
+pub(super) fn limit_by_clock(ack_waits: &[AckWait], judged: &SenderVerdict) -> Option<i64> {
+    if judged.sender_rtt < AT_HOST_NS.get() || judged.prompt_limit_ns <= NOISE_NS.get() {
         return None;
     }
     let delays: Vec<i64> = ack_waits
@@ -41,12 +41,12 @@ pub(super) fn limit_by_clock(ack_waits: &[AckWait], j: &SenderVerdict) -> Option
     let delayed = delays.iter().filter(|delay| **delay > NOISE_NS.get()).count();
     let held: Vec<&AckWait> = ack_waits
         .iter()
-        .filter(|ack_wait| j.is_held(ack_wait) && ack_wait.lateness.is_some())
+        .filter(|ack_wait| judged.is_held(ack_wait) && ack_wait.lateness.is_some())
         .collect();
     let sent_late: Vec<&AckWait> = held
         .iter()
         .copied()
-        .filter(|ack_wait| j.sent_after(ack_wait, NOISE_NS.get()))
+        .filter(|ack_wait| judged.sent_after(ack_wait, NOISE_NS.get()))
         .collect();
     let by_path = CLEAR_RATIO.get() as f64 * (delayed * held.len()) as f64 / (delays.len() as f64).max(1.0);
     let has_pauses = sent_late.len() >= MIN_SAMPLES.get()
@@ -57,7 +57,7 @@ pub(super) fn limit_by_clock(ack_waits: &[AckWait], j: &SenderVerdict) -> Option
     }
     let unheld = ack_waits
         .iter()
-        .filter(|ack_wait| ack_wait.is_pure_ack && !j.is_held(ack_wait));
+        .filter(|ack_wait| ack_wait.is_pure_ack && !judged.is_held(ack_wait));
     let mut unheld: Vec<i64> = unheld.map(|ack_wait| ack_wait.wait + ack_wait.release).collect();
     unheld.sort_unstable();
     let pauses_like_holds = at_share(&unheld, 0.5) >= Some(HELD_NS.least() / 2);
@@ -69,12 +69,12 @@ pub(super) fn limit_by_clock(ack_waits: &[AckWait], j: &SenderVerdict) -> Option
 
 /// Whether the sender's timestamps show the path's share of a release: they count every millisecond, and nearly no
 /// share exceeds the whole release by more than two ticks.
-pub(super) fn clock_tells(ack_waits: &[AckWait], j: &SenderVerdict) -> bool {
-    let dated = ack_waits.iter().filter(|ack_wait| j.is_held(ack_wait));
+pub(super) fn clock_tells(ack_waits: &[AckWait], judged: &SenderVerdict) -> bool {
+    let dated = ack_waits.iter().filter(|ack_wait| judged.is_held(ack_wait));
     let dated = dated.filter_map(|ack_wait| {
         ack_wait
             .lateness
-            .map(|delay| (ack_wait.release - j.sender_rtt, i64::from(delay)))
+            .map(|delay| (ack_wait.release - judged.sender_rtt, i64::from(delay)))
     });
     let (mut all, mut beyond) = (0, 0);
     for (late, delay) in dated {

@@ -12,13 +12,13 @@ use crate::evidence::AckWait;
 use crate::limits::{AT_HOST_NS, CLEAR_RATIO, MIN_SAMPLES, SOON_NS};
 
 /// Returns the frames that were freed in batches, rising; none away from the sender.
-pub(super) fn freed_in_batches(ack_waits: &[AckWait], j: &SenderVerdict) -> Vec<u64> {
-    if j.sender_rtt >= AT_HOST_NS.get() {
+pub(super) fn freed_in_batches(ack_waits: &[AckWait], judged: &SenderVerdict) -> Vec<u64> {
+    if judged.sender_rtt >= AT_HOST_NS.get() {
         return Vec::new();
     }
     let held = ack_waits
         .iter()
-        .filter(|ack_wait| j.is_held(ack_wait) && ack_wait.release >= 0);
+        .filter(|ack_wait| judged.is_held(ack_wait) && ack_wait.release >= 0);
     let mut held: Vec<&AckWait> = held.collect();
     held.sort_unstable_by_key(|ack_wait| ack_wait.acked_at);
     let mut frames: Vec<u64> = held

@@ -139,7 +139,7 @@ mod tests {
         ];
         for _ in 0..3 {
             for bytes in heads {
-                for side in [Side::Client, Side::Server] {
+                for side in Side::BOTH {
                     assert_eq!(again.or_read(side, bytes, parse), parse(side, bytes).as_ref());
                 }
             }

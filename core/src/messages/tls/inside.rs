@@ -156,7 +156,7 @@ impl Tls {
             if over {
                 inside.read(sink);
             }
-            for side in [Side::Client, Side::Server] {
+            for side in Side::BOTH {
                 let holds = if over {
                     inside.has_held_bytes(side)
                 } else {
@@ -177,7 +177,7 @@ impl Tls {
         why: Sealed,
         mut inside: Box<Inside>,
     ) -> Outcome<'a> {
-        for side in [Side::Client, Side::Server] {
+        for side in Side::BOTH {
             sink.hold(side, false);
         }
         if !inside.has_data {
@@ -190,7 +190,7 @@ impl Tls {
             self.end_handshake(sink);
         }
         inside.read(sink);
-        for side in [Side::Client, Side::Server] {
+        for side in Side::BOTH {
             inside.close(side, Close::CaptureEnd, sink);
         }
         sink.protocol(Protocol::Tls);

@@ -134,7 +134,7 @@ fn read(packets: &[Drawn], rests: bool, cut: bool) -> Vec<String> {
         let setup = streams
             .setup(id, &stream, None)
             .map(|(exchange, paths)| format!("{exchange:?} {paths:?}"));
-        let windows = [Side::Client, Side::Server].map(|side| stream.window_min(side));
+        let windows = Side::BOTH.map(|side| stream.window_min(side));
         let told_of = (
             stream.completeness(),
             stream.initial_rtt(),
