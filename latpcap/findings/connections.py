@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill, words
+from latpcap.findings.evidence import request
 from latpcap.findings.schema import Finding, wireshark_filter
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, Completeness
@@ -168,16 +169,14 @@ def _noted(
         ).to_pylist()  # fmt: skip
         count = int(counts[is_of_server].sum())
         end = endpoint(row["server"], row["server_port"])
-        findings.append(
-            Finding(
-                kind="connection", server=row["server"], server_port=row["server_port"], cause=cause,
-                owner=values.get("side", "network"), streams=int(is_of_server.sum()),
-                of_streams=int(stream_counts[number]),
-                confidence=SEEN, worst_stream=row["stream"],
-                worst_frames=(int(frame[is_of_server][worst]),), filter=wireshark_filter(row['stream']), sentence=cause,
-                values={"server": end, "n": count, "frame": int(frame[is_of_server][worst]), **values},
-            )
-        )  # fmt: skip
+        findings.append(Finding(
+            kind="connection", server=row["server"], server_port=row["server_port"], cause=cause,
+            owner=values.get("side", "network"), streams=int(is_of_server.sum()),
+            of_streams=int(stream_counts[number]),
+            confidence=SEEN, worst_stream=row["stream"],
+            worst_frames=(int(frame[is_of_server][worst]),), filter=wireshark_filter(row['stream']), sentence=cause,
+            values={"server": end, "n": count, "frame": int(frame[is_of_server][worst]), **values},
+        ))  # fmt: skip
     return sorted(findings, key=lambda e: -(e.values or {})["n"])
 
 
@@ -382,8 +381,7 @@ def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:
     findings = []
     for (server, port, text), cases in groups.items():
         side, _, alert = text.partition(ALERT)
-        columns = ["exchange", "stream", "request_first_frame", "start", "end"]
-        [first] = exchanges.select(columns).slice(cases[0][0], 1).to_pylist()
+        first = request(exchanges, cases[0][0])
         hint_id = next((hint for hint, alerts in HINTS.items() if alert in alerts), "other")
         if hint_id == "trust" and side == "server":
             hint_id = "client"
@@ -394,14 +392,12 @@ def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:
             "server": endpoint(server, port), "n": len(cases), "of": of, "side": side, "alert": alert,
             "frame": first["request_first_frame"], "hint": words.say(f"alert_{hint_id}"),
         }  # fmt: skip
-        findings.append(
-            Finding(
-                kind="wait", server=server, server_port=port, cause="tls_alert", owner=side,
-                clients=len({client for _, client in cases}), exchanges=len(cases), of_exchanges=of,
-                total_ms=float(took_ms.sum()), max_ms=float(took_ms.max()),  worst_exchange=first["exchange"],
-                worst_stream=first["stream"],
-                worst_frames=(first["request_first_frame"],), filter=wireshark_filter(first['stream']), harm="never",
-                sentence="tls_alert", values=values,
-            )
-        )  # fmt: skip
+        findings.append(Finding(
+            kind="wait", server=server, server_port=port, cause="tls_alert", owner=side,
+            clients=len({client for _, client in cases}), exchanges=len(cases), of_exchanges=of,
+            total_ms=float(took_ms.sum()), max_ms=float(took_ms.max()),  worst_exchange=first["exchange"],
+            worst_stream=first["stream"],
+            worst_frames=(first["request_first_frame"],), filter=wireshark_filter(first['stream']), harm="never",
+            sentence="tls_alert", values=values,
+        ))  # fmt: skip
     return findings

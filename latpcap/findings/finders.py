@@ -49,14 +49,6 @@ def table(tables: Mapping[str, pa.Table]) -> pa.Table:
     return pa.Table.from_pylist([finding.to_dict() for finding in rows(tables)], schema=schema())
 
 
-def _floods(search: Search) -> list[Finding]:
-    return [e for e in search.connections if e.cause == "syn_flood"]
-
-
-def _events(search: Search) -> list[Finding]:
-    return [e for e in search.connections if e.cause != "syn_flood"]
-
-
 def _latency(search: Search) -> list[Finding]:
     findings: list[Finding] = []
     for server in search.main_servers:
@@ -83,10 +75,6 @@ def _silences(search: Search) -> list[Finding]:
 def _round_trips(search: Search) -> list[Finding]:
     tables = search.tables
     return round_trips.trips(tables) + round_trips.blocks(tables) + round_trips.messages(tables, search.pushed)
-
-
-def _alerts(search: Search) -> list[Finding]:
-    return connections.alerts(search.tables) if search.tables["exchanges"].num_rows else []
 
 
 def _transfers(search: Search) -> list[Finding]:
@@ -125,7 +113,7 @@ class Finder:
 
 FINDERS = (
     # floods of SYNs, which may be why nobody is answered
-    Finder(_floods),
+    Finder(lambda search: [e for e in search.connections if e.cause == "syn_flood"]),
     # causes that took the time of requests, and queues inside a server's time
     Finder(_latency),
     # waits at a server that are not work: locks, pools of workers, proxies, transactions
@@ -137,7 +125,7 @@ FINDERS = (
     # peers that do not answer, or stopped answering
     Finder(_silences),
     # what else happened to connections
-    Finder(_events),
+    Finder(lambda search: [e for e in search.connections if e.cause != "syn_flood"]),
     # round trips that fewer would spare
     Finder(_round_trips),
     # pauses before a connection's first request
@@ -151,7 +139,7 @@ FINDERS = (
     # sessions that waited for another session
     Finder(lambda search: sessions.find(search.tables)),
     # failed TLS handshakes
-    Finder(_alerts),
+    Finder(lambda search: connections.alerts(search.tables)),
     # what limited downloads and uploads, and what they cost others
     Finder(_transfers, ("transfers",)),
     # FTP data connections that nobody answered

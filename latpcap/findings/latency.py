@@ -46,28 +46,26 @@ def find(
         timer = socket_options.timer(pools[options.sender]) if stalled else socket_options.Timer()
         fix, gain = _fix_and_gain(item, ledger, tables, typical.ms, verdict.grade, rival)
         ordered = item.ordered
-        findings.append(
-            LatencyFinding(
-                kind="latency", server=server.address, server_port=server.port, cause=item.cause, owner=item.owner,
-                held_by=item.held_by, clients=len(server.clients), client=client, client_share=share,
-                exchanges=len(item.rows), of_exchanges=len(server.rows), streams=evidence.streams_hit(item, tables),
-                total_ms=item.total_ms, share=item.total_ms / total,
-                of_p50_ms=cohorts["p50"][0], of_p50_share=cohorts["p50"][1],
-                of_p90_ms=cohorts["p90"][0], of_p90_share=cohorts["p90"][1],
-                of_p99_ms=cohorts["p99"][0], of_p99_share=cohorts["p99"][1],
-                median_ms=arrays.percentile(ordered, 0.5), p10_ms=arrays.percentile(ordered, 0.1),
-                p90_ms=arrays.percentile(ordered, 0.9), max_ms=float(ordered[-1]),
-                grade=verdict.grade, confidence=verdict.confidence,
-                proven=item.proven if verdict.confidence >= PROVEN else 0,
-                limited_by=verdict.limited_by, rival=rival, rival_lost=rival_lost,
-                worst_exchange=worst.exchange, worst_stream=worst.stream, worst_ms=worst.ms, worst_frames=worst.frames,
-                typical_exchange=typical.exchange, typical_stream=typical.stream, typical_ms=typical.ms,
-                typical_frames=typical.frames, filter=typical.filter, sender=options.sender,
-                **options.nodelay.columns("nodelay"), **options.delayed_ack.columns("delayed_ack"),
-                **options.cork.columns("cork"), **asdict(timer),
-                fix=fix.knob, fix_side=fix.side, fix_cost=fix.cost, **(gain.columns() if gain is not None else {}),
-            )
-        )  # fmt: skip
+        findings.append(LatencyFinding(
+            kind="latency", server=server.address, server_port=server.port, cause=item.cause, owner=item.owner,
+            held_by=item.held_by, clients=len(server.clients), client=client, client_share=share,
+            exchanges=len(item.rows), of_exchanges=len(server.rows), streams=evidence.streams_hit(item, tables),
+            total_ms=item.total_ms, share=item.total_ms / total,
+            of_p50_ms=cohorts["p50"][0], of_p50_share=cohorts["p50"][1],
+            of_p90_ms=cohorts["p90"][0], of_p90_share=cohorts["p90"][1],
+            of_p99_ms=cohorts["p99"][0], of_p99_share=cohorts["p99"][1],
+            median_ms=arrays.percentile(ordered, 0.5), p10_ms=arrays.percentile(ordered, 0.1),
+            p90_ms=arrays.percentile(ordered, 0.9), max_ms=float(ordered[-1]),
+            grade=verdict.grade, confidence=verdict.confidence,
+            proven=item.proven if verdict.confidence >= PROVEN else 0,
+            limited_by=verdict.limited_by, rival=rival, rival_lost=rival_lost,
+            worst_exchange=worst.exchange, worst_stream=worst.stream, worst_ms=worst.ms, worst_frames=worst.frames,
+            typical_exchange=typical.exchange, typical_stream=typical.stream, typical_ms=typical.ms,
+            typical_frames=typical.frames, filter=typical.filter, sender=options.sender,
+            **options.nodelay.columns("nodelay"), **options.delayed_ack.columns("delayed_ack"),
+            **options.cork.columns("cork"), **asdict(timer),
+            fix=fix.knob, fix_side=fix.side, fix_cost=fix.cost, **(gain.columns() if gain is not None else {}),
+        ))  # fmt: skip
     return findings
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from latpcap import arrays, spill, words
 from latpcap.findings import fixes
-from latpcap.findings.evidence import called
+from latpcap.findings.evidence import called, request
 from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import Finding, Harmful
 from latpcap.limits import LIMITS
@@ -441,10 +441,10 @@ def _redirects(requests: _Requests, is_request: Array) -> list[Finding]:
         first, last = max(chains_of_server, key=lambda chain: begin[rows[chain[1]]] - begin[rows[chain[0]]])
         if spent_ms.sum() < MIN_SUM_MS:
             continue
-        [request] = exchanges.select(["method", "target"]).slice(int(rows[first]), 1).to_pylist()
+        redirect = request(exchanges, int(rows[first]))
         values = {
             "run": last - first, "whole_ms": float(begin[rows[last]] - begin[rows[first]]) / NS_PER_MS,
-            "connects": int(is_first[rows[first:last]].sum()), "name": called(request["method"], request["target"]),
+            "connects": int(is_first[rows[first:last]].sum()), "name": called(redirect["method"], redirect["target"]),
         }  # fmt: skip
         row = _row("redirects", "server", "path", server, requests, redirects, spent_ms, len(redirects), values)
         findings.append(row)

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from latpcap import arrays
-from latpcap.findings.evidence import called
+from latpcap.findings.evidence import called, request, wait_finding
 from latpcap.findings.pushes import NOTICES, Pushed
 from latpcap.findings.schema import Finding, wireshark_filter
 from latpcap.limits import LIMITS
@@ -73,19 +73,15 @@ def blocked(server: Server, tables: Mapping[str, pa.Table], pushed: Pushed) -> F
         return None
     hits.sort()
     worst, row, notice_frame = hits[-1]
-    columns = ["exchange", "stream", "request_first_frame", "method", "target"]
-    [request] = exchanges.select(columns).slice(row, 1).to_pylist()
+    blocked_request = request(exchanges, row)
     values = {
         "server": server.name, "n": len(hits), "span_ms": (hits[0][0], worst), "frame": notice_frame,
-        "name": called(request["method"], request["target"]),
+        "name": called(blocked_request["method"], blocked_request["target"]),
     }  # fmt: skip
-    return Finding(
-        kind="wait", server=server.address, server_port=server.port, cause="broker_blocked", owner="server",
-        clients=len(server.clients), exchanges=len(hits), of_exchanges=len(server.rows),
-        total_ms=sum(hit[0] for hit in hits), median_ms=hits[len(hits) // 2][0], max_ms=worst, harm="late",
-        worst_exchange=request["exchange"], worst_stream=request["stream"], worst_ms=worst,
-        worst_frames=(request["request_first_frame"], notice_frame), filter=wireshark_filter(request["stream"]),
-        sentence="broker_blocked", values=values,
+    return wait_finding(
+        server, blocked_request, worst, "broker_blocked", values, clients=len(server.clients), exchanges=len(hits),
+        total_ms=sum(hit[0] for hit in hits), median_ms=hits[len(hits) // 2][0],
+        worst_frames=(blocked_request["request_first_frame"], notice_frame),
     )  # fmt: skip
 
 
@@ -206,15 +202,13 @@ def _idle_timeouts(tables: Mapping[str, pa.Table]) -> list[Finding]:
             "server": endpoint(server, port), "n": len(cases), "idle_ms": shortest, "client": client,
             "frame": frame, "span_ms": (min(returns_ms), max(returns_ms)), "half_ms": shortest / 2,
         }  # fmt: skip
-        findings.append(
-            Finding(
-                kind="wait", server=server, server_port=port, cause="session_idled", owner="server", clients=1,
-                client=client, streams=len(cases), of_streams=len(stream_starts),
-                total_ms=max(sum(returns_ms), LIMITS["stuck_ms"]), median_ms=sorted(returns_ms)[len(returns_ms) // 2],
-                max_ms=max(returns_ms), harm="late", worst_stream=stream, worst_ms=max(returns_ms),
-                worst_frames=(frame,), filter=wireshark_filter(stream), sentence="session_idled", values=values,
-            )
-        )  # fmt: skip
+        findings.append(Finding(
+            kind="wait", server=server, server_port=port, cause="session_idled", owner="server", clients=1,
+            client=client, streams=len(cases), of_streams=len(stream_starts),
+            total_ms=max(sum(returns_ms), LIMITS["stuck_ms"]), median_ms=sorted(returns_ms)[len(returns_ms) // 2],
+            max_ms=max(returns_ms), harm="late", worst_stream=stream, worst_ms=max(returns_ms),
+            worst_frames=(frame,), filter=wireshark_filter(stream), sentence="session_idled", values=values,
+        ))  # fmt: skip
     return findings
 
 

@@ -184,10 +184,7 @@ def _is_same_session(server: Server, row: int, end: int, tables: Mapping[str, pa
 
 
 def _behind_other(
-    server: Server,
-    hits: Sequence[tuple[int, int, int]],
-    tables: Mapping[str, pa.Table],
-    sentence: str = "behind_other",
+    server: Server, hits: Sequence[tuple[int, int, int]], tables: Mapping[str, pa.Table], sentence: str = "behind_other"
 ) -> Finding:
     """Return the finding about these waits: rows of the waiting request, of the end, and of the BEGIN (or -1)."""
     exchanges = tables["exchanges"]

@@ -119,14 +119,11 @@ def _path_mtu(reasons: list[Reason]) -> Finding:
     return _finding("path_mtu", replace(worst, values=values), reasons, "network", values["span_ms"])
 
 
-def _too_large(case: UnansweredWait, course: Course, notices: tuple[int, int]) -> Reason | None:
-    """Find packets too large for the path. `notices`: the number of ICMP "too big" messages, and the MTU that they
-    name (RFC 1191, RFC 8201).
+def _too_large(client: bool, case: UnansweredWait, course: Course, notices: tuple[int, int]) -> Reason | None:
+    """Find packets of one side that are too large for the path.
+
+    `notices`: the number of ICMP "too big" messages, and the MTU that they name (RFC 1191, RFC 8201).
     """
-    return _too_large_from(False, case, course, notices) or _too_large_from(True, case, course, notices)
-
-
-def _too_large_from(client: bool, case: UnansweredWait, course: Course, notices: tuple[int, int]) -> Reason | None:
     held = course.held(client)
     if held is None or held.copies < LIMITS["hung_copies"] or held.length < LIMITS["mtu_least_bytes"]:
         return _never_came(client, case, course)
@@ -469,6 +466,10 @@ def _explained(
     next_at, lives = _next_answered(streams), _lives(streams)
     explained = _Explained()
 
+    def too_large(case: UnansweredWait, course: Course) -> Reason | None:
+        sides = (_too_large(client, case, course, notices[case.stream]) for client in (False, True))
+        return next((reason for reason in sides if reason is not None), None)
+
     def after_idling(case: UnansweredWait, course: Course) -> Reason | None:
         if case.exchange is None and case.stream in with_request:
             return None
@@ -476,7 +477,7 @@ def _explained(
         return reason if reason is not None and reason.values["idle_ms"] > idled.get(case.key, 0.0) else None
 
     rules = (
-        Rule(lambda case, course: _too_large(case, course, notices[case.stream]), _path_mtu),
+        Rule(too_large, _path_mtu),
         Rule(after_idling, lambda reasons: _after_idling(reasons, idled, requests_of)),
         Rule(_unprobed, _peer_gone),
         Rule(_stopped, lambda reasons: _half_way(reasons, requests_of, lambda n: positions[n] == "at_server")),
@@ -560,13 +561,28 @@ class _StreamFacts:
     """What decides whether a request was left without an answer, for each row of "streams"."""
 
     def __init__(self, streams: pa.Table, exchanges: pa.Table, stream_rows: Array):
+        import numpy as np
+
         self.has_answer = arrays.numbers(streams, "server_packets") > 0
         self.end = arrays.numbers(streams, "end")
         self.is_closed = arrays.codes(streams, "closed_by")[0] >= 0
         self.is_closed_by_server = arrays.equals(streams, "closed_by", "server_fin", "server_rst")
-        self.has_unread_answers = _unread_answers(streams, exchanges, stream_rows)
-        self.capture_end = _capture_ends(self.end, exchanges, stream_rows)
-        self.two_way_answers = _answered_two_way(streams.num_rows, exchanges, stream_rows)
+        self.two_way_answers = np.zeros(streams.num_rows, np.uint32)
+        is_requested, is_answered = np.zeros((2, streams.num_rows), bool)
+        captures = np.full(streams.num_rows, -1, np.int64)
+        for span, part in arrays.sliced(exchanges):
+            rows = stream_rows[span]
+            is_two_way = arrays.equals(part, "protocol", TWO_WAY) & arrays.numbers(part, "complete").astype(bool)
+            np.add.at(self.two_way_answers, rows[is_two_way], 1)
+            is_request = arrays.equals(part, "protocol", *protocol_names("client_first"))
+            is_requested[rows[is_request]] = True
+            has_begun = ~np.isnan(arrays.numbers(part, "response_first_frame").astype(float))
+            is_answered[rows[is_request & has_begun]] = True
+            captures[rows] = arrays.numbers(part, "exchange").astype(np.int64) >> CAPTURE_BITS
+        # unreadable data of the server, in protocols in which it only answers
+        has_payload = arrays.numbers(streams, "server_payload_bytes") > 0
+        self.has_unread_answers = is_requested & ~is_answered & has_payload
+        self.capture_end = _capture_ends(self.end, captures)
 
 
 class _Kind(IntEnum):
@@ -659,24 +675,10 @@ def _kinds(exchanges: pa.Table, facts: _StreamFacts, stream_rows: Array, waited_
     return kinds
 
 
-def _answered_two_way(count: int, exchanges: pa.Table, stream_rows: Array) -> Array:
-    """Count for each stream the answered messages of a protocol in which either side may send at any time."""
-    import numpy as np
-
-    counts = np.zeros(count, np.uint32)
-    for span, rows in arrays.sliced(exchanges):
-        is_answered = arrays.equals(rows, "protocol", TWO_WAY) & arrays.numbers(rows, "complete").astype(bool)
-        np.add.at(counts, stream_rows[span][is_answered], 1)
-    return counts
-
-
-def _capture_ends(end: Array, exchanges: pa.Table, stream_rows: Array) -> Array:
+def _capture_ends(end: Array, captures: Array) -> Array:
     """Return the end of each stream's capture; an archive of several captures has several ends."""
     import numpy as np
 
-    captures = np.full(len(end), -1, np.int64)
-    for span, rows in arrays.sliced(exchanges):
-        captures[stream_rows[span]] = arrays.numbers(rows, "exchange").astype(np.int64) >> CAPTURE_BITS
     if captures.max() <= 0:
         return np.full(len(end), end.max())
     has_capture = captures >= 0
@@ -684,20 +686,6 @@ def _capture_ends(end: Array, exchanges: pa.Table, stream_rows: Array) -> Array:
     np.maximum.at(ends, captures[has_capture], end[has_capture])
     capture_ends: Array = ends[captures]
     return capture_ends
-
-
-def _unread_answers(streams: pa.Table, exchanges: pa.Table, stream_rows: Array) -> Array:
-    """Return the streams with unreadable data of the server, in protocols in which it only answers."""
-    import numpy as np
-
-    is_requested, is_answered = np.zeros(streams.num_rows, bool), np.zeros(streams.num_rows, bool)
-    for span, rows in arrays.sliced(exchanges):
-        is_request = arrays.equals(rows, "protocol", *protocol_names("client_first"))
-        is_requested[stream_rows[span][is_request]] = True
-        first = arrays.numbers(rows, "response_first_frame").astype(float)
-        is_answered[stream_rows[span][is_request & ~np.isnan(first)]] = True
-    is_unread: Array = is_requested & ~is_answered & (arrays.numbers(streams, "server_payload_bytes") > 0)
-    return is_unread
 
 
 def _requests(streams: pa.Table, counts: Array) -> dict[tuple[str, int], int]:

@@ -131,19 +131,18 @@ def nodelay(rows: list[dict[str, Any]], sender: str) -> Option:
     chances = sum(r["opportunities"] for r in of_sender)
     verdicts = {r["verdict"] for r in of_sender}
     streams_on, streams_off = (sum(r[f"{v}_streams"] for r in of_sender) for v in ("nodelay", "nagle"))
-    if ("mixed" in verdicts and streams_on) or (verdicts >= {"nagle", "nodelay"} and seen_on >= LIMITS["option_few"]):
-        return Option("mixed", seen_on, seen_off, chances, streams_on, streams_off)
-    if "mixed" in verdicts:  # the other connections pause in their program, which does not show the option
-        return Option("off", seen_on, seen_off, chances, streams_on, streams_off)
-    if "nagle" in verdicts and "nodelay" not in verdicts:
-        return Option("off", seen_on, seen_off, chances, streams_on, streams_off)
-    if (
-        seen_on >= LIMITS["option_few"]
-        and "nagle" not in verdicts
-        and seen_on > LIMITS["option_against_times"] * seen_off
-    ):
-        return Option("on", seen_on, seen_off, chances, streams_on, streams_off)
-    return Option("unknown", seen_on, seen_off, chances)
+    is_seen_on = seen_on >= LIMITS["option_few"]
+    state: State = "unknown"
+    if ("mixed" in verdicts and streams_on) or (verdicts >= {"nagle", "nodelay"} and is_seen_on):
+        state = "mixed"
+    # in "mixed" the other connections pause in their program, which does not show the option
+    elif "mixed" in verdicts or ("nagle" in verdicts and "nodelay" not in verdicts):
+        state = "off"
+    elif is_seen_on and "nagle" not in verdicts and seen_on > LIMITS["option_against_times"] * seen_off:
+        state = "on"
+    if state == "unknown":
+        streams_on = streams_off = 0
+    return Option(state, seen_on, seen_off, chances, streams_on, streams_off)
 
 
 def delayed_ack(rows: list[dict[str, Any]], sender: str) -> Option:
@@ -208,16 +207,14 @@ def of_options(evidence: pa.Table) -> list[Finding]:
         seen_off, seen_on = (after, before) if is_off else (before, after)
         confidence = SHOWN if row["changed_grade"] == "proven" else PROBABLE
         server = endpoint(row["server"], row["server_port"])
-        findings.append(
-            Finding(
-                kind="change", server=row["server"], server_port=row["server_port"], cause=STALL, owner=side,
-                client=row["client"], confidence=confidence, sender=side,
-                nodelay="off" if is_off else "on", nodelay_seen_off=seen_off, nodelay_seen_on=seen_on,
-                worst_frames=(frame,), filter=f"frame.number == {frame}",
-                sentence="option_off" if is_off else "option_on",
-                values={"frame": frame, "side": side, "server": server, "before": before, "after": after},
-            )
-        )  # fmt: skip
+        findings.append(Finding(
+            kind="change", server=row["server"], server_port=row["server_port"], cause=STALL, owner=side,
+            client=row["client"], confidence=confidence, sender=side,
+            nodelay="off" if is_off else "on", nodelay_seen_off=seen_off, nodelay_seen_on=seen_on,
+            worst_frames=(frame,), filter=f"frame.number == {frame}",
+            sentence="option_off" if is_off else "option_on",
+            values={"frame": frame, "side": side, "server": server, "before": before, "after": after},
+        ))  # fmt: skip
     return findings
 
 
@@ -240,18 +237,16 @@ def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[Finding]:
         ms = np.sort([s[0] for s in holds])
         typical = sorted(holds)[len(holds) // 2]
         values = {"side": side, "n": len(holds), "low": float(ms[0]), "high": float(ms[-1])}
-        findings.append(
-            Finding(
-                kind="harmless", server=server, server_port=port, cause="delayed_ack", owner=side,
-                grade="harmless", confidence=SHOWN, sender=SIDES[side], delayed_ack="on",
-                delayed_ack_seen_on=len(holds), exchanges=0, streams=len({s[2] for s in holds}),
-                median_ms=arrays.percentile(ms, 0.5), p10_ms=arrays.percentile(ms, 0.1),
-                p90_ms=arrays.percentile(ms, 0.9), max_ms=float(ms[-1]), typical_stream=typical[2],
-                typical_ms=typical[0], typical_frames=(typical[1],),
-                filter=f"tcp.stream eq {typical[2]} and frame.number == {typical[1]}",
-                sentence="held_back_harmless", values={"server": endpoint(server, port), **values},
-            )
-        )  # fmt: skip
+        findings.append(Finding(
+            kind="harmless", server=server, server_port=port, cause="delayed_ack", owner=side,
+            grade="harmless", confidence=SHOWN, sender=SIDES[side], delayed_ack="on",
+            delayed_ack_seen_on=len(holds), exchanges=0, streams=len({s[2] for s in holds}),
+            median_ms=arrays.percentile(ms, 0.5), p10_ms=arrays.percentile(ms, 0.1),
+            p90_ms=arrays.percentile(ms, 0.9), max_ms=float(ms[-1]), typical_stream=typical[2],
+            typical_ms=typical[0], typical_frames=(typical[1],),
+            filter=f"tcp.stream eq {typical[2]} and frame.number == {typical[1]}",
+            sentence="held_back_harmless", values={"server": endpoint(server, port), **values},
+        ))  # fmt: skip
     return findings
 
 

@@ -18,6 +18,7 @@ from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, words
+from latpcap.findings.evidence import request
 from latpcap.findings.schema import Finding, Grade, wireshark_filter
 from latpcap.format import printable
 from latpcap.limits import LIMITS
@@ -128,7 +129,7 @@ def _cost_at(
     is_sure = bool(is_measured) or MIN_MATCH_SHARE * queue <= added_ms <= MAX_MATCH_SHARE * queue
     delays = np.minimum(np.maximum(took_ms[inside] - idle, 0.0), queue)
     slowest = int(rows[inside][np.argmax(took_ms[inside])])
-    [worst] = exchanges.select(["exchange", "stream", "request_first_frame"]).slice(slowest, 1).to_pylist()
+    worst = request(exchanges, slowest)
     download, count = row["direction"] == "to_client", int(inside.sum())
     values = {
         "server": endpoint(row["server"], port), "n": count, "idle_ms": idle, "loaded_ms": loaded,

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from latpcap import arrays, spill
 from latpcap import presentation as show
@@ -391,10 +391,6 @@ def _clients(rows: Array, server_of: Array, numbers: Array, streams: pa.Table, s
 class _ExchangeFacts:
     """Properties of each exchange that decide whether it is judged and whether it was slow."""
 
-    KINDS: ClassVar = {
-        "is_complete": "bool", "has_begun": "bool", "is_request": "bool", "is_slow": "bool", "is_unread": "bool",
-        "is_goodbye": "bool", "is_poll": "bool", "time_ms": "float64", "stuck_ms": "float64",
-    }  # fmt: skip
     is_complete: Array
     has_begun: Array
     is_request: Array
@@ -407,7 +403,7 @@ class _ExchangeFacts:
 
     def __init__(self, streams: pa.Table, exchanges: pa.Table, slow_ms: float | None):
         self.stream_row = spill.positions_of(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
-        columns = {name: spill.Column(kind) for name, kind in self.KINDS.items()}
+        columns = {name: spill.Column("float64" if name.endswith("_ms") else "bool") for name in self.__annotations__}
         for span, rows in arrays.sliced(exchanges):
             for name, values in self._of(streams, rows, self.stream_row[span], slow_ms).items():
                 columns[name].add(values)
