@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import ip_address
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, words
@@ -31,14 +32,10 @@ MIN_EXCEEDED_SHARE = 0.5
 
 def kind_of(tables: Mapping[str, pa.Table], events: Sequence[Finding], *, alone: bool) -> tuple[str, str] | None:
     """Return kind and sentence of a capture that is of a special kind, else None; `alone`: it has no requests."""
-    found = next(_scan(tables["streams"]), None)
-    if found is not None or not alone:
-        return found
-    for search in (_icmp(tables), _happened(events), _quiet(tables, events)):
-        found = next(search, None)
-        if found is not None:
-            return found
-    return None
+    scan = next(_scan(tables["streams"]), None)
+    if scan is not None or not alone:
+        return scan
+    return next(chain(_icmp(tables), _happened(events), _quiet(tables, events)), None)
 
 
 def _icmp(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
@@ -147,9 +144,9 @@ def _quiet(tables: Mapping[str, pa.Table], happened: Sequence[Finding]) -> Itera
         return
     one_sided = one_way(streams)
     if one_sided.any() and one_sided.sum() >= streams.num_rows / 2:
-        which = "its_one_connection" if streams.num_rows == 1 else "of_connections"
-        some = say(which, n=int(one_sided.sum()), of=streams.num_rows)
-        yield "one_direction", say("one_direction_capture", which=some)
+        noun = "its_one_connection" if streams.num_rows == 1 else "of_connections"
+        share = say(noun, n=int(one_sided.sum()), of=streams.num_rows)
+        yield "one_direction", say("one_direction_capture", which=share)
     data = arrays.numbers(streams, "client_payload_bytes") + arrays.numbers(streams, "server_payload_bytes")
     if not data.any() and not any(e.kind in WAIT_KINDS for e in happened):
         seconds = float(arrays.numbers(streams, "end").max() - arrays.numbers(streams, "start").min()) / 1e9
@@ -235,9 +232,9 @@ def mostly(records: Iterable[Record], segments: int) -> str | None:
 def _kinds(counts: Counter[str], total: int) -> str:
     """Words for how many frames are of which kind."""
     (kind, count), *more = counts.most_common(show.MAX_WORDS)
-    some = "first_" if total == show.MAX_OTHER_FRAMES else ""
-    which = f"of_{some}frames" if count < total else f"all_{some}frames" if total > 1 else "one_frame"
-    first = words.say(which, n=count, of=total, kind=kind)
+    prefix = "first_" if total == show.MAX_OTHER_FRAMES else ""
+    sentence = f"of_{prefix}frames" if count < total else f"all_{prefix}frames" if total > 1 else "one_frame"
+    first = words.say(sentence, n=count, of=total, kind=kind)
     return words.say("and_more").join([first, *(f"{n:,} {word}" for word, n in more)])
 
 

@@ -46,21 +46,23 @@ class Harm(NamedTuple):
     waited_ms: float
 
 
-NO_HARM = Harm(False, 0.0)
+def server_of(finding: Finding) -> str:
+    """The server of a finding as "address:port"."""
+    return endpoint(finding.server, finding.server_port)
 
 
-def harm_of(found: Finding) -> Harm:
+def harm_of(finding: Finding) -> Harm:
     """The harm of a finding."""
-    affected = found.exchanges if found.of_exchanges else found.streams
-    total = found.of_exchanges or found.of_streams
+    affected = finding.exchanges if finding.of_exchanges else finding.streams
+    total = finding.of_exchanges or finding.of_streams
     is_frequent = not total or (affected or 0) >= MIN_FAILED_SHARE * total
-    weight = PATH_WEIGHT if found.harm == "path" else 1.0
-    return Harm(found.harm == "never" and is_frequent, weight * (found.total_ms or 0.0))
+    weight = PATH_WEIGHT if finding.harm == "path" else 1.0
+    return Harm(finding.harm == "never" and is_frequent, weight * (finding.total_ms or 0.0))
 
 
 def worst(findings: Iterable[Finding]) -> Finding | None:
     """The finding with the most harm, of equal ones the first; None if no finding may lead."""
-    rows = [found for found in findings if found.harm is not None]
+    rows = [finding for finding in findings if finding.harm is not None]
     return max(rows, key=harm_of, default=None)
 
 
@@ -70,7 +72,7 @@ def leading(facts: Facts) -> Finding | None:
     It did more harm than everything else, or is most of what the requests waited for; without judged requests it is the
     longest set-up.
     """
-    lead = worst(found for found in facts.events if found.kind != "silence" or is_frequent(facts, found))
+    lead = worst(finding for finding in facts.events if finding.kind != "silence" or is_frequent(facts, finding))
     if facts.capture_kind in _DOMINANT_KINDS or any(e.cause == "syn_flood" for e in facts.events):
         return None
     if lead is None and isinstance(facts, NoRequests):
@@ -78,11 +80,11 @@ def leading(facts: Facts) -> Finding | None:
         return max(setups, key=lambda e: e.total_ms or 0.0, default=None)
     if lead is None:
         return None
-    rest = _harm_of_others(facts)
-    if (lead.kind == "transfer" or lead.sentence in WITHIN_REQUESTS) and not rest.never:
+    others = _harm_of_others(facts)
+    if (lead.kind == "transfer" or lead.sentence in WITHIN_REQUESTS) and not others.never:
         # the requests' time includes that of this finding, which leads if it is most of it
-        return lead if 2 * harm_of(lead).waited_ms > rest.waited_ms else None
-    return lead if harm_of(lead) > rest else None
+        return lead if 2 * harm_of(lead).waited_ms > others.waited_ms else None
+    return lead if harm_of(lead) > others else None
 
 
 _DOMINANT_KINDS = ("scan", "traceroute", "one_direction")
@@ -95,13 +97,13 @@ def _harm_of_others(facts: Facts) -> Harm:
     Slow turns count half where most are of a protocol without a reader.
     """
     if isinstance(facts, NoRequests):
-        return NO_HARM
+        return Harm(False, 0.0)
     slow = facts.slow
     waited = sum(beyond(f["causes"]) for f in facts.families) if slow["count"] else 0.0
-    late = late_request(facts)
+    late_setup = late_request(facts)
     harm = Harm(False, waited if waited_for(facts) else waited / 2)
-    if late is not None:
-        harm = max(harm, Harm(False, late.total_ms or 0.0))
+    if late_setup is not None:
+        harm = max(harm, Harm(False, late_setup.total_ms or 0.0))
     push = pushed(facts)
     return harm if push is None else max(harm, Harm(False, push.total_ms or 0.0))
 
@@ -124,15 +126,15 @@ def is_frequent(facts: Facts, silence: Finding) -> bool:
 
 def pushed(facts: Facts) -> Finding | None:
     """Held pushes that may be the headline: not rare, and no request was slow or all requests took less time."""
-    for found in facts.events:
-        if found.kind != "push" or (found.exchanges or 0) < show.MIN_CAUSE_SHARE * (found.of_exchanges or 0):
+    for push in facts.events:
+        if push.kind != "push" or (push.exchanges or 0) < show.MIN_CAUSE_SHARE * (push.of_exchanges or 0):
             continue
         if isinstance(facts, NoRequests):
-            return found
-        longer_than_requests, none_slow = (found.total_ms or 0.0) > facts.total_ms, not facts.slow["count"]
-        at_server = endpoint(found.server, found.server_port) == facts.server
+            return push
+        longer_than_requests, none_slow = (push.total_ms or 0.0) > facts.total_ms, not facts.slow["count"]
+        at_server = server_of(push) == facts.server
         if (longer_than_requests or none_slow) if at_server else (longer_than_requests and none_slow):
-            return found
+            return push
     return None
 
 
@@ -141,16 +143,11 @@ def waited_for(facts: WithRequests) -> bool:
     return bool(facts.slow["count"]) and 2 * facts.slow["unread"] <= facts.slow["count"]
 
 
-def setup(facts: WithRequests) -> Finding | None:
-    """The setup with the most time before the first requests of this server; None without one."""
-    rows = [e for e in facts.events if e.kind == "setup" and endpoint(e.server, e.server_port) == facts.server]
-    return max(rows, key=lambda e: e.total_ms or 0.0, default=None)
-
-
 def late_request(facts: WithRequests) -> Finding | None:
     """The setup that took more time before the first requests than all responses took; None without one."""
-    finding = setup(facts)
-    return finding if finding is not None and (finding.total_ms or 0.0) > facts.total_ms else None
+    setups = [e for e in facts.events if e.kind == "setup" and server_of(e) == facts.server]
+    longest = max(setups, key=lambda e: e.total_ms or 0.0, default=None)
+    return longest if longest is not None and (longest.total_ms or 0.0) > facts.total_ms else None
 
 
 UNPROVEN = ("network", *PROGRAMS)
@@ -163,11 +160,12 @@ UNANSWERED = ("unanswered", "without_data", "without_answer")
 
 def headline(facts: Facts, lead: Finding | None, push: Finding | None) -> str:
     """Write the headline: of the leading finding, else of the capture's kind, else of its requests."""
-    found = lead or _other_sentence(facts, push)
-    if found is not None:
-        sentence = found.text or ""
-        nameless = found.cause == "syn_flood" or found.kind == "setup"
-        return words.sentence(words.say("of_server", server=_server(found), text=sentence) if nameless else sentence)
+    finding = lead or _other_sentence(facts, push)
+    if finding is not None:
+        sentence = finding.text or ""
+        if finding.cause == "syn_flood" or finding.kind == "setup":
+            sentence = words.say("of_server", server=server_of(finding), text=sentence)
+        return words.sentence(sentence)
     if facts.capture_sentence:
         ends = _ends(facts) if facts.capture_kind == "one_direction" and isinstance(facts, NoRequests) else ""
         return words.sentence(words.joined([facts.capture_sentence, ends]))
@@ -199,8 +197,8 @@ def of_requests(facts: WithRequests) -> str:
     """Describe the requests of the headline's server: how many are slow, and why."""
     if not isinstance(facts, Judged):
         return words.say("no_time", server=facts.server)
-    if late := late_request(facts):
-        return words.sentence(words.say("of_server", server=facts.server, text=late.text))
+    if late_setup := late_request(facts):
+        return words.sentence(words.say("of_server", server=facts.server, text=late_setup.text))
     if traffic.log_in(facts.traffic):
         return _log_in(facts)
     answers = traffic.sentence(facts.traffic, facts.server)
@@ -215,7 +213,7 @@ def queued(facts: WithRequests) -> Finding | None:
     """The queue of this server's requests, where no other cause of them is proven; else None."""
     is_proven = not facts.findings or facts.findings[0].grade == "proven"
     queues = (e for e in facts.events if e.sentence == "queue_cost" and not is_proven)
-    return next((e for e in queues if endpoint(e.server, e.server_port or 0) == facts.server), None)
+    return next((e for e in queues if server_of(e) == facts.server), None)
 
 
 def _slow(facts: Judged) -> str:
@@ -234,7 +232,8 @@ def _slow(facts: Judged) -> str:
         return _stall(facts, first)
     if not waited_for(facts) and first.cause in UNPROVEN:
         return _unread(facts)
-    cause = words.say("late_close" if facts.closes_late else "cause_both_repairs") if _named(facts) else phrase(first)
+    special = "late_close" if facts.closes_late else "cause_both_repairs" if _by_both(facts) else None
+    cause = phrase(first) if special is None else words.say(special)
     values = {
         "server": name, "sure": _sure(first.grade), "cause": cause, "second": _second(facts), "n": slow["count"],
         "of": slow["of"], "hit": facts.hit, "each": _each(facts),
@@ -258,17 +257,8 @@ def _each(facts: Judged) -> str:
     if not facts.waits_ms:
         return ""
     is_outlier = facts.longest_ms >= show.LONGEST_TO_MEDIAN * facts.waits_ms
-    most = words.say("waits_most", most_ms=facts.longest_ms) if is_outlier else ""
-    return words.say("waits_each", wait_ms=facts.waits_ms, most=most)
-
-
-def _named(facts: Judged) -> bool:
-    """Whether the requests wait for something that is not one cause of the table."""
-    return facts.closes_late or _by_both(facts)
-
-
-def _server(found: Finding) -> str:
-    return endpoint(found.server, found.server_port)
+    longest = words.say("waits_most", most_ms=facts.longest_ms) if is_outlier else ""
+    return words.say("waits_each", wait_ms=facts.waits_ms, most=longest)
 
 
 def _sure(grade: Grade) -> str:
@@ -314,9 +304,9 @@ def _few(facts: Judged) -> bool:
     return facts.hit < show.TYPICAL_SHARE * facts.slow["count"]
 
 
-def _part(facts: WithRequests, of: str) -> str:
+def _part(facts: WithRequests, whose: str) -> str:
     """Words for the first family's share of the time: "part" of all, "their" of the slow requests'."""
-    return words.say(f"{of}_{'most' if _most(facts) else 'largest'}{'_beyond' if _beyond(facts) else ''}")
+    return words.say(f"{whose}_{'most' if _most(facts) else 'largest'}{'_beyond' if _beyond(facts) else ''}")
 
 
 def _most(facts: WithRequests) -> bool:
@@ -359,30 +349,30 @@ def _nothing(facts: Judged) -> str:
     if slow["of"] == 1:
         kind = "stream" if slow["streams"] else "turn" if traffic.turns(facts.traffic) else "request"
         without_time = kind == "stream" and facts.p50_ms == 0
-        many = words.say("one_stream_ticked" if without_time else f"one_{kind}_took", p50_ms=facts.p50_ms)
+        took = words.say("one_stream_ticked" if without_time else f"one_{kind}_took", p50_ms=facts.p50_ms)
     else:
         polls = words.say("with_polls", n=slow["polls"]) if slow["polls"] else ""
         worst = slow["worst"]
         n, over = slow["count"], slow_limit(facts)
         outliers = words.say("few_took", n=n, over=over, most_ms=worst["latency_ms"]) if worst else ""
         streams = words.say("with_streams", n=slow["streams"]) if slow["streams"] else ""
-        many = words.say(
+        took = words.say(
             "many_took", many=_many(facts, slow["of"]), p50_ms=facts.p50_ms, p99_ms=facts.p99_ms, polls=polls,
             streams=streams, few=outliers,
         )  # fmt: skip
     pushed = words.say("with_pushes", n=facts.pushed) if facts.pushed else ""
     if facts.positions == ["at_server"] and slow["trip_ms"] > slow["limit_ms"]:
-        many += words.say("trip_to_clients", trip_ms=slow["trip_ms"])
+        took += words.say("trip_to_clients", trip_ms=slow["trip_ms"])
     is_path = first.cause == "network"
     is_long_path = is_path and slow["path_ms"] > slow["limit_ms"]
     sentence = "long_path" if is_long_path else "nothing_slow_path" if is_path else "nothing_slow"
     return words.say(
-        "long_path_halves" if facts.halves else sentence, server=facts.server, many=words.joined([many, pushed]),
+        "long_path_halves" if facts.halves else sentence, server=facts.server, many=words.joined([took, pushed]),
         n=facts.halves, sure=_sure(first.grade), path_ms=slow["path_ms"],
     )  # fmt: skip
 
 
-def _stall(facts: Judged, found: LatencyFinding) -> str:
+def _stall(facts: Judged, finding: LatencyFinding) -> str:
     """Describe requests held by Nagle's algorithm and held ACKs, in one direction or both."""
     sender, slow = facts.owners["nagle"], facts.slow
     other = SIDES[sender]
@@ -390,11 +380,11 @@ def _stall(facts: Judged, found: LatencyFinding) -> str:
     reverse = [f for f in stalls if f.share >= show.MIN_CAUSE_SHARE]
     why = words.say(f"stall_{sender}")
     if reverse:
-        sure = _sure(reverse[0].grade) if found.grade == "proven" else ""
+        sure = _sure(reverse[0].grade) if finding.grade == "proven" else ""
         why = words.say(f"stall_{sender}_and_{other}", why=why, sure=sure)
     return words.say(
         "stall_slow" if slow["how"] == "typical" else "stall_few",
-        server=facts.server, n=slow["count"], many=_many(facts, slow["of"]), sure=_sure(found.grade), why=why,
+        server=facts.server, n=slow["count"], many=_many(facts, slow["of"]), sure=_sure(finding.grade), why=why,
         each=_each(facts),
     )  # fmt: skip
 
@@ -416,19 +406,19 @@ def _unread(facts: Judged) -> str:
     if traffic.people(t) or traffic.tunnel(t):
         kind = "session" if traffic.people(t) else "tunnel"
         return words.say(kind, many=words.say("turns", n=slow["of"]), **values)
-    many = words.say("sealed_many", n=slow["count"], of=slow["of"]) if slow["of"] > 1 else words.say("sealed_one")
+    turns = words.say("sealed_many", n=slow["count"], of=slow["of"]) if slow["of"] > 1 else words.say("sealed_one")
     reader = "none" if traffic.turns(t) else "tls" if t["protocol"] == "tls" else "blind"
     part = words.say("part_most" if _most(facts) else "part_largest")
     return words.say(
-        "sealed", many=many, reader=words.say(f"reader_{reader}"), part=part, sure=_sure(first.grade),
+        "sealed", many=turns, reader=words.say(f"reader_{reader}"), part=part, sure=_sure(first.grade),
         cause=phrase(first), second="" if _most(facts) else _second(facts), each=_each(facts), **values,
     )  # fmt: skip
 
 
-def phrase(found: Finding) -> str:
+def phrase(finding: Finding) -> str:
     """Words for what takes the time; that nothing else held the program up only where that is proven."""
-    cause = words.say(f"cause_{found.cause}", owner=found.owner, holder=SIDES.get(found.owner, "receiver"))
-    is_alone = found.grade == "proven" and found.cause.endswith("_think")
+    cause = words.say(f"cause_{finding.cause}", owner=finding.owner, holder=SIDES.get(finding.owner, "receiver"))
+    is_alone = finding.grade == "proven" and finding.cause.endswith("_think")
     return words.say("cause_alone", cause=cause) if is_alone else cause
 
 
@@ -448,8 +438,8 @@ def contradicted(answer: Overall) -> str | None:
 
 def servers_of(facts: WithRequests, rows: Sequence[Finding]) -> str:
     """Words for the servers of these findings; empty if all are of the headline's server."""
-    most = max(rows, key=lambda e: e.streams or 0)
+    main = max(rows, key=lambda e: e.streams or 0)
     if len(rows) == 1:
-        return "" if _server(most) == facts.server else words.say("of_one_server", server=_server(most))
-    is_main = 2 * (most.streams or 0) > sum(e.streams or 0 for e in rows)
-    return words.say("of_most_server", server=_server(most)) if is_main else words.say("of_servers", n=len(rows))
+        return "" if server_of(main) == facts.server else words.say("of_one_server", server=server_of(main))
+    is_main = 2 * (main.streams or 0) > sum(e.streams or 0 for e in rows)
+    return words.say("of_most_server", server=server_of(main)) if is_main else words.say("of_servers", n=len(rows))

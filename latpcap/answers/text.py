@@ -15,7 +15,6 @@ from latpcap.findings import lookups
 from latpcap.findings.schema import Finding, grade_and_confidence
 from latpcap.findings.socket_options import Pool
 from latpcap.format import escaped, ms, printable, requested
-from latpcap.user_waits.cause_totals import endpoint
 from latpcap.vocabulary import PROGRAMS, SIDES, STALL, cause_names
 from latpcap.words import joined, line, say
 
@@ -56,26 +55,26 @@ def _with_requests(answer: Overall, facts: WithRequests) -> Lines:
     return _stall(answer, facts) if is_stall else _other(answer, facts)
 
 
-def _lead(found: Finding) -> Lines:
+def _lead(finding: Finding) -> Lines:
     """The lines below a headline that is a finding's sentence: its frames, fix and grade."""
     lines: Lines = []
-    if found.worst_frames:
-        sentence = "see" if found.worst_stream is None else "see_stream"
-        lines.append((0, line("see", say(sentence, frames=_chain(found.worst_frames), stream=found.worst_stream))))
-    if found.fix:
-        lines.append((0, line("fix", found.fix)))
-    return [*lines, (0, _sure(grade_and_confidence(found.confidence), found))]
+    if finding.worst_frames:
+        sentence = "see" if finding.worst_stream is None else "see_stream"
+        lines.append((0, line("see", say(sentence, frames=_chain(finding.worst_frames), stream=finding.worst_stream))))
+    if finding.fix:
+        lines.append((0, line("fix", finding.fix)))
+    return [*lines, (0, _sure(grade_and_confidence(finding.confidence), finding))]
 
 
 def _chain(frames: tuple[int, ...] | list[int]) -> str:
     return " > ".join(map(str, dict.fromkeys(frames)))
 
 
-def _sure(grade: str, found: Finding | None) -> str:
+def _sure(grade: str, finding: Finding | None) -> str:
     """The line with the grade, and with the rival explanation that is left."""
-    if found is None or not found.rival:
+    if finding is None or not finding.rival:
         return line("sure?", grade)
-    return line("sure?", say("sure_rival", grade=grade, rival=found.rival, lost=found.rival_lost))
+    return line("sure?", say("sure_rival", grade=grade, rival=finding.rival, lost=finding.rival_lost))
 
 
 _ALWAYS_REMARKED = ("one_direction", "capture_gap", "doubles", "unseen_frames", "clock_ahead", "merged")
@@ -124,13 +123,9 @@ def _no_exchanges(answer: Overall, facts: NoRequests) -> Lines:
     return lines + [(2, line(grade_and_confidence(e.confidence).split()[0], e.text or "")) for e in others[:4]]
 
 
-def _end(row: Finding) -> str:
-    return endpoint(row.server, row.server_port)
-
-
 def _at(row: Finding) -> str:
     """A finding's sentence with its server's name in front."""
-    return say("of_server", server=_end(row), text=row.text)
+    return say("of_server", server=headline.server_of(row), text=row.text)
 
 
 def _latency(facts: WithRequests) -> str:
@@ -185,8 +180,8 @@ def _families(facts: WithRequests) -> Lines:
     sentence = ("slow_time" if headline.waited_for(facts) else "all_time") + (
         "_waited" if facts.slow["streams"] else ""
     )
-    for place, row in enumerate(facts.families[: show.MAX_FAMILIES]):
-        if place and row["share"] < show.MIN_NEXT_SHARE:
+    for rank, row in enumerate(facts.families[: show.MAX_FAMILIES]):
+        if rank and row["share"] < show.MIN_NEXT_SHARE:
             continue
         causes = [
             f"{name} {ms(spent)}"
@@ -207,7 +202,8 @@ def _listed(facts: WithRequests) -> list[str]:
 
 def _queue(facts: WithRequests) -> Lines:
     """The line about requests that queued at the server."""
-    return [(1, line("queue", e.text or "")) for e in facts.events if e.kind == "queue" and _end(e) == facts.server]
+    queues = [e for e in facts.events if e.kind == "queue" and headline.server_of(e) == facts.server]
+    return [(1, line("queue", queue.text or "")) for queue in queues]
 
 
 def _share(facts: Judged) -> str:
@@ -221,7 +217,7 @@ def _share(facts: Judged) -> str:
 
 def _stall(answer: Overall, facts: Judged) -> Lines:
     """The lines of an answer about Nagle's algorithm and held ACKs."""
-    typical, found = facts.typical, facts.findings[0]
+    typical, finding = facts.typical, facts.findings[0]
     sender, receiver = facts.owners["nagle"], facts.owners["delayed_ack"]
     pool = facts.senders[sender]
     lines = [*_opening(answer, facts), (0, _latency(facts)), (0, _share(facts))]
@@ -232,12 +228,12 @@ def _stall(answer: Overall, facts: Judged) -> Lines:
         lines.append((0, line(sender, joined([say("nagle_waits", first=first, second=second), path]))))
     if pool.hold_min_ms is not None and pool.hold_max_ms is not None and pool.hold_median_ms is not None:
         low, high = f"{pool.hold_min_ms:.1f}", f"{pool.hold_max_ms:.1f}"
-        held = say("held" if low == high else "held_range", low=low, high=high, median=pool.hold_median_ms)
-        lines.append((0, line(receiver, joined([held, _timer(found)]))))
+        hold_text = say("held" if low == high else "held_range", low=low, high=high, median=pool.hold_median_ms)
+        lines.append((0, line(receiver, joined([hold_text, _timer(finding)]))))
     if "bytes" in typical:
-        seen = say("see_stall", frames=" > ".join(map(str, typical["frames"])), stream=typical["stream"],
-                   ack=typical["ack_after_ms"], release_us=typical["release_us"])  # fmt: skip
-        lines.append((0, line("see", seen)))
+        frames_text = say("see_stall", frames=" > ".join(map(str, typical["frames"])), stream=typical["stream"],
+                          ack=typical["ack_after_ms"], release_us=typical["release_us"])  # fmt: skip
+        lines.append((0, line("see", frames_text)))
     lines += _not(facts, skip=("nagle", "delayed_ack", *(("network",) if path else ())))
     lines.append((1, _options(facts, sender, receiver)))
     return [
@@ -246,31 +242,33 @@ def _stall(answer: Overall, facts: Judged) -> Lines:
     ]  # fmt: skip
 
 
-def _timer(found: Finding) -> str:
+def _timer(finding: Finding) -> str:
     """Words for the receiver's delayed-ACK timer, as far as its holds show it."""
-    if found.timer_ms is None:
-        return say("timer_tick", tick=found.tick_ms) if found.tick_ms else ""
-    tick = say("on_tick", tick=found.tick_ms) if found.tick_ms else ""
-    whose = say("timer_of", system=found.os_hint.partition(" (")[0]) if found.os_hint else ""
-    return say("timer_fitted", timer=found.timer_ms, tick=tick, whose=whose)
+    if finding.timer_ms is None:
+        return say("timer_tick", tick=finding.tick_ms) if finding.tick_ms else ""
+    tick = say("on_tick", tick=finding.tick_ms) if finding.tick_ms else ""
+    whose = say("timer_of", system=finding.os_hint.partition(" (")[0]) if finding.os_hint else ""
+    return say("timer_fitted", timer=finding.timer_ms, tick=tick, whose=whose)
 
 
 def _other(answer: Overall, facts: Judged) -> Lines:
     """The lines of an answer about another cause."""
-    found, typical, late = facts.findings[0], facts.typical, headline.late_request(facts)
-    is_known = found.grade != "unknown" or found.cause in ("unknown", "capture_gap")
+    finding, typical, late_setup = facts.findings[0], facts.typical, headline.late_request(facts)
+    is_known = finding.grade != "unknown" or finding.cause in ("unknown", "capture_gap")
     lines = [*_opening(answer, facts), (0, _latency(facts)), *(_families(facts) if is_known else []), *_queue(facts)]
     if typical["frames"] and is_known:
         sentence = "see_behind" if facts.backend else "see_cause"
         server = facts.backend["server"] if facts.backend else ""
-        seen = say(sentence, frames=_chain(typical["frames"]), stream=typical["stream"], server=server,
-                   cause=found.cause, time=_shown(typical))  # fmt: skip
-        lines.append((0, line("see", seen)))
+        frames_text = say(sentence, frames=_chain(typical["frames"]), stream=typical["stream"], server=server,
+                          cause=finding.cause, time=_shown(typical))  # fmt: skip
+        lines.append((0, line("see", frames_text)))
     lines += _slowest(facts)
     lines += _not(facts, skip=(*(row.cause for row in facts.findings[:3]), *_listed(facts)))
     lines += _fix(answer.fix, facts)
-    grade = say("grade_unknown") if found.grade == "unknown" else grade_and_confidence(facts.confidence)
-    lines.append((0, _sure(grade, found) if late is None else _sure(grade_and_confidence(late.confidence), None)))
+    grade = grade_and_confidence(facts.confidence if late_setup is None else late_setup.confidence)
+    if late_setup is None and finding.grade == "unknown":
+        grade = say("grade_unknown")
+    lines.append((0, _sure(grade, finding if late_setup is None else None)))
     return [*lines, *_unknown(facts, None), *_servers(facts), *_also(answer, facts)]
 
 
@@ -278,22 +276,22 @@ def _opening(answer: Overall, facts: WithRequests) -> Lines:
     """The line about the traffic, after the sentence about the requests if the headline is about something else."""
     lines: Lines = [(1, line("traffic", traffic.line(facts.traffic)))]
     sentence, lead = headline.of_requests(facts), answer.lead
-    at_server = lead is not None and lead.kind == "transfer" and _end(lead) == facts.server
+    at_server = lead is not None and lead.kind == "transfer" and headline.server_of(lead) == facts.server
     has_queue = headline.queued(facts) is not None  # then `sentence` says what the queue cost
     if lead is not None and lead.sentence == "transfer_bloat" and facts.slow["in_queue"] and not has_queue:
-        count, of, during = facts.slow["count"], facts.slow["of"], facts.slow["in_queue"]
-        sentence = words.sentence(say("slow_in_queue", server=facts.server, n=count, of=of, during=during))
+        count, total, during = facts.slow["count"], facts.slow["of"], facts.slow["in_queue"]
+        sentence = words.sentence(say("slow_in_queue", server=facts.server, n=count, of=total, during=during))
     is_elsewhere = lead is not None and lead.sentence in headline.ELSEWHERE
     if at_server or is_elsewhere or sentence == answer.headline:  # a transfer's limit is what its request waited for
         return lines
     return [(0, line("requests", words.inside(sentence))), *lines]
 
 
-def _shown(t: Typical) -> str:
+def _shown(typical: Typical) -> str:
     """Words for the time that the frames show: all of the cause's time in this exchange, or its longest piece."""
-    if t["pieces"] == 1 or t["longest_ms"] > show.SAME_SHARE * t["ms"]:
-        return say("all_pieces", all_ms=t["ms"])
-    return say("longest_piece", longest_ms=t["longest_ms"], n=t["pieces"], all_ms=t["ms"])
+    if typical["pieces"] == 1 or typical["longest_ms"] > show.SAME_SHARE * typical["ms"]:
+        return say("all_pieces", all_ms=typical["ms"])
+    return say("longest_piece", longest_ms=typical["longest_ms"], n=typical["pieces"], all_ms=typical["ms"])
 
 
 def _slowest(facts: Judged) -> Lines:
@@ -357,7 +355,7 @@ def _also(answer: Overall, facts: WithRequests) -> Lines:
     """The lines about what happened besides: pushes, silences, waits, transfers and remarks."""
     events = facts.events
     setups = [] if headline.late_request(facts) is not None else [e for e in events if e.kind == "setup"]
-    before = [e for e in setups if (e.max_ms or 0.0) > facts.p50_ms and _end(e) == facts.server]
+    before = [e for e in setups if (e.max_ms or 0.0) > facts.p50_ms and headline.server_of(e) == facts.server]
     silences = [e for e in events if e.kind == "silence" and not answer.has_sentence(e)]
     waits = [e for e in events if e.kind == "wait" and e is not answer.lead and e is not headline.queued(facts)]
     waits.sort(key=headline.harm_of, reverse=True)
@@ -387,8 +385,8 @@ def _remarks(answer: Overall, facts: WithRequests) -> list[str]:
     if harmless:
         first = answer.lead or next(iter(facts.findings), None)
         proven = first is None or first.grade == "proven"
-        held = sum(e.delayed_ack_seen_on or 0 for e in harmless)
-        parts.append(say("held_harmless" if proven else "held_for_nobody", n=held))
+        held_acks = sum(e.delayed_ack_seen_on or 0 for e in harmless)
+        parts.append(say("held_harmless" if proven else "held_for_nobody", n=held_acks))
     for cause in _FAILED_CONNECTIONS:
         rows = [e for e in events if e.cause == cause]
         number = sum(e.streams or 0 for e in rows)
@@ -400,8 +398,8 @@ def _remarks(answer: Overall, facts: WithRequests) -> list[str]:
     parts += [e.text for e in events if e.cause == "ecn" and e.text][:1]
     if facts.pauses["count"]:
         # captured elsewhere, the pause may also be the path's
-        seen = "paused" if facts.positions == ["at_client"] else "passed_between"
-        parts.append(say(seen, pause_ms=facts.pauses["median_ms"], n=facts.pauses["count"]))
+        sentence = "paused" if facts.positions == ["at_client"] else "passed_between"
+        parts.append(say(sentence, pause_ms=facts.pauses["median_ms"], n=facts.pauses["count"]))
     return parts
 
 
@@ -443,17 +441,17 @@ def _options(facts: Judged, sender: str, receiver: str) -> str:
 
 def _sure_stall(facts: Judged, pool: Pool) -> str:
     """The line with the grade of a stall: how soon ACKs released segments, and whether gaps follow the ACKs."""
-    parts, release_ms, found = [grade_and_confidence(facts.confidence)], pool.release_p95_ms, facts.findings[0]
+    parts, release_ms, finding = [grade_and_confidence(facts.confidence)], pool.release_p95_ms, facts.findings[0]
     if release_ms is not None:
-        which = say("freed_one") if pool.held == 1 else say("freed_most", n=pool.held)
+        freed = say("freed_one") if pool.held == 1 else say("freed_most", n=pool.held)
         if pool.tight_ms is not None and release_ms > pool.tight_ms and pool.tight:
-            release_ms, which = pool.tight_ms, say("freed_tight", n=pool.tight, of=pool.held)
+            release_ms, freed = pool.tight_ms, say("freed_tight", n=pool.tight, of=pool.held)
         is_distant = (pool.sender_rtt_ms or 0.0) > show.MIN_PATH_OF_RELEASE * release_ms
-        parts = [say("freed_far" if is_distant else "freed", grade=parts[0], which=which, left_us=release_ms * 1000)]
+        parts = [say("freed_far" if is_distant else "freed", grade=parts[0], which=freed, left_us=release_ms * 1000)]
     if pool.slope is not None and abs(pool.slope - 1) < show.MAX_SLOPE_ERROR:
         parts.append(say("gaps_follow", slope=pool.slope))
-    if found.grade != "proven":
-        parts.append(say("rival", rival=found.rival, lost=found.rival_lost))
+    if finding.grade != "proven":
+        parts.append(say("rival", rival=finding.rival, lost=finding.rival_lost))
     return line("sure?", joined(parts))
 
 
@@ -468,19 +466,19 @@ def _unknown(facts: WithRequests, sender: str | None) -> Lines:
     return [(2, line("unknown", joined(parts)))] if parts else []
 
 
-def _push(found: Finding) -> Lines:
+def _push(finding: Finding) -> Lines:
     """The lines below a headline about pushes that were held."""
-    lines: Lines = [(0, line("see", say("see_push", seen=_frames(found), waited_ms=found.typical_ms or 0.0)))]
-    if found.nodelay != "unknown":
-        options = say("push_options", sender=found.sender, holder=found.held_by, nodelay=found.nodelay,
-                      delayed_ack=found.delayed_ack)  # fmt: skip
+    lines: Lines = [(0, line("see", say("see_push", seen=_frames(finding), waited_ms=finding.typical_ms or 0.0)))]
+    if finding.nodelay != "unknown":
+        options = say("push_options", sender=finding.sender, holder=finding.held_by, nodelay=finding.nodelay,
+                      delayed_ack=finding.delayed_ack)  # fmt: skip
         lines.append((1, line("options", options)))
     # the gain is the wait itself, from the 10th to the 90th percentile; at best, if it is only probable
-    low, high = found.p10_ms or 0.0, found.p90_ms or 0.0
-    sooner = say("sooner", sooner_ms=(low, high)) if found.grade == "proven" else say("sooner_at_best", best_ms=high)
+    low, high = finding.p10_ms or 0.0, finding.p90_ms or 0.0
+    sooner = say("sooner", sooner_ms=(low, high)) if finding.grade == "proven" else say("sooner_at_best", best_ms=high)
     return [
-        *lines, (0, line("fix", found.fix or "")), (0, line("gain", sooner)),
-        (0, line("sure?", grade_and_confidence(found.confidence))),
+        *lines, (0, line("fix", finding.fix or "")), (0, line("gain", sooner)),
+        (0, line("sure?", grade_and_confidence(finding.confidence))),
     ]  # fmt: skip
 
 
@@ -488,19 +486,14 @@ def _pushes(answer: Overall) -> Lines:
     """The lines about held pushes that are not the headline."""
     rows = [e for e in answer.facts.events if e.kind == "push" and not answer.has_sentence(e)]
     return [
-        (
-            0,
-            line(
-                "pushes",
-                say("push_line", text=e.text, grade=grade_and_confidence(e.confidence), seen=_frames(e), fix=e.fix),
-            ),
-        )
+        (0, line("pushes", say("push_line", text=e.text, grade=grade, seen=_frames(e), fix=e.fix)))
         for e in rows[: show.MAX_PUSHES]
+        for grade in [grade_and_confidence(e.confidence)]
     ]
 
 
-def _frames(found: Finding) -> str:
-    return say("see_stream", frames=_chain(found.typical_frames), stream=found.typical_stream)
+def _frames(finding: Finding) -> str:
+    return say("see_stream", frames=_chain(finding.typical_frames), stream=finding.typical_stream)
 
 
 def one_exchange(exchange: OneExchange) -> str:
@@ -525,8 +518,8 @@ def one_exchange(exchange: OneExchange) -> str:
                      grade=grade_and_confidence(c["confidence"]))  # fmt: skip
         lines.append(f"  {ms(c['duration_ms']):>9} ms  {cause:27} {c['owner']:8} {frames}")
     if len(shown) < len(exchange.causes):
-        rest = [c["duration_ms"] for i, c in enumerate(exchange.causes) if i not in shown]
-        lines.append(f"  {ms(sum(rest)):>9} ms  {say('shorter_pieces', n=len(rest))}")
+        shorter_ms = [c["duration_ms"] for i, c in enumerate(exchange.causes) if i not in shown]
+        lines.append(f"  {ms(sum(shorter_ms)):>9} ms  {say('shorter_pieces', n=len(shorter_ms))}")
     return "\n".join(lines)
 
 
@@ -554,7 +547,7 @@ def paragraphs(answer: Overall) -> list[str]:
     by_owner: dict[tuple[str, str], list[Finding]] = {}
     for row in rows:
         if row is lead or _is_reported(row, facts):
-            end = endpoint(row.server, row.server_port) if row.owner in _ENDPOINTS and row.server else ""
+            end = headline.server_of(row) if row.owner in _ENDPOINTS and row.server else ""
             by_owner.setdefault((row.owner, end), []).append(row)
     texts = ["\n".join(_paragraph(answer, *owner, findings, lead)) for owner, findings in by_owner.items()]
     return texts or [answer.headline]
@@ -573,9 +566,9 @@ def _paragraph(answer: Overall, owner: str, end: str, rows: list[Finding], lead:
     """The lines of one owner's paragraph."""
     lines = [say("for_owner_of" if end else "for_owner", owner=owner, end=end)]
     for row in rows[:MAX_PARAGRAPH_FINDINGS]:
-        what = answer.headline if row is lead else (words.sentence(row.text) if row.text else _took(row))
+        sentence = answer.headline if row is lead else (words.sentence(row.text) if row.text else _took(row))
         frames = row.worst_frames or row.typical_frames
-        lines.append(line("what", what))
+        lines.append(line("what", sentence))
         grade = grade_and_confidence(row.confidence)
         lines.append(line("proof", words.joined([grade, _evidence(frames), row.rival_lost or ""])))
         if check := _check(answer.facts.file, row, frames):
@@ -594,7 +587,7 @@ def _took(row: Finding) -> str:
 
 
 def _evidence(frames: tuple[int, ...]) -> str:
-    return say("see", frames=" > ".join(map(str, dict.fromkeys(frames)))) if frames else ""
+    return say("see", frames=_chain(frames)) if frames else ""
 
 
 def _check(file: str, row: Finding, frames: tuple[int, ...]) -> str:

@@ -140,15 +140,15 @@ def _status_words(exchanges: pa.Table, rows: Array, status: Array) -> Counter[st
     worded = [bool(word) for word in texts]
     is_worded = np.array([*worded, False])[text]
     code = np.where(is_worded | (status != status), -1.0, status)
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     key = np.where(is_worded, -2.0 - text, code)  # words are below -1, -1 is none, codes are never negative
-    ways, first, many = np.unique(key, return_index=True, return_counts=True)
-    for at in np.argsort(first).tolist():
-        way = int(ways[at])
-        if way != -1:
-            word = printable(texts[-2 - way] if way < 0 else f"{way}")
-            found[word] = found.get(word, 0) + int(many[at])
-    return Counter(found)
+    values, first, times = np.unique(key, return_index=True, return_counts=True)
+    for index in np.argsort(first).tolist():
+        value = int(values[index])
+        if value != -1:
+            word = printable(texts[-2 - value] if value < 0 else f"{value}")
+            counts[word] = counts.get(word, 0) + int(times[index])
+    return Counter(counts)
 
 
 def _errors(exchanges: pa.Table, rows: Array) -> int:
@@ -186,73 +186,73 @@ def _kind(traffic: Traffic, redirected: int, refused: int) -> str | None:
         return "errors"
     if traffic["answers"] < show.MIN_ANSWERS:
         return None
-    most = show.MOST_ANSWERS_SHARE * traffic["answers"]
-    if redirected >= most and traffic["asked_again"] >= show.MIN_LOOP_REQUESTS:
+    min_answers = show.MOST_ANSWERS_SHARE * traffic["answers"]
+    if redirected >= min_answers and traffic["asked_again"] >= show.MIN_LOOP_REQUESTS:
         return "redirect_loop"
-    if refused >= most:
+    if refused >= min_answers:
         return "logins_refused"
-    return "errors" if traffic["errors"] >= most else None
+    return "errors" if traffic["errors"] >= min_answers else None
 
 
-def sentence(t: Traffic, server: str) -> str | None:
+def sentence(traffic: Traffic, server: str) -> str | None:
     """The beginning of a headline about the kind of responses, where nearly all are alike; else None."""
-    if t["kind"] is None:
+    if traffic["kind"] is None:
         return None
-    status, count = next(iter(t["statuses"].items()))
-    kind = t["kind"]
-    if kind == "errors" and count < show.MOST_ANSWERS_SHARE * t["answers"]:
+    status, count = next(iter(traffic["statuses"].items()))
+    kind = traffic["kind"]
+    if kind == "errors" and count < show.MOST_ANSWERS_SHARE * traffic["answers"]:
         kind = "mixed_errors"
-    elif kind == "errors" and t["answers"] == 1:
+    elif kind == "errors" and traffic["answers"] == 1:
         kind = "one_error"
-    target = printable(t["target"] or "")[: show.MAX_NAME_LETTERS]
+    target = printable(traffic["target"] or "")[: show.MAX_NAME_LETTERS]
     return words.say(
         kind,
-        server=server, status=_status(t, status), statuses=_answers(t), n=count, of=t["answers"], target=target,
-        again=t["asked_again"],
+        server=server, status=_status(traffic, status), statuses=_answers(traffic), n=count, of=traffic["answers"],
+        target=target, again=traffic["asked_again"],
     )  # fmt: skip
 
 
-def _status(t: Traffic, code: str) -> str:
-    return STATUSES.get(t["protocol"], {}).get(code, code)
+def _status(traffic: Traffic, code: str) -> str:
+    return STATUSES.get(traffic["protocol"], {}).get(code, code)
 
 
-def _answers(t: Traffic) -> str:
+def _answers(traffic: Traffic) -> str:
     """Words for the statuses of the responses and their counts."""
-    return words.say("and_more").join(f"{n:,} x {_status(t, code)}" for code, n in t["statuses"].items())
+    return words.say("and_more").join(f"{n:,} x {_status(traffic, code)}" for code, n in traffic["statuses"].items())
 
 
-def line(t: Traffic) -> str:
+def line(traffic: Traffic) -> str:
     """The line of an answer with the numbers of requests and responses."""
-    many, other_names = words.say("turns" if turns(t) else "requests", n=t["requests"]), len(t["names"]) - 1
-    sentence = "traffic" if other_names < 0 else "traffic_for" if not other_names else "traffic_for_some"
-    methods = words.say("and_more").join(f"{n:,} {word}" for word, n in t["methods"].items())
+    requests, names = words.say("turns" if turns(traffic) else "requests", n=traffic["requests"]), traffic["names"]
+    sentence = "traffic" if not names else "traffic_for" if len(names) == 1 else "traffic_for_some"
+    name, others = names[0] if names else "", len(names) - 1
     return words.joined([
-        words.say(sentence, many=many, protocol=t["protocol"], name=t["names"][0] if t["names"] else "", n=other_names),
-        methods,
-        words.say("traffic_answers", statuses=_answers(t)) if t["statuses"] else "",
+        words.say(sentence, many=requests, protocol=traffic["protocol"], name=name, n=others),
+        words.say("and_more").join(f"{n:,} {word}" for word, n in traffic["methods"].items()),
+        words.say("traffic_answers", statuses=_answers(traffic)) if traffic["statuses"] else "",
     ])  # fmt: skip
 
 
-def turns(t: Traffic) -> bool:
+def turns(traffic: Traffic) -> bool:
     """Whether no reader knows the protocol, so that a turn may not be a request."""
-    return t["protocol"] == UNKNOWN or t["protocol"].endswith(BY_PORT)
+    return traffic["protocol"] == UNKNOWN or traffic["protocol"].endswith(BY_PORT)
 
 
-def people(t: Traffic) -> bool:
+def people(traffic: Traffic) -> bool:
     """Whether a person types in this protocol."""
-    return _has(t, "person")
+    return _has(traffic, "person")
 
 
-def log_in(t: Traffic) -> bool:
+def log_in(traffic: Traffic) -> bool:
     """Whether only the login of an interactive session is readable."""
-    return _has(t, "person") and list(t["methods"]) == ["handshake"]
+    return _has(traffic, "person") and list(traffic["methods"]) == ["handshake"]
 
 
-def tunnel(t: Traffic) -> bool:
+def tunnel(traffic: Traffic) -> bool:
     """Whether the protocol carries packets of others, which are not answered here."""
-    return _has(t, "tunnel")
+    return _has(traffic, "tunnel")
 
 
-def _has(t: Traffic, trait: str) -> bool:
-    name = t["protocol"].removesuffix(BY_PORT).lower()
+def _has(traffic: Traffic, trait: str) -> bool:
+    name = traffic["protocol"].removesuffix(BY_PORT).lower()
     return trait in PROTOCOLS.get(name, ()) or UNREAD_TRAITS.get(name) == trait

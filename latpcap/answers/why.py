@@ -389,17 +389,15 @@ def _fix(requests: WithRequests, first: LatencyFinding, owners: dict[str, str], 
 
     If TCP_NODELAY changed during the capture, the fix names the frame from which, or up to which, it was missing.
     """
-    late = headline.late_request(requests)
-    if late is not None:
-        return late.fix
+    late_setup = headline.late_request(requests)
+    if late_setup is not None:
+        return late_setup.fix
     if closes_late and requests.slow["count"]:
         return words.fix("late_close")
     if first.grade == "unknown" or not (requests.slow["how"] != "none" or first.cause == STALL):
         return None
     changed = [event for event in requests.events if event.kind == "change" and event.sender == owners.get("nagle")]
-    at_server = [
-        event for event in changed if cause_totals.endpoint(event.server, event.server_port) == requests.server
-    ]
+    at_server = [event for event in changed if headline.server_of(event) == requests.server]
     if first.fix is None or first.cause != STALL:
         return first.fix
     if not at_server:
@@ -422,11 +420,8 @@ def _pushes(tables: Mapping[str, pa.Table], server: cause_totals.Server) -> int:
     pushed = findings.pushes_of(tables)
     if pushed is None:
         return 0
-    streams = tables["streams"]
-    address, addresses = arrays.codes(streams, "server")
-    is_server = address == arrays.code_of(addresses, server.address)
-    is_server &= arrays.numbers(streams, "server_port") == server.port
-    count = int(pushed.of_streams(arrays.numbers(streams, "stream")[is_server]).sum())
+    numbers = arrays.numbers(tables["streams"], "stream")[_is_of_server(tables["streams"], server)]
+    count = int(pushed.of_streams(numbers).sum())
     return count if count >= show.MIN_PUSHES_PER_REQUEST * len(server.all_requests) else 0
 
 
@@ -462,7 +457,8 @@ def _servers(ledger: cause_totals.CauseTotals, checks: Sequence[quality.Check], 
     rows: list[types.Row] = []
     max_confidence = quality.ceiling(list(checks))
     fronts = proxies.fronts(ledger.servers, exchanges)
-    ranks = {share: arrays.nearest_ranks([len(one.rows) for one in ledger.servers], share) for share in (0.50, 0.99)}
+    counts = [len(server.rows) for server in ledger.servers]
+    ranks = {share: arrays.nearest_ranks(counts, share) for share in (0.50, 0.99)}
     for position in proxies.in_order(len(ledger.servers), fronts):
         server, front = ledger.servers[position], fronts.get(position)
         items = ledger.spent(server) if position < show.MIN_SERVERS_EXAMINED else []
@@ -504,11 +500,11 @@ def _slow(
     is_request = spill.row_mask(server.rows, exchanges.num_rows)
     network_ms, limits, polls, streams = spill.Column("float64"), spill.Column("float64"), 0, 0
     for span, part in arrays.sliced(exchanges):
-        which = is_request[span]
-        network_ms.add(np.nan_to_num(arrays.numbers(part, "network_ms").astype(float))[which])
-        limits.add(slow_requests.limits(part, slow_ms)[which])
-        polls += int(slow_requests.polls(part)[which].sum())
-        streams += int(slow_requests.streams(part)[which].sum())
+        is_in_part = is_request[span]
+        network_ms.add(np.nan_to_num(arrays.numbers(part, "network_ms").astype(float))[is_in_part])
+        limits.add(slow_requests.limits(part, slow_ms)[is_in_part])
+        polls += int(slow_requests.polls(part)[is_in_part].sum())
+        streams += int(slow_requests.streams(part)[is_in_part].sum())
     is_unfelt = slow_ms is None and _unfelt(server, items)
     return {
         "how": "none" if is_unfelt else slow_requests.how(len(server.slow), count),
@@ -525,13 +521,18 @@ def _slow(
     }
 
 
+def _is_of_server(streams: pa.Table, server: cause_totals.Server) -> arrays.Array:
+    """A mask of the connections to this server."""
+    mask = arrays.equals(streams, "server", server.address)
+    mask &= arrays.numbers(streams, "server_port") == server.port
+    return mask
+
+
 def _trip_ms(server: cause_totals.Server, streams: pa.Table) -> float:
     """The median round trip of this server's handshakes; 0 without one."""
     import numpy as np
 
-    is_server = arrays.equals(streams, "server", server.address)
-    is_server &= arrays.numbers(streams, "server_port") == server.port
-    trips = arrays.numbers(streams, "initial_rtt_ms").astype(float)[is_server]
+    trips = arrays.numbers(streams, "initial_rtt_ms").astype(float)[_is_of_server(streams, server)]
     trips = trips[~np.isnan(trips)]
     return float(np.median(trips)) if len(trips) else 0.0
 
@@ -576,7 +577,7 @@ def _unanswered(streams: pa.Table) -> dict[str, int]:
     has_data = completeness & Completeness.DATA != 0
     is_unanswered = (completeness & Completeness.SYN != 0) & (server_packets == 0) & ~has_data
     counts = {"unanswered": is_unanswered, "without_data": ~has_data & ~is_unanswered, "without_answer": has_data}
-    return {name: int(which.sum()) for name, which in counts.items() if which.any()}
+    return {name: int(mask.sum()) for name, mask in counts.items() if mask.any()}
 
 
 def _open_ms(streams: pa.Table, exchanges: pa.Table) -> float:
@@ -623,17 +624,17 @@ def _totals(items: list[cause_totals.CauseTotal], causes: pa.Table) -> list[type
     spent: dict[int, list[float]] = {}
     exchanges: dict[int, arrays.Array] = {}
     for span in spill.parts(len(rows)):
-        mine = rows[span]
-        key, ms = cause[mine].astype(np.int64) * len(owners) + owner[mine], duration[mine]
-        sure = (levels >= PROVEN)[confidence[mine]]
+        part_rows = rows[span]
+        key, ms = cause[part_rows].astype(np.int64) * len(owners) + owner[part_rows], duration[part_rows]
+        is_proven = (levels >= PROVEN)[confidence[part_rows]]
         for code in arrays.distinct(key).tolist():
-            which = key == code
+            has_code = key == code
             total = spent.setdefault(code, [0.0, 0.0])
-            total[0] += float(ms[which].sum())
-            total[1] += float(ms[which & sure].sum())
-            exchanges.setdefault(code, np.zeros(hit, bool))[number[mine[which]] - first] = True
+            total[0] += float(ms[has_code].sum())
+            total[1] += float(ms[has_code & is_proven].sum())
+            exchanges.setdefault(code, np.zeros(hit, bool))[number[part_rows[has_code]] - first] = True
         spill.release_memory()
-    found: list[types.Total] = [
+    totals: list[types.Total] = [
         {
             "cause": causes_of[code // len(owners)],
             "owner": owners[code % len(owners)],
@@ -643,7 +644,7 @@ def _totals(items: list[cause_totals.CauseTotal], causes: pa.Table) -> list[type
         }
         for code, (total, proven) in spent.items()
     ]
-    return sorted(found, key=lambda t: (-t["total_ms"], t["cause"], t["owner"]))
+    return sorted(totals, key=lambda t: (-t["total_ms"], t["cause"], t["owner"]))
 
 
 def _typical(
@@ -739,15 +740,14 @@ def _one_exchange(capture: Subject, number: int) -> OneExchange:
     import pyarrow.compute as pc
 
     table = stretches(capture)
-    found = (
-        table.filter(pc.equal(table["exchange"], pa.scalar(number, pa.uint64()))) if 0 <= number < 2**63 else table[:0]
-    )
-    if found.num_rows == 0:
+    is_number = pc.equal(table["exchange"], pa.scalar(number if 0 <= number < 2**63 else None, pa.uint64()))
+    match = table.filter(is_number)
+    if match.num_rows == 0:
         numbers = table["exchange"]
         if not len(numbers):
             raise NoSuchRowError(f"no exchange {number}: {capture.title} has none")
         raise NoSuchRowError(f"no exchange {number}: those of {capture.title} are {numbers[0]} to {numbers[-1]}")
-    row = found.select(
+    row = match.select(
         ["exchange", "stream", "index", "protocol", "method", "target", "status", "latency_ms", "client_latency_ms",
          "ttfb_ms", "complete", "cut_by", "request_first_frame", "response_last_frame", "top_cause"]
     ).to_pylist()[0]  # fmt: skip
