@@ -215,17 +215,17 @@ impl Frames {
     /// Takes the next part off the front of `bytes`, which are not empty.
     pub(super) fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Part<'a> {
         if self.left > 0 {
-            let (here, rest) = cursor::split(bytes, self.left as usize);
+            let (payload, rest) = cursor::split(bytes, self.left as usize);
             *bytes = rest;
-            self.left -= here.len() as u32;
-            return Part::Payload(here, self.left == 0);
+            self.left -= payload.len() as u32;
+            return Part::Payload(payload, self.left == 0);
         }
-        let (here, rest) = cursor::split(bytes, HEADER - self.have);
-        let room = self.header.get_mut(self.have..self.have + here.len());
+        let (part, rest) = cursor::split(bytes, HEADER - self.have);
+        let room = self.header.get_mut(self.have..self.have + part.len());
         if let Some(room) = room {
-            room.copy_from_slice(here);
+            room.copy_from_slice(part);
         }
-        self.have += here.len();
+        self.have += part.len();
         *bytes = rest;
         if self.have < HEADER {
             return Part::Partly;

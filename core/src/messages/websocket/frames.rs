@@ -146,11 +146,11 @@ impl Frames {
     /// Takes the next part off the front of `bytes`, which are not empty.
     pub(super) fn next<'a>(&mut self, side: Side, bytes: &mut &'a [u8]) -> Part<'a> {
         if self.left > 0 {
-            let (here, rest) = cursor::split(bytes, usize::try_from(self.left).unwrap_or(usize::MAX));
+            let (payload, rest) = cursor::split(bytes, usize::try_from(self.left).unwrap_or(usize::MAX));
             *bytes = rest;
-            self.left -= here.len() as u64;
-            self.mask_index += here.len();
-            return Part::Payload(here);
+            self.left -= payload.len() as u64;
+            self.mask_index += payload.len();
+            return Part::Payload(payload);
         }
         while let Some((byte, rest)) = bytes.split_first() {
             if let Some(slot) = self.header.get_mut(self.have) {
