@@ -1,8 +1,8 @@
 """Thresholds of how answers are worded and how long they are.
 
-MIN_NESTED_SHARE, the SCAN constants and MIN_CAUSE_SHARE also decide what a proxy or a scan is, and which finding leads.
-The others only decide what is printed. Shares are of 1. Each value was chosen by reading the answers to the samples and
-test cases; no standard has them.
+MIN_NESTED_SHARE, the SCAN constants and MIN_EXCEEDED_SHARE also decide what a proxy, a scan or a traceroute is;
+MIN_CAUSE_SHARE, MIN_FAILED_SHARE and PATH_WEIGHT decide which finding leads. The others only decide what is printed.
+Shares are of 1. Each value was chosen by reading the answers to the samples and test cases; no standard has them.
 """
 
 from __future__ import annotations
@@ -93,3 +93,9 @@ MIN_SERVERS_EXAMINED = 100
 """Servers for which the main family of causes is computed, at least."""
 MAX_NAME_LETTERS = 60
 """Upper bound on the letters of a request's target in a sentence."""
+MIN_FAILED_SHARE = 0.1
+"""Share of the actions from which on failures rank before waits; rarer ones rank by their time."""
+PATH_WEIGHT = 0.25
+"""Weight of the path's round trips, relative to other waits."""
+MIN_EXCEEDED_SHARE = 0.5
+"""Share of "time exceeded" among the answers to pings from which on the pings are a traceroute."""

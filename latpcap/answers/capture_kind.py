@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.arrays import Array
-
-MIN_EXCEEDED_SHARE = 0.5
-"""Share of "time exceeded" among the answers to pings from which on the pings are a traceroute."""
+_BY_RARITY = ("traceroute", "refused", "unreachable", "unanswered", "half_open")
+WAIT_KINDS = ("setup", "wait", "silence")
+"""Kinds of findings about waits, which show that connections without data were not idle."""
 
 
 def kind_of(tables: Mapping[str, pa.Table], events: Sequence[Finding], *, alone: bool) -> tuple[str, str] | None:
@@ -51,7 +51,7 @@ def _icmp(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
         return
     counts = {word: int((pings & (answer_codes == code)).sum()) for code, word in enumerate(answers)}
     total = int(pings.sum())
-    if counts.get("time_exceeded", 0) >= MIN_EXCEEDED_SHARE * sum(counts.values()) > 0:
+    if counts.get("time_exceeded", 0) >= show.MIN_EXCEEDED_SHARE * sum(counts.values()) > 0:
         [row] = probes.select(["dst"]).slice(int(pings.argmax()), 1).to_pylist()
         yield "traceroute", say("trace_by_icmp", target=row["dst"], n=counts["time_exceeded"], of=total)
         return
@@ -120,9 +120,6 @@ def _scan(streams: pa.Table) -> Iterator[tuple[str, str]]:
     )  # fmt: skip
 
 
-_BY_RARITY = ("traceroute", "refused", "unreachable", "unanswered", "half_open")
-
-
 def _happened(events: Sequence[Finding]) -> Iterator[tuple[str, str]]:
     """Return the failed connections, the rarest kind first."""
     for cause in _BY_RARITY:
@@ -131,10 +128,6 @@ def _happened(events: Sequence[Finding]) -> Iterator[tuple[str, str]]:
             more = sum(e.streams or 0 for e in rows[1:])
             text = rows[0].text or ""
             yield cause, say("elsewhere_too", text=text, n=more) if more else text
-
-
-WAIT_KINDS = ("setup", "wait", "silence")
-"""Kinds of findings about waits, which show that connections without data were not idle."""
 
 
 def _quiet(tables: Mapping[str, pa.Table], happened: Sequence[Finding]) -> Iterator[tuple[str, str]]:

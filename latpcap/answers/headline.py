@@ -21,11 +21,6 @@ from latpcap.user_waits.cause_totals import endpoint
 from latpcap.user_waits.slow_requests import beyond, family
 from latpcap.vocabulary import PROGRAMS, SIDES, STALL, cause_names
 
-MIN_FAILED_SHARE = 0.1
-"""Share of the actions from which on failures rank before waits; rarer ones rank by their time."""
-PATH_WEIGHT = 0.25
-"""Weight of the path's round trips, relative to other waits."""
-
 ELSEWHERE = (
     "dns_reverse", "onward_dead", "callback_dead", "ftp_active", "transaction_lock", "transaction_pool", "behind_other",
     "syn_queue_full", "expect_continue", "path_mtu_in_vain", "broker_blocked", "client_onward", "behind_session",
@@ -37,6 +32,14 @@ WITHIN_REQUESTS = (
     "buffered_events",
 )  # fmt: skip
 """Waits that are part of the latency of requests, so that the requests' time includes theirs."""
+_DOMINANT_KINDS = ("scan", "traceroute", "one_direction")
+"""Kinds of captures that are the headline whatever else happened."""
+UNPROVEN = ("network", *PROGRAMS)
+"""Causes that may be a person's pause where no reader knows the protocol."""
+SILENCES = ("closed_on_request", "silent_peer", "unanswered_request")
+"""Silences of unknown cause."""
+UNANSWERED = ("unanswered", "without_data", "without_answer")
+"""How far connections without an exchange got (keys of `silent`)."""
 
 
 class Harm(NamedTuple):
@@ -55,8 +58,8 @@ def harm_of(finding: Finding) -> Harm:
     """The harm of a finding."""
     affected = finding.exchanges if finding.of_exchanges else finding.streams
     total = finding.of_exchanges or finding.of_streams
-    is_frequent = not total or (affected or 0) >= MIN_FAILED_SHARE * total
-    weight = PATH_WEIGHT if finding.harm == "path" else 1.0
+    is_frequent = not total or (affected or 0) >= show.MIN_FAILED_SHARE * total
+    weight = show.PATH_WEIGHT if finding.harm == "path" else 1.0
     return Harm(finding.harm == "never" and is_frequent, weight * (finding.total_ms or 0.0))
 
 
@@ -85,10 +88,6 @@ def leading(facts: Facts) -> Finding | None:
         # the requests' time includes that of this finding, which leads if it is most of it
         return lead if 2 * harm_of(lead).waited_ms > others.waited_ms else None
     return lead if harm_of(lead) > others else None
-
-
-_DOMINANT_KINDS = ("scan", "traceroute", "one_direction")
-"""Kinds of captures that are the headline whatever else happened."""
 
 
 def _harm_of_others(facts: Facts) -> Harm:
@@ -148,14 +147,6 @@ def late_request(facts: WithRequests) -> Finding | None:
     setups = [e for e in facts.events if e.kind == "setup" and server_of(e) == facts.server]
     longest = max(setups, key=lambda e: e.total_ms or 0.0, default=None)
     return longest if longest is not None and (longest.total_ms or 0.0) > facts.total_ms else None
-
-
-UNPROVEN = ("network", *PROGRAMS)
-"""Causes that may be a person's pause where no reader knows the protocol."""
-SILENCES = ("closed_on_request", "silent_peer", "unanswered_request")
-"""Silences of unknown cause."""
-UNANSWERED = ("unanswered", "without_data", "without_answer")
-"""How far connections without an exchange got (keys of `silent`)."""
 
 
 def headline(facts: Facts, lead: Finding | None, push: Finding | None) -> str:

@@ -20,6 +20,13 @@ from latpcap.words import joined, line, say
 
 Lines = list[tuple[int, str]]
 """Lines with their priority; if there are too many, those with the highest number are left out."""
+_ALWAYS_REMARKED = ("one_direction", "capture_gap", "doubles", "unseen_frames", "clock_ahead", "merged")
+"""Checks with a line even where they limit no confidence."""
+_FAILED_CONNECTIONS = ("unanswered", "unreachable", "traceroute", "refused", "reset", "half_open")
+MAX_PARAGRAPH_FINDINGS = 3
+"""Upper bound on the findings in an owner's paragraph."""
+_ENDPOINTS = ("server", "client")
+"""Owners that are an end of the connection; they have one paragraph per server."""
 
 
 def overall(answer: Overall) -> str:
@@ -75,10 +82,6 @@ def _sure(grade: str, finding: Finding | None) -> str:
     if finding is None or not finding.rival:
         return line("sure?", grade)
     return line("sure?", say("sure_rival", grade=grade, rival=finding.rival, lost=finding.rival_lost))
-
-
-_ALWAYS_REMARKED = ("one_direction", "capture_gap", "doubles", "unseen_frames", "clock_ahead", "merged")
-"""Checks with a line even where they limit no confidence."""
 
 
 def _selected(lines: Lines) -> list[str]:
@@ -348,9 +351,6 @@ def _next(facts: Judged) -> Lines:
     return [(1, line("next", say("and_more").join(parts)))]
 
 
-_FAILED_CONNECTIONS = ("unanswered", "unreachable", "traceroute", "refused", "reset", "half_open")
-
-
 def _also(answer: Overall, facts: WithRequests) -> Lines:
     """The lines about what happened besides: pushes, silences, waits, transfers and remarks."""
     events = facts.events
@@ -484,12 +484,12 @@ def _push(finding: Finding) -> Lines:
 
 def _pushes(answer: Overall) -> Lines:
     """The lines about held pushes that are not the headline."""
-    rows = [e for e in answer.facts.events if e.kind == "push" and not answer.has_sentence(e)]
-    return [
-        (0, line("pushes", say("push_line", text=e.text, grade=grade, seen=_frames(e), fix=e.fix)))
-        for e in rows[: show.MAX_PUSHES]
-        for grade in [grade_and_confidence(e.confidence)]
+    pushes = [e for e in answer.facts.events if e.kind == "push" and not answer.has_sentence(e)]
+    sentences = [
+        say("push_line", text=push.text, grade=grade_and_confidence(push.confidence), seen=_frames(push), fix=push.fix)
+        for push in pushes[: show.MAX_PUSHES]
     ]
+    return [(0, line("pushes", sentence)) for sentence in sentences]
 
 
 def _frames(finding: Finding) -> str:
@@ -527,12 +527,6 @@ def _short(target: str) -> str:
     """A request's target for a terminal: cut, and without control characters."""
     safe = printable(target)
     return safe if len(safe) <= show.MAX_NAME_LETTERS else safe[: show.MAX_NAME_LETTERS - 1] + "…"
-
-
-MAX_PARAGRAPH_FINDINGS = 3
-"""Upper bound on the findings in an owner's paragraph."""
-_ENDPOINTS = ("server", "client")
-"""Owners that are an end of the connection; they have one paragraph per server."""
 
 
 def paragraphs(answer: Overall) -> list[str]:

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from latpcap.joined.clock import Clock
     from latpcap.joined.rewrites import Way
 
-PART_DIVISOR = 2000
-"""A part of at most 1/2000 (0.05 %) of a latency is left out of its line."""
-
 
 class JoinedWhy:
     """The answer over two captures; prints as lines, `to_dict()` has every number."""
@@ -216,7 +213,7 @@ def _parts(rows: Iterable[tuple[float, str, dict[str, Any]]]) -> str:
     values.
     """
     rows = list(rows)
-    min_time = sum(time for time, _, _ in rows) / PART_DIVISOR
+    min_time = sum(time for time, _, _ in rows) / limits.PART_DIVISOR
     shown = sorted((row for row in rows if row[0] > min_time), key=lambda row: -row[0])
     return words.say("comma").join(words.say(name, part_ms=time, **more) for time, name, more in shown)
 

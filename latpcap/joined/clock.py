@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 KNOTS = 257
 """Instants at which the error bound of a section is computed; between them it is interpolated."""
-LASTING_PACKETS = 4096
-"""Packets (or all to the end) for which both floors must stay moved after a step."""
 MAX_HALVINGS = 6
 """Upper bound on how often a section is halved because no line fits."""
 HULL_POINTS = 256
@@ -32,8 +30,6 @@ PRUNED = 0.9
 """Share of points kept by a pass from which no further pass is made."""
 RATE_BLOCKS = 8
 """Number of blocks of a section whose floors are compared."""
-MIN_BLOCK_PACKETS = 3
-"""Packets of each direction that a block needs to be compared."""
 
 
 @dataclass
@@ -271,7 +267,7 @@ def _find_steps(x: Array, y: Array, up: Array) -> list[int]:
         edges = sorted([0, *cuts, len(y)])
         start = max(edge for edge in edges if edge <= cut)
         end = min([edge for edge in edges if edge > cut], default=len(y))
-        start, end = max(start, cut - LASTING_PACKETS), min(end, cut + LASTING_PACKETS)
+        start, end = max(start, cut - limits.LASTING_PACKETS), min(end, cut + limits.LASTING_PACKETS)
         if _is_lasting(y, up, start, cut, end, amount):
             cuts.append(cut)
         is_near = abs(candidates - best) <= 4 * limits.STEP_WINDOW
@@ -474,7 +470,7 @@ def _slope_error(x: Array, y: Array, up: Array, slope: float) -> float:
     for number in range(RATE_BLOCKS):
         in_block = block == number
         sent, back = flat[in_block & up], flat[in_block & ~up]
-        if min(len(sent), len(back)) >= MIN_BLOCK_PACKETS:
+        if min(len(sent), len(back)) >= limits.MIN_BLOCK_PACKETS:
             middles.append((sent.max() + back.min()) / 2)
             instants.append((edges[number] + edges[number + 1]) / 2)
     if len(middles) < RATE_BLOCKS // 2:

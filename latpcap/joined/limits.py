@@ -52,3 +52,11 @@ PROXY_RIVAL = 0.7
 """Share of the nested requests that another clock offset may nest too before the match is ambiguous."""
 PROXY_TRIES = 400
 """Requests of each capture from which the clock offset across a proxy is estimated."""
+LASTING_PACKETS = 4096
+"""Packets (or all to the end) for which both floors must stay moved after a step."""
+MIN_BLOCK_PACKETS = 3
+"""Packets of each direction that a block needs to be compared."""
+HOPS_DIVISOR = 20
+"""A number of hops is reported if at least one packet in 20 has it."""
+PART_DIVISOR = 2000
+"""A part of at most 1/2000 (0.05 %) of a latency is left out of its line."""

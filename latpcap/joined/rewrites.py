@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from latpcap import words
+from latpcap.joined import limits
 from latpcap.joined.capture_point import OPTIONS_CUT, SACK_PERMITTED, SYN, TIMESTAMPS, Point
 from latpcap.joined.pairing import Pairing
 
-COMMON = 20
-"""A number of hops is reported if at least one packet in 20 has it."""
 NO_SCALE = 255
 """Value of the column `wscale` for a SYN without the option."""
 
@@ -52,7 +51,7 @@ def find_rewrites(a: Point, b: Point, pairing: Pairing) -> Way:
     for name, up, sign in (("a_to_b", True, 1), ("b_to_a", False, -1)):
         in_direction = pairing.up_a[ra] == up
         counts = np.bincount(np.maximum(sign * lower[in_direction], 0))
-        way.hops[name] = np.flatnonzero((counts * COMMON >= in_direction.sum()) & (counts > 0)).tolist()
+        way.hops[name] = np.flatnonzero((counts * limits.HOPS_DIVISOR >= in_direction.sum()) & (counts > 0)).tolist()
     way.rewritten += _changed_addresses(a, b, pairing)
     syn = np.flatnonzero((a.packets["flags"][ra] & SYN) != 0)
     opened = ra[syn], rb[syn]
