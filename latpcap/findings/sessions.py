@@ -154,6 +154,16 @@ def _takeover_finding(
     )  # fmt: skip
 
 
+class _IdleClose(NamedTuple):
+    """A session that its server closed, after `idle_ms` without data."""
+
+    idle_ms: float
+    stream: int
+    end: int
+    """When it was closed, in ns."""
+    frame: int
+
+
 def _idle_timeouts(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find long-lived sessions that the server closed after equal silences and whose clients reconnected.
 
@@ -175,41 +185,44 @@ def _idle_timeouts(tables: Mapping[str, pa.Table]) -> list[Finding]:
     courses = stream_ends.courses(events, number[candidates])
     names = ("server", "server_port", "client")
     endpoints = arrays.looked_up(streams, "stream", np.array(list(courses), number.dtype), names)
-    groups: dict[tuple[str, int, str], list[tuple[float, int, int, int]]] = defaultdict(list)
+    groups: dict[tuple[str, int, str], list[_IdleClose]] = defaultdict(list)
     for (stream, course), (server, port, client) in zip(courses.items(), endpoints, strict=True):
         close = course.closes(client=False)
         if close is None:
             continue
         data = np.flatnonzero((course.len > 1) & (course.time < course.time[close] - CLOSE_NOTICE_NS))
         if len(data):
-            idle = int(course.time[close] - course.time[data[-1]]) / NS_PER_MS
-            groups[server, port, client].append((idle, stream, int(course.time[close]), int(course.frame[close])))
+            idle_ms = int(course.time[close] - course.time[data[-1]]) / NS_PER_MS
+            case = _IdleClose(idle_ms, stream, int(course.time[close]), int(course.frame[close]))
+            groups[server, port, client].append(case)
     starts = _starts(streams)
-    findings = []
-    for (server, port, client), cases in groups.items():
-        silences_ms = [case[0] for case in cases]
-        stream_starts = starts.get((server, port, client), [])
-        never = MAX_RETURN_NS + 1
-        return_ns = [next((start - end for start in stream_starts if start >= end), never) for _, _, end, _ in cases]
-        returns_ms = [ns / NS_PER_MS for ns in return_ns if ns <= MAX_RETURN_NS]
-        shortest = min(silences_ms)
-        lacks_timer = len(cases) == 1 and (shortest < MIN_SINGLE_IDLE_MS or shortest % 1e3 > MAX_TIMER_DELAY_MS)
-        are_equal = shortest >= MIN_IDLE_MS and max(silences_ms) <= MAX_IDLE_RATIO * shortest
-        if lacks_timer or not are_equal or 2 * len(returns_ms) < len(cases):
-            continue
-        _, stream, _, frame = max(cases, key=lambda case: case[0])
-        values = {
-            "server": endpoint(server, port), "n": len(cases), "idle_ms": shortest, "client": client,
-            "frame": frame, "span_ms": (min(returns_ms), max(returns_ms)), "half_ms": shortest / 2,
-        }  # fmt: skip
-        findings.append(Finding(
-            kind="wait", server=server, server_port=port, cause="session_idled", owner="server", clients=1,
-            client=client, streams=len(cases), of_streams=len(stream_starts),
-            total_ms=max(sum(returns_ms), LIMITS["stuck_ms"]), median_ms=sorted(returns_ms)[len(returns_ms) // 2],
-            max_ms=max(returns_ms), harm="late", worst_stream=stream, worst_ms=max(returns_ms),
-            worst_frames=(frame,), filter=wireshark_filter(stream), sentence="session_idled", values=values,
-        ))  # fmt: skip
-    return findings
+    findings = (_idle_finding(*key, cases, starts.get(key, [])) for key, cases in groups.items())
+    return [finding for finding in findings if finding is not None]
+
+
+def _idle_finding(
+    server: str, port: int, client: str, cases: Sequence[_IdleClose], starts: Sequence[int]
+) -> Finding | None:
+    """Return the finding of one client and server, if one timer closed their sessions; `starts`: of all of them."""
+    returns = [next((start - case.end for start in starts if start >= case.end), None) for case in cases]
+    returns_ms = [ns / NS_PER_MS for ns in returns if ns is not None and ns <= MAX_RETURN_NS]
+    shortest, longest = min(case.idle_ms for case in cases), max(cases, key=lambda case: case.idle_ms)
+    lacks_timer = len(cases) == 1 and (shortest < MIN_SINGLE_IDLE_MS or shortest % 1e3 > MAX_TIMER_DELAY_MS)
+    are_equal = shortest >= MIN_IDLE_MS and longest.idle_ms <= MAX_IDLE_RATIO * shortest
+    if lacks_timer or not are_equal or 2 * len(returns_ms) < len(cases):
+        return None
+    values = {
+        "server": endpoint(server, port), "n": len(cases), "idle_ms": shortest, "client": client,
+        "frame": longest.frame, "span_ms": (min(returns_ms), max(returns_ms)), "half_ms": shortest / 2,
+    }  # fmt: skip
+    return Finding(
+        kind="wait", server=server, server_port=port, cause="session_idled", owner="server", clients=1,
+        client=client, streams=len(cases), of_streams=len(starts),
+        total_ms=max(sum(returns_ms), LIMITS["stuck_ms"]), median_ms=sorted(returns_ms)[len(returns_ms) // 2],
+        max_ms=max(returns_ms), harm="late", worst_stream=longest.stream, worst_ms=max(returns_ms),
+        worst_frames=(longest.frame,), filter=wireshark_filter(longest.stream), sentence="session_idled",
+        values=values,
+    )  # fmt: skip
 
 
 def _closed_windows(tables: Mapping[str, pa.Table]) -> list[Finding]:

@@ -4,7 +4,7 @@ expired cache entry that many requests need at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -75,24 +75,8 @@ def find_answered_together(
     late_rows = late_rows[np.argsort(answered[late_rows], kind="stable")]
     if len(late_rows) < MIN_GROUP:
         return None
-    waited_ns, steps = answered[late_rows] - arrived[late_rows], np.diff(answered[late_rows])
-    is_near = steps <= END_SHARE * np.minimum(waited_ns[1:], waited_ns[:-1])
-    groups = np.split(late_rows, np.flatnonzero(~is_near) + 1)
-    all_answered, stream = np.sort(answered[server.rows]), arrays.numbers(exchanges, "stream")
-    span = int(all_answered[-1] - arrived[server.rows].min())
-    candidates = []
-    for rows in groups:
-        ends, starts = int(np.ptp(answered[rows])), int(np.ptp(arrived[rows]))
-        if len(rows) < MIN_GROUP or len(set(stream[rows].tolist())) < MIN_GROUP or starts <= MIN_SPREAD * ends:
-            continue
-        if (len(late_rows) - 1) * 2 * ends > MAX_CHANCE * span:
-            continue
-        first, end = int(rows[arrived[rows].argmin()]), int(answered[rows].min())
-        begin = int(arrived[first])
-        before = int(np.searchsorted(all_answered, end, side="left"))
-        # since the server's last answer
-        quiet = end - max(begin, int(all_answered[before - 1]) if before else begin)
-        candidates.append(_Group(rows, first, ends, quiet if quiet >= MOST_OF_WAIT * (end - begin) else 0))
+    stream = arrays.numbers(exchanges, "stream")
+    candidates = list(_groups_answered_together(server, late_rows, arrived, answered, stream))
     if not candidates:
         return None
     worst = max(candidates, key=lambda group: float(took_ms[group.first]))
@@ -110,6 +94,30 @@ def find_answered_together(
         server, row, float(took_ms[first]), "frozen" if is_frozen else "behind_one", values, total_ms=total,
         clients=len(server.clients), exchanges=sum(len(group.rows) for group in candidates),
     )  # fmt: skip
+
+
+def _groups_answered_together(
+    server: Server, late_rows: Array, arrived: Array, answered: Array, stream: Array
+) -> Iterator[_Group]:
+    """Yield the groups among these rows, which must be in the order of their answers."""
+    import numpy as np
+
+    waited_ns, steps = answered[late_rows] - arrived[late_rows], np.diff(answered[late_rows])
+    is_near = steps <= END_SHARE * np.minimum(waited_ns[1:], waited_ns[:-1])
+    all_answered = np.sort(answered[server.rows])
+    span = int(all_answered[-1] - arrived[server.rows].min())
+    for rows in np.split(late_rows, np.flatnonzero(~is_near) + 1):
+        ends, starts = int(np.ptp(answered[rows])), int(np.ptp(arrived[rows]))
+        if len(rows) < MIN_GROUP or len(set(stream[rows].tolist())) < MIN_GROUP or starts <= MIN_SPREAD * ends:
+            continue
+        if (len(late_rows) - 1) * 2 * ends > MAX_CHANCE * span:
+            continue
+        first, end = int(rows[arrived[rows].argmin()]), int(answered[rows].min())
+        begin = int(arrived[first])
+        before = int(np.searchsorted(all_answered, end, side="left"))
+        # since the server's last answer
+        quiet = end - max(begin, int(all_answered[before - 1]) if before else begin)
+        yield _Group(rows, first, ends, quiet if quiet >= MOST_OF_WAIT * (end - begin) else 0)
 
 
 def find_behind_other(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Table]) -> Finding | None:
