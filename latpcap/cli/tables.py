@@ -135,7 +135,7 @@ def _command(
 
     if name not in _OF_EXCHANGE:
         signature = inspect.signature(command, eval_str=True)
-        kept = [of for of in signature.parameters.values() if of.name != "exchange"]
+        kept = [parameter for parameter in signature.parameters.values() if parameter.name != "exchange"]
         command.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
     app.command(name=name, help=question)(over_time(command))
 

@@ -133,50 +133,55 @@ def read(
     if sender is None:
         sender = "client" if length[from_client].sum() > length[~from_client].sum() else "server"
     flags = events["flags"].cast(pa.string())
-    syn = pc.match_substring(flags, "SYN").to_numpy()
+    is_syn = pc.match_substring(flags, "SYN").to_numpy()
     by_sender = from_client == (sender == "client")
-    is_scale_known = bool((syn & ~by_sender).any())  # the receiver's SYN carries its window scale
+    is_scale_known = bool((is_syn & ~by_sender).any())  # the receiver's SYN carries its window scale
     frame = events["frame"].to_numpy()
-    shown = np.ones(len(frame), bool) if frames is None else (frame >= frames[0]) & (frame <= frames[1])
-    if not (shown & by_sender & (length > 0)).any():
+    is_shown = np.ones(len(frame), bool) if frames is None else (frame >= frames[0]) & (frame <= frames[1])
+    if not (is_shown & by_sender & (length > 0)).any():
         where = "" if frames is None else f" in frames {frames[0]} to {frames[1]}"
         raise ValueError(f"the {sender} sends no data{where}: there is nothing to draw")
     seconds = (arrays.nanoseconds(events["time"]) - start_ns) / 1e9
     seq, ack = events["seq"].to_numpy(), events["ack"].to_numpy()
-    repeated = np.zeros(len(frame), bool)
+    is_repeat = np.zeros(len(frame), bool)
     for name in REPEATED:
-        repeated |= events[name].to_numpy()
-    late = events["out_of_order"].to_numpy() & ~repeated
-    data, back = shown & by_sender & (length > 0), shown & ~by_sender & pc.match_substring(flags, "ACK").to_numpy()
-    span = (float(seconds[shown].min()), float(seconds[shown].max()))
-    fresh = data & ~repeated & ~late
-    joined = _joined(seconds[fresh], seq[fresh], (seq + length)[fresh], span)
+        is_repeat |= events[name].to_numpy()
+    is_late = events["out_of_order"].to_numpy() & ~is_repeat
+    is_data = is_shown & by_sender & (length > 0)
+    is_back = is_shown & ~by_sender & pc.match_substring(flags, "ACK").to_numpy()
+    span = (float(seconds[is_shown].min()), float(seconds[is_shown].max()))
+    is_new = is_data & ~is_repeat & ~is_late
+
+    def marks(rows: Any) -> Spans:
+        return _joined(seconds[rows], seq[rows], (seq + length)[rows], span)
+
+    segments = marks(is_new)
     window = room = None
-    if is_scale_known and back.any():
+    if is_scale_known and is_back.any():
         size = events["window"].to_numpy().astype("int64")
-        window = _thinned(seconds[back], (ack + size)[back], span)
-        room = _thinned(seconds[back], size[back], span)
-    flying = data & events["bytes_in_flight"].is_valid().to_numpy()
-    timed = back & events["ack_rtt_ms"].is_valid().to_numpy()
-    duplicate = back & events["duplicate_ack"].to_numpy()
-    zero = shown & ~by_sender & events["zero_window"].to_numpy()
+        window = _thinned(seconds[is_back], (ack + size)[is_back], span)
+        room = _thinned(seconds[is_back], size[is_back], span)
+    has_flight = is_data & events["bytes_in_flight"].is_valid().to_numpy()
+    has_rtt = is_back & events["ack_rtt_ms"].is_valid().to_numpy()
+    is_duplicate = is_back & events["duplicate_ack"].to_numpy()
+    is_zero = is_shown & ~by_sender & events["zero_window"].to_numpy()
     return Numbers(
         sender=sender,
         span=span,
-        segments=joined,
-        repeats=_joined(seconds[data & repeated], seq[data & repeated], (seq + length)[data & repeated], span),
-        late=_joined(seconds[data & late], seq[data & late], (seq + length)[data & late], span),
-        sacks=_sacks(events, back, seconds, span),
-        ack=_thinned(seconds[back], np.maximum.accumulate(ack[back]) if back.any() else ack[back], span),
+        segments=segments,
+        repeats=marks(is_data & is_repeat),
+        late=marks(is_data & is_late),
+        sacks=_sacks(events, is_back, seconds, span),
+        ack=_thinned(seconds[is_back], np.maximum.accumulate(ack[is_back]) if is_back.any() else ack[is_back], span),
         window=window,
-        duplicates=_thinned(seconds[duplicate], ack[duplicate], span),
-        zero_windows=_thinned(seconds[zero], ack[zero], span),
-        flight=_thinned(seconds[flying], _filled(events["bytes_in_flight"])[flying], span),
-        rtt=_thinned(seconds[timed], events["ack_rtt_ms"].to_numpy()[timed], span),
-        bins=_rates(seconds, length, data, repeated, ack, back, span),
-        payload=int(length[data].sum()),
-        drawn=len(joined),
-        total=int(fresh.sum()),
+        duplicates=_thinned(seconds[is_duplicate], ack[is_duplicate], span),
+        zero_windows=_thinned(seconds[is_zero], ack[is_zero], span),
+        flight=_thinned(seconds[has_flight], _filled(events["bytes_in_flight"])[has_flight], span),
+        rtt=_thinned(seconds[has_rtt], events["ack_rtt_ms"].to_numpy()[has_rtt], span),
+        bins=_rates(seconds, length, is_data, is_repeat, ack, is_back, span),
+        payload=int(length[is_data].sum()),
+        drawn=len(segments),
+        total=int(is_new.sum()),
         stalls=() if causes is None else _stalls(causes, start_ns, span, mark_ms),
         room=room,
         limits=() if transfers is None else _limits(transfers, sender, start_ns, span),

@@ -57,7 +57,7 @@ def portions(
             if waiting >= enough or not size:
                 portion = taken(feed.analysis, skip_tables)
                 if waiting:
-                    rows = sum(len(of) for of in portion.values())
+                    rows = sum(len(rows_of_table) for rows_of_table in portion.values())
                     enough = max(min(ceiling, waiting * TAKE_ROWS // max(rows, 1)), 1)
                 yield portion
                 portion.clear()  # the caller may still hold it; two portions would take twice the memory

@@ -596,60 +596,72 @@ class Frame:
             self.add(f"dns.count.{name}", count)
         offset = 12
         for _ in range(min(counts[0], _MAX_RECORDS)):
-            name, offset = name_at(data, offset)
-            kind, class_ = struct.unpack_from(">HH", data, offset)
-            offset += 4
-            self.add("dns.qry.name", name or "<Root>")
-            self.add("dns.qry.name.len", len(name) if name else 6)
-            self.add("dns.count.labels", name.count(".") + 1 if name else 1)
-            self.add("dns.qry.type", kind)
-            self.add("dns.qry.class", class_)
+            offset = self._dns_question(data, offset)
         for _ in range(min(sum(counts[1:]), _MAX_RECORDS)):
-            owned, offset = name_at(data, offset)
-            kind, class_, ttl, length = struct.unpack_from(">HHIH", data, offset)
-            offset += 10
-            self.add("dns.resp.name", owned or "<Root>")
-            self.add("dns.resp.type", kind)
-            if kind != 41:
-                self.add("dns.resp.class", class_)
-                self.add("dns.resp.ttl", ttl)
-            else:  # OPT: class and TTL hold the payload size and flags (RFC 6891, section 6.1.3)
-                self.add("dns.rr.udp_payload_size", class_)
-                self.add("dns.resp.ext_rcode", ttl >> 24)
-                self.add("dns.resp.edns0_version", ttl >> 16 & 0xFF)
-                self.add("dns.resp.z", ttl & 0xFFFF)
-                self.add("dns.resp.z.do", ttl >> 15 & 1)
-                self.edns(data[offset : offset + length])
-            self.add("dns.resp.len", length)
-            body = data[offset : offset + length]
-            if kind == 1 and len(body) == 4:
-                self.add("dns.a", str(IPv4Address(body)))
-            elif kind == 28 and len(body) == 16:
-                self.add("dns.aaaa", str(IPv6Address(body)))
-            elif kind in (2, 5, 12):
-                word = {2: "dns.ns", 5: "dns.cname", 12: "dns.ptr.domain_name"}[kind]
-                self.add(word, name_at(data, offset)[0] or "<Root>")
-            elif kind == 15:
-                self.add("dns.mx.preference", struct.unpack_from(">H", data, offset)[0])
-                self.add("dns.mx.mail_exchange", name_at(data, offset + 2)[0])
-            elif kind == 16:
-                for text in _texts(body):
-                    self.add("dns.txt.length", len(text))
-                    self.add("dns.txt", text.decode("utf-8", "replace"))
-            elif kind == 33:
-                for name, value in zip(("priority", "weight", "port"), struct.unpack_from(">HHH", body), strict=True):
-                    self.add(f"dns.srv.{name}", value)
-                self.add("dns.srv.target", name_at(data, offset + 6)[0] or "<Root>")
-                for word, label in zip(("service", "proto", "name"), owned.split(".", 2), strict=False):
-                    self.add(f"dns.srv.{word}", label)
-            elif kind == 6:
-                main, at = name_at(data, offset)
-                owner, at = name_at(data, at)
-                self.add("dns.soa.mname", main or "<Root>")
-                self.add("dns.soa.rname", owner or "<Root>")
-                for name, value in zip(_SOA, struct.unpack_from(">IIIII", data, at), strict=True):
-                    self.add(f"dns.soa.{name}", value)
-            offset += length
+            offset = self._dns_record(data, offset)
+
+    def _dns_question(self, data: bytes, offset: int) -> int:
+        """Add the question at an offset; return the offset after it."""
+        name, offset = name_at(data, offset)
+        kind, class_ = struct.unpack_from(">HH", data, offset)
+        self.add("dns.qry.name", name or "<Root>")
+        self.add("dns.qry.name.len", len(name) if name else 6)
+        self.add("dns.count.labels", name.count(".") + 1 if name else 1)
+        self.add("dns.qry.type", kind)
+        self.add("dns.qry.class", class_)
+        return offset + 4
+
+    def _dns_record(self, data: bytes, offset: int) -> int:
+        """Add the resource record at an offset; return the offset after it."""
+        owner, offset = name_at(data, offset)
+        kind, class_, ttl, length = struct.unpack_from(">HHIH", data, offset)
+        offset += 10
+        end: int = offset + length
+        self.add("dns.resp.name", owner or "<Root>")
+        self.add("dns.resp.type", kind)
+        if kind != 41:
+            self.add("dns.resp.class", class_)
+            self.add("dns.resp.ttl", ttl)
+        else:  # OPT: class and TTL hold the payload size and flags (RFC 6891, section 6.1.3)
+            self.add("dns.rr.udp_payload_size", class_)
+            self.add("dns.resp.ext_rcode", ttl >> 24)
+            self.add("dns.resp.edns0_version", ttl >> 16 & 0xFF)
+            self.add("dns.resp.z", ttl & 0xFFFF)
+            self.add("dns.resp.z.do", ttl >> 15 & 1)
+            self.edns(data[offset:end])
+        self.add("dns.resp.len", length)
+        self._dns_content(kind, owner, data, offset, data[offset:end])
+        return end
+
+    def _dns_content(self, kind: int, owner: str, data: bytes, offset: int, content: bytes) -> None:
+        """Add the content of a resource record, which begins at `offset`: names in it may point elsewhere in `data`."""
+        if kind == 1 and len(content) == 4:
+            self.add("dns.a", str(IPv4Address(content)))
+        elif kind == 28 and len(content) == 16:
+            self.add("dns.aaaa", str(IPv6Address(content)))
+        elif kind in (2, 5, 12):
+            word = {2: "dns.ns", 5: "dns.cname", 12: "dns.ptr.domain_name"}[kind]
+            self.add(word, name_at(data, offset)[0] or "<Root>")
+        elif kind == 15:
+            self.add("dns.mx.preference", struct.unpack_from(">H", data, offset)[0])
+            self.add("dns.mx.mail_exchange", name_at(data, offset + 2)[0])
+        elif kind == 16:
+            for text in _texts(content):
+                self.add("dns.txt.length", len(text))
+                self.add("dns.txt", text.decode("utf-8", "replace"))
+        elif kind == 33:
+            for name, value in zip(("priority", "weight", "port"), struct.unpack_from(">HHH", content), strict=True):
+                self.add(f"dns.srv.{name}", value)
+            self.add("dns.srv.target", name_at(data, offset + 6)[0] or "<Root>")
+            for word, label in zip(("service", "proto", "name"), owner.split(".", 2), strict=False):
+                self.add(f"dns.srv.{word}", label)
+        elif kind == 6:
+            main, at = name_at(data, offset)
+            mailbox, at = name_at(data, at)
+            self.add("dns.soa.mname", main or "<Root>")
+            self.add("dns.soa.rname", mailbox or "<Root>")
+            for name, value in zip(_SOA, struct.unpack_from(">IIIII", data, at), strict=True):
+                self.add(f"dns.soa.{name}", value)
 
     def edns(self, data: bytes) -> None:
         """Add the options of EDNS0 (RFC 6891, section 6.1.2)."""
