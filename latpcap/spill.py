@@ -386,17 +386,16 @@ def grouped(keys: Array, count: int) -> tuple[Array, Array]:
     bounds = np.cumsum(counts)
     if len(keys) <= _MAX_PARTS_SORTED * BLOCK:
         return np.argsort(keys, kind="stable").astype(kind), bounds
-    positions, next_position = zeros(len(keys), kind), np.r_[0, bounds[:-1]]
+    positions, next_row = zeros(len(keys), kind), np.r_[0, bounds[:-1]]
     for span in parts(len(keys)):
         part = keys[span].astype(np.int64) + 1
         order = np.argsort(part, kind="stable")
         ordered = part[order]
         starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
         length = np.diff(np.r_[starts, len(part)])
-        positions[np.repeat(next_position[ordered[starts]] - starts, length) + np.arange(len(part))] = (
-            order + span.start
-        )
-        next_position[ordered[starts]] += length
+        rows = np.repeat(next_row[ordered[starts]] - starts, length) + np.arange(len(part))
+        positions[rows] = order + span.start
+        next_row[ordered[starts]] += length
     release_memory()
     return positions, bounds
 

@@ -250,10 +250,8 @@ class Overall:
         return self.push if self.push is not None and self.has_sentence(self.push) else None
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain dicts, lists, strings and numbers. Keys whose value would be no more than None are absent
-        where nothing was judged.
-        """
-        facts, lead = self.facts, self.lead and self.lead.to_dict()
+        """The answer as plain values; what applies only to judged requests has no key without them."""
+        facts = self.facts
         plain: dict[str, Any] = {
             **vars(facts),
             "quality": [check.to_dict() for check in facts.quality],
@@ -265,7 +263,7 @@ class Overall:
             plain["senders"] = {side: asdict(pool) for side, pool in facts.senders.items()}
             if facts.backend is None:
                 del plain["backend"]
-        plain |= {"lead": lead, "headline": self.headline}
+        plain |= {"lead": self.lead and self.lead.to_dict(), "headline": self.headline}
         if self.confidence is not None:
             plain |= {"confidence": self.confidence, "fix": self.fix}
         return plain | ({"beside": self.beside} if self.beside else {})

@@ -125,8 +125,7 @@ class Why:
         if isinstance(self.data, OneExchange):
             return []
         lead, facts = self.data.lead, self.data.facts
-        first = [] if lead is None else [lead]
-        return [*first, *facts.findings, *(event for event in facts.events if event is not lead)]
+        return [*filter(None, [lead]), *facts.findings, *(event for event in facts.events if event is not lead)]
 
     @property
     def verdict(self) -> str | None:

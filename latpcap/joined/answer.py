@@ -23,21 +23,28 @@ if TYPE_CHECKING:
     from latpcap.joined.rewrites import Way
 
 
-class JoinedWhy:
-    """The answer over two captures; prints as lines, `to_dict()` has every number."""
+class _Why:
+    """An answer: names of captures, numbers, and the language of its sentences."""
 
-    def __init__(self, names: tuple[str, ...], numbers: dict[str, Any]):
+    def __init__(self, names: Sequence[str], numbers: dict[str, Any]):
         self.names, self._numbers = tuple(escaped(name) for name in shortest(names)), numbers
         self.lang = words.current()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every number of the answer."""
+        return dict(self._numbers)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class JoinedWhy(_Why):
+    """The answer over two captures; prints as lines, `to_dict()` has every number."""
 
     @property
     def headline(self) -> str:
         """The sentence on where the time went."""
         return str(self._numbers["verdict"])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return every number of the answer."""
-        return dict(self._numbers)
 
     def between(self) -> list[str]:
         """Return the lines on the captures, their clocks, the path between them and the fates of packets."""
@@ -52,15 +59,13 @@ class JoinedWhy:
                 lines.append(words.line("unknown", words.say("join_asymmetry")))
             return "\n".join(lines)
 
-    __repr__ = __str__
 
-
-class ChainWhy:
+class ChainWhy(_Why):
     """The answer over more than two captures; prints as lines, `to_dict()` has every number, of each leg too."""
 
     def __init__(self, names: Sequence[str], numbers: dict[str, Any], legs: Sequence[JoinedWhy]):
-        self.names, self._numbers, self._legs = tuple(escaped(name) for name in shortest(names)), numbers, legs
-        self.lang = words.current()
+        super().__init__(names, numbers)
+        self._legs = legs
 
     @property
     def headline(self) -> str:
@@ -78,10 +83,6 @@ class ChainWhy:
             if lead == "client":
                 return words.say("join_client", cause=words.say("meaning_unknown"))
             return words.say("join_unknown" if lead == "rest" else f"join_{lead}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return every number of the answer."""
-        return dict(self._numbers)
 
     def _ways(self) -> dict[str, tuple[str, str]]:
         letters = "abcdefghijklmnopqrstuvwxyz"
@@ -112,8 +113,6 @@ class ChainWhy:
             for leg in self._legs:
                 lines += leg.between()
             return "\n".join(lines)
-
-    __repr__ = __str__
 
 
 def numbers(

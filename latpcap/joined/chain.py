@@ -79,9 +79,8 @@ class Chain:
         tables = [leg.arrow("exchanges").take(pa.array(rows)) for leg, rows in zip(self.legs, self._rows, strict=True)]
         first = tables[0]
         columns: dict[str, Any] = {"a_exchange": first["a_exchange"]}
-        columns |= {
-            f"{name}_exchange": table["b_exchange"] for name, table in zip(self.letters[1:], tables, strict=True)
-        }
+        points = zip(self.letters[1:], tables, strict=True)
+        columns |= {f"{letter}_exchange": table["b_exchange"] for letter, table in points}
         columns |= {name: first[name] for name in ("protocol", "method", "target", "status", "start", "latency_ms")}
 
         def whole_ns(table: pa.Table, name: str) -> Array:

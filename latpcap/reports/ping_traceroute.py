@@ -229,12 +229,10 @@ def _ends_with_data(capture: Subject) -> set[tuple[str, int, str, int]]:
     return {row[:4] for row in rows if row[4] or row[5]}
 
 
-def _runs(
-    candidates: Iterable[Probe], key: Callable[[Probe], tuple[Any, ...]], server: str | None
-) -> list[list[Probe]]:
+def _runs(sent: Iterable[Probe], key: Callable[[Probe], tuple[Any, ...]], server: str | None) -> list[list[Probe]]:
     """Return the probes grouped by `key` into runs, each in the order of sending."""
     runs: dict[tuple[Any, ...], list[Probe]] = {}
-    for probe in candidates:
+    for probe in sent:
         if server in (None, probe.ip.dst, endpoint(probe.ip.dst, probe.dport)):
             runs.setdefault(key(probe), []).append(probe)
     return list(runs.values())

@@ -111,9 +111,7 @@ def _server(exchanges: pa.Table, streams: pa.Table, wanted: str | None) -> tuple
         if wanted in (None, address, endpoint(address, port)):
             ends.setdefault(endpoint(address, port), []).append(stream)
     stream_of = arrays.numbers(exchanges, "stream")
-    counts = [
-        (int((is_http & np.isin(stream_of, server_streams)).sum()), name) for name, server_streams in ends.items()
-    ]
+    counts = [(int((is_http & np.isin(stream_of, numbers)).sum()), name) for name, numbers in ends.items()]
     requests, name = max(counts, default=(0, ""), key=lambda f: f[0])
     if not requests:
         raise ValueError(f"no HTTP request{f' to {wanted}' if wanted else ''} in this capture: wrk counts those")
