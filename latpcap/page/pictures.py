@@ -70,7 +70,7 @@ def waterfall(plan: Plan) -> str:
         look = f"f-{CAUSES[name].family}" if proven else "probable"
         style = f"left:{left / longest * 100:.3f}%;width:{width / longest * 100:.3f}%"
         style += f";background-color:{CAUSES[name].colour}"
-        tip = words.say("page_piece" if proven else "page_piece_probable", cause=name, took_ms=float(width))
+        tip = words.say("page_piece" if proven else "page_piece_unproven", cause=name, took_ms=float(width))
         cut[bar].append(f'<i class="{look}" style="{style}" data-tip="{safe(tip)}"></i>')
         ends[bar] = max(ends[bar], float(left + width))
     rows = [
