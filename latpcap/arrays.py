@@ -8,11 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from latpcap import spill
+from latpcap.lazy import np, pa
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
-
     Array = np.ndarray[Any, Any]
 
 _T = TypeVar("_T")
@@ -68,7 +66,6 @@ def filled(table: pa.Table, column: str, null: int) -> Array:
 
 def codes(table: pa.Table, column: str) -> tuple[Array, list[str]]:
     """A column of words as indices into the list of its distinct words; null is -1. Read-only."""
-    import pyarrow as pa
 
     def made() -> tuple[Array, list[str]]:
         values = table[column]
@@ -82,8 +79,6 @@ def codes(table: pa.Table, column: str) -> tuple[Array, list[str]]:
 
 def nanoseconds(column: pa.ChunkedArray) -> Array:
     """A column of instants in ns since 1970, whatever its unit."""
-    import pyarrow as pa
-
     ns: Array = column.cast(pa.timestamp("ns", tz=column.type.tz)).cast(pa.int64()).to_numpy()
     return ns
 
@@ -95,8 +90,6 @@ def code_of(words: Sequence[str], word: str) -> int:
 
 def equals(table: pa.Table, column: str, *wanted: str) -> Array:
     """A mask of the rows whose word is one of `wanted`; false for null."""
-    import numpy as np
-
     code, words = codes(table, column)
     mask = np.zeros(len(code), bool)
     for word in wanted:
@@ -107,9 +100,6 @@ def equals(table: pa.Table, column: str, *wanted: str) -> Array:
 
 def taken(table: pa.Table, column: str, rows: Array) -> pa.ChunkedArray:
     """The values of a column in these rows. Built from the buffer of `rows`: pyarrow's conversion imports pandas."""
-    import numpy as np
-    import pyarrow as pa
-
     packed_rows = pa.py_buffer(np.ascontiguousarray(rows, np.int64))
     return table[column].take(pa.Array.from_buffers(pa.int64(), len(rows), [None, packed_rows]))
 
@@ -122,9 +112,6 @@ def looked_up(table: pa.Table, key: str, wanted: Array, names: Sequence[str]) ->
 
 def words(texts: Sequence[str]) -> pa.Array:
     """Texts as an Arrow array, built from buffers: pyarrow's conversion from lists imports pandas."""
-    import numpy as np
-    import pyarrow as pa
-
     packed = [text.encode() for text in texts]
     ends = np.cumsum([0, *map(len, packed)], dtype=np.int32)
     return pa.Array.from_buffers(pa.string(), len(packed), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(packed))])
@@ -132,9 +119,6 @@ def words(texts: Sequence[str]) -> pa.Array:
 
 def integers(values: Sequence[int] | Array, kind: str) -> pa.Array:
     """Numbers as an Arrow array of a type that has numpy's name, such as "uint64"."""
-    import numpy as np
-    import pyarrow as pa
-
     held = np.asarray(values, kind)
     return pa.Array.from_buffers(pa.type_for_alias(kind), len(held), [None, pa.py_buffer(held)])
 
@@ -143,9 +127,6 @@ def column(values: Array, is_valid: Array | None = None) -> pa.Array:
     """Values as an Arrow array, null where `is_valid` (booleans, or bits as `bits` returns) is false. Built from
     buffers: pyarrow's conversion may import pandas.
     """
-    import numpy as np
-    import pyarrow as pa
-
     if is_valid is not None and is_valid.dtype == bool:
         is_valid = bits([is_valid])
     valid = None if is_valid is None else pa.py_buffer(is_valid)
@@ -158,8 +139,6 @@ def column(values: Array, is_valid: Array | None = None) -> pa.Array:
 
 def bits(truths: Iterable[Array]) -> Array | None:
     """Booleans packed as bits; each part but the last has a multiple of eight. None where all are true."""
-    import numpy as np
-
     is_all_true, packed = True, []
     for part in truths:
         is_all_true = is_all_true and bool(part.all())
@@ -169,9 +148,6 @@ def bits(truths: Iterable[Array]) -> Array | None:
 
 def dictionary(codes: Array, is_valid: Array | None, values: Sequence[str] | Sequence[float]) -> pa.Array:
     """An Arrow dictionary array of indices into `values`; null where `is_valid` is false."""
-    import numpy as np
-    import pyarrow as pa
-
     if values and not isinstance(values[0], str):
         return pa.DictionaryArray.from_arrays(column(codes, is_valid), column(np.array(values)))
     return pa.DictionaryArray.from_arrays(column(codes, is_valid), words(cast("Sequence[str]", values)))
@@ -179,8 +155,6 @@ def dictionary(codes: Array, is_valid: Array | None, values: Sequence[str] | Seq
 
 def lists(table: pa.Table, name: str) -> Iterator[tuple[Array, Array]]:
     """The lengths of the lists of a column, and their numbers concatenated, for each chunk."""
-    import numpy as np
-
     for chunk in table[name].chunks:
         ends = np.frombuffer(chunk.buffers()[1], np.int32, len(chunk) + 1 + chunk.offset)[chunk.offset :]
         yield np.diff(ends), _numpy(chunk.values, None)[ends[0] : ends[-1]]
@@ -188,14 +162,10 @@ def lists(table: pa.Table, name: str) -> Iterator[tuple[Array, Array]]:
 
 def _chunks(column: pa.ChunkedArray[Any]) -> list[pa.Array]:
     """The chunks of a column; one empty chunk for a column without rows, for its type."""
-    import pyarrow as pa
-
     return column.chunks or [pa.nulls(0, column.type)]
 
 
 def _joined(chunks: list[pa.Array], null: int | None) -> Array:
-    import numpy as np
-
     parts = [_numpy(chunk, null) for chunk in chunks]
     if len(parts) == 1:
         return parts[0]
@@ -204,9 +174,6 @@ def _joined(chunks: list[pa.Array], null: int | None) -> Array:
 
 def _numpy(chunk: pa.Array, null: int | None) -> Array:
     """The values of one Arrow array, read from its buffers: pyarrow's conversion imports pandas."""
-    import numpy as np
-    import pyarrow as pa
-
     if isinstance(chunk, pa.DictionaryArray):
         return _numpy(chunk.dictionary, null)[_numpy(chunk.indices, -1)]
     validity, data = chunk.buffers()
@@ -228,17 +195,12 @@ def _numpy(chunk: pa.Array, null: int | None) -> Array:
 
 
 def _bits(buffer: pa.Buffer, offset: int, count: int) -> Array:
-    import numpy as np
-
     packed = np.frombuffer(buffer, np.uint8, (offset + count + 7) // 8)
     return np.unpackbits(packed, count=offset + count, bitorder="little")[offset:].view(bool)
 
 
 def levels(table: pa.Table, column: str) -> tuple[Array, Array]:
     """A column of few distinct numbers as indices into their list. The column has no nulls."""
-    import numpy as np
-    import pyarrow as pa
-
     values = table[column]
     if pa.types.is_dictionary(values.type):
         chunks = values.unify_dictionaries().chunks
@@ -251,8 +213,6 @@ def levels(table: pa.Table, column: str) -> tuple[Array, Array]:
 
 def sums(keys: Array, values: Array) -> tuple[Array, Array]:
     """The distinct keys, ascending, and the sum of the values of each."""
-    import numpy as np
-
     if not len(keys):
         return keys, values
     if not spill.is_sorted(keys):
@@ -274,8 +234,6 @@ def sums(keys: Array, values: Array) -> tuple[Array, Array]:
 
 def grouped(keys: Array) -> tuple[Array, Array, Array]:
     """Group equal keys, in ascending order: the first row of each key, the group of each row, the rows per group."""
-    import numpy as np
-
     distinct_keys = distinct(keys)
     first, counts = np.full(len(distinct_keys), len(keys)), np.zeros(len(distinct_keys), np.int64)
     group_of = spill.Column("int32")
@@ -291,8 +249,6 @@ def grouped(keys: Array) -> tuple[Array, Array, Array]:
 
 def distinct(values: Array) -> Array:
     """The distinct values, ascending. Sorts: `numpy.unique` hashes integers, which takes ten times as long."""
-    import numpy as np
-
     if len(values) < 2:
         return values
     parts = [_distinct(values[span]) for span in spill.parts(len(values))]
@@ -300,8 +256,6 @@ def distinct(values: Array) -> Array:
 
 
 def _distinct(values: Array) -> Array:
-    import numpy as np
-
     ordered = values if bool((values[1:] >= values[:-1]).all()) else np.sort(values)
     values_once: Array = ordered[np.r_[True, ordered[1:] != ordered[:-1]]]
     return values_once

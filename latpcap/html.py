@@ -7,12 +7,10 @@ and without scripts (an untrusted notebook) only sorting is missing.
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from latpcap.format import printable
-
-if TYPE_CHECKING:
-    import pandas as pd
+from latpcap.lazy import pd
 
 MAX_ROWS = 20
 """Rows of a table that are shown, unless `rows` says otherwise."""
@@ -77,8 +75,6 @@ def table(frame: pd.DataFrame, *, rows: int = MAX_ROWS, sortable: bool = False) 
 
 
 def _is_number(column: pd.Series[Any]) -> bool:
-    import pandas as pd
-
     return bool(pd.api.types.is_numeric_dtype(column)) and not pd.api.types.is_bool_dtype(column)
 
 
@@ -95,8 +91,6 @@ def _cell(value: Any, side: str) -> str:
 
 
 def _missing(value: Any) -> bool:
-    import pandas as pd
-
     absent = pd.isna(value)
     return bool(absent) if isinstance(absent, bool) or getattr(absent, "shape", ()) == () else False
 

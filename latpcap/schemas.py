@@ -6,15 +6,13 @@ must ignore unknown keys. The schemas of rows are derived from the tables.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from latpcap import _core
 from latpcap.answers.why import WHY_VERSION
 from latpcap.findings.schema import COLUMNS, schema
+from latpcap.lazy import pa
 from latpcap.tables import fields
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 NAMES = ("why", "findings", "exchanges")
 
@@ -47,8 +45,6 @@ def _table(name: str, columns_of: pa.Schema, about: dict[str, str]) -> dict[str,
 
 
 def _type(kind: pa.DataType, *, nullable: bool) -> dict[str, Any]:
-    import pyarrow as pa
-
     if pa.types.is_list(kind):
         return {"type": _or_null("array", nullable), "items": _type(kind.value_type, nullable=False)}
     if pa.types.is_timestamp(kind):

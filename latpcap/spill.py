@@ -20,9 +20,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    import numpy as np
+from latpcap.lazy import np, pa
 
+if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 MIN_FILE_BYTES = 1 << 20
@@ -52,8 +52,6 @@ class Column:
     """A column of numbers that is appended to, and finally taken as one array by `array`."""
 
     def __init__(self, kind: str | np.dtype[Any]):
-        import numpy as np
-
         self.kind: np.dtype[Any] = np.dtype(kind)
         self.count = 0
         self._pieces: list[tuple[int, Array]] = []
@@ -72,8 +70,6 @@ class Column:
 
     def add(self, values: Array) -> None:
         """Append values."""
-        import numpy as np
-
         begin, self.count = self.count, self.count + len(values)
         if self._file is not None:
             self._put(begin, np.ascontiguousarray(values, self.kind))
@@ -91,8 +87,6 @@ class Column:
 
     def array(self) -> Array:
         """Take all values and empty the column. The array is read-only where every value is zero."""
-        import numpy as np
-
         if self.zero:
             count, self.count = self.count, 0
             return shared_zeros(count, self.kind)
@@ -131,8 +125,6 @@ class Column:
                 written = os.pwrite(self._file.fileno(), rest, offset)
                 offset, rest = offset + written, rest[written:]
         except OSError:
-            import numpy as np
-
             size = begin * self.kind.itemsize
             stored = _read(self._file)[:size].ljust(size, b"\0")
             self._file, self._fits = None, False
@@ -153,8 +145,6 @@ def zeros(count: int, kind: str | np.dtype[Any]) -> Array:
     """A writable array of zeros. Its file is allocated at once: writing to a mapped file on a full disk would end the
     process (SIGBUS).
     """
-    import numpy as np
-
     size = count * np.dtype(kind).itemsize
     file = _opened() if size >= MIN_FILE_BYTES else None
     if file is not None:
@@ -174,8 +164,6 @@ def extended(values: Array, count: int) -> Array:
 
 def shared_zeros(count: int, kind: str | np.dtype[Any]) -> Array:
     """A read-only array of zeros that takes no memory: all such arrays share one mapping."""
-    import numpy as np
-
     size = count * np.dtype(kind).itemsize
     if size < MIN_FILE_BYTES or not hasattr(mmap, "MAP_PRIVATE"):
         return np.zeros(count, kind)
@@ -193,8 +181,6 @@ def configure_malloc() -> None:
     use the same allocator.
     """
     import ctypes
-
-    import pyarrow as pa
 
     pa.set_memory_pool(pa.system_memory_pool())
 
@@ -245,8 +231,6 @@ def argsort_nearly_sorted(keys: Array) -> Array:
     Keys below an earlier maximum are sorted apart and merged between the others, which are in order: of 1 2 5 3 6
     only 3 is sorted.
     """
-    import numpy as np
-
     kind = "uint32" if len(keys) < np.iinfo("uint32").max else "int64"
     if not len(keys):
         return np.zeros(0, kind)
@@ -276,8 +260,6 @@ def argsort_nearly_sorted(keys: Array) -> Array:
 
 def _running_max(keys: Array, top: Any) -> Array:
     """The maximum of the keys up to each position; `top` is the maximum of the keys before these."""
-    import numpy as np
-
     maxima: Array = np.maximum(np.maximum.accumulate(keys), top)
     return maxima
 
@@ -287,8 +269,6 @@ def argsort(values: Array) -> Array:
 
     Long columns are split into ranges of values by a sample, and each range is sorted by itself.
     """
-    import numpy as np
-
     kind = "uint32" if len(values) < np.iinfo("uint32").max else "int64"
     if len(values) <= _MAX_PARTS_SORTED * BLOCK:
         return np.argsort(values, kind="stable").astype(kind)
@@ -311,8 +291,6 @@ def argsort(values: Array) -> Array:
 
 def nth_smallest(values: Array, rank: int) -> Any:
     """The value at position `rank` of the ascending order; the values are not moved."""
-    import numpy as np
-
     if len(values) <= _MAX_PARTS_SORTED * BLOCK:
         return np.partition(values, rank)[rank]
     sample = np.sort(values[:: len(values) // BLOCK])
@@ -339,8 +317,6 @@ def nth_smallest(values: Array, rank: int) -> Any:
 
 def row_mask(rows: Array, count: int) -> Array:
     """A mask of `count` rows that is true at `rows`."""
-    import numpy as np
-
     mask = np.zeros(count, bool)
     for span in parts(len(rows)):
         mask[rows[span]] = True
@@ -377,8 +353,6 @@ def grouped(keys: Array, count: int) -> tuple[Array, Array]:
     The positions of key k are `order[bounds[k] : bounds[k + 1]]`. Keys are below `count`; negative keys come first and
     have no bounds.
     """
-    import numpy as np
-
     kind = np.dtype("uint32" if len(keys) < np.iinfo("uint32").max else "int64")
     counts = np.zeros(count + 1, np.int64)
     for span in parts(len(keys)):
@@ -402,8 +376,6 @@ def grouped(keys: Array, count: int) -> tuple[Array, Array]:
 
 def positions_of(keys: Array, wanted: Array) -> Array:
     """The position of each wanted key among `keys`, which are distinct and include all of them."""
-    import numpy as np
-
     if is_sorted(keys):
         if len(keys) and keys.dtype.kind in "iu" and int(keys[-1]) - int(keys[0]) + 1 == len(keys):  # consecutive
             return wanted if not keys[0] else wanted - keys[0]
@@ -420,8 +392,6 @@ def positions_of(keys: Array, wanted: Array) -> Array:
 
 def concatenated(arrays: Sequence[Array]) -> Array:
     """Arrays concatenated in one."""
-    import numpy as np
-
     if len(arrays) == 1:
         return arrays[0]
     kind = np.result_type(*arrays) if arrays else "uint32"
@@ -430,8 +400,6 @@ def concatenated(arrays: Sequence[Array]) -> Array:
 
 def sum_weights(codes: Array, weights: Array, count: int, rows: Array | None = None) -> Array:
     """The sum of the weights per code below `count`; `rows` limits codes and weights to these positions."""
-    import numpy as np
-
     sums = np.zeros(count)
     for span in parts(len(codes) if rows is None else len(rows)):
         positions = span if rows is None else rows[span]
@@ -442,8 +410,6 @@ def sum_weights(codes: Array, weights: Array, count: int, rows: Array | None = N
 
 def count_codes(codes: Array, count: int, rows: Array) -> Array:
     """How many of these rows have each code below `count`; negative codes are not counted."""
-    import numpy as np
-
     counts = np.zeros(count + 1, np.int64)
     for span in parts(len(rows)):
         counts += np.bincount(codes[rows[span]].astype(np.int64) + 1, minlength=count + 1)

@@ -11,12 +11,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
 
 from latpcap import _core, arrays, html
+from latpcap.lazy import np, pa, pc, pd
 from latpcap.options import TableName
 
 if TYPE_CHECKING:
-    import pandas as pd
     import polars as pl
-    import pyarrow as pa
 
 
 class HasTables(Protocol):
@@ -45,8 +44,6 @@ Needed: TypeAlias = Mapping[TableName, TableSlice]
 @cache
 def fields(name: str) -> pa.Schema:
     """The schema of one of the core's tables, taken from a capture without packets."""
-    import pyarrow as pa
-
     engine = _core.Analysis()
     engine.finish()
     return pa.RecordBatchReader.from_stream(engine.take(name)).schema
@@ -94,8 +91,6 @@ def stretches(scope: HasTables) -> pa.Table:
     `exchange` is the number of each row. Rows of `connects` and `gaps` have `protocol` "tcp" and `method` "connect",
     "pause", "held" or "one_way"; they are never `complete`, and columns without a value for them are null.
     """
-    import pyarrow as pa
-
     exchanges = scope.arrow("exchanges")
     tables = [exchanges]
     for name in ("connects", "gaps"):
@@ -109,9 +104,6 @@ def stretches(scope: HasTables) -> pa.Table:
 
 def as_exchanges(table: pa.Table, name: str, schema: pa.Schema) -> pa.Table:
     """The rows of `connects`, `pushes` or `gaps` in the columns of `exchanges`."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     rows = table.num_rows
     first, last = table["first_frame"], table["last_frame"]
     none, zero = pa.nulls(rows, last.type), pc.subtract(first, first)
@@ -138,9 +130,6 @@ def as_exchanges(table: pa.Table, name: str, schema: pa.Schema) -> pa.Table:
 
 def with_pushes(rows: pa.Table, pushes: pa.Table) -> pa.Table:
     """The rows of `stretches` and those rows of `pushes` that took time, with the `method` "push"."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     timed = pushes.filter(pc.greater(pushes["duration_ms"], 0))
     if not timed.num_rows:
         return rows
@@ -150,8 +139,6 @@ def with_pushes(rows: pa.Table, pushes: pa.Table) -> pa.Table:
 
 def of_stretches(causes: pa.Table, pushes: bool = False) -> pa.Table:
     """The causes of all rows of `stretches`, and with `pushes` of those, with each row's number in `exchange`."""
-    import pyarrow.compute as pc
-
     if not causes["exchange"].null_count:
         return causes
     if not pushes and causes["push"].null_count < causes.num_rows:
@@ -162,8 +149,6 @@ def of_stretches(causes: pa.Table, pushes: bool = False) -> pa.Table:
 
 def of_rows(causes: pa.Table, numbers: Mapping[str, Any]) -> pa.Table:
     """The causes that belong to some rows: `numbers` has the values of `exchange`, `connect`, `push` and `gap`."""
-    import pyarrow.compute as pc
-
     masks = [pc.is_in(causes[link], value_set=rows.combine_chunks()) for link, rows in numbers.items() if len(rows)]
     if not masks:
         return causes.slice(0, 0)
@@ -181,8 +166,6 @@ def in_order(causes: pa.Table) -> pa.Table:
 
 def signed(table: pa.Table) -> pa.Table:
     """The rows with every integer as int64: a difference of two unsigned columns would wrap around or raise."""
-    import pyarrow as pa
-
     for index, field in enumerate(table.schema):
         if pa.types.is_integer(field.type) and field.type != pa.int64():
             column = table[field.name].cast(pa.int64(), safe=False)  # frames and bytes are far below 2**63
@@ -196,9 +179,6 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
     Integers become int64, nullable ones Int64; booleans bool or boolean; words category; instants datetime64[ns, UTC];
     lists Python lists, or None where they are null.
     """
-    import pandas as pd
-    import pyarrow as pa
-
     columns: dict[str, Any] = {}
     table = signed(table)
     own = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
@@ -218,9 +198,6 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
 
 def _lists(column: pa.ChunkedArray) -> Any:
     """An object array of Python lists; arrays as values would make `==` ambiguous."""
-    import numpy as np
-    import pyarrow.compute as pc
-
     lists = np.empty(len(column), object)
     if not len(column):
         return lists  # pyarrow 17 crashes on a column without chunks
@@ -248,8 +225,6 @@ def sql(query: str, tables: Mapping[str, Callable[[], pa.Table]]) -> pd.DataFram
         import duckdb
     except ImportError:
         raise ImportError("duckdb is not installed: pip install duckdb") from None
-    import pyarrow as pa
-
     named = set(re.findall(r"\w+", query.lower()))
     with duckdb.connect() as connection:
         connection.execute("set TimeZone = 'UTC'; set python_enable_replacements = false")

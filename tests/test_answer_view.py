@@ -66,9 +66,9 @@ def test_what_an_answer_quotes_is_told_by_its_packets_alone() -> None:
     few, whole = partial_answer.read(SAMPLES / "nginx-latency.pcap"), lp.read(SAMPLES / "nginx-latency.pcap").events
     columns = ["frame", "from_client", "len"]
     mine = whole[whole.stream == 3].iloc[4:8]
-    assert few._quoted(mine.frame.tolist()).select(columns).to_pylist() == mine[columns].to_dict("records")
+    assert few._quoted(3, mine.frame.tolist()).select(columns).to_pylist() == mine[columns].to_dict("records")
     frames = whole.groupby("stream").frame.max().tolist()[:2]  # of two streams: nothing is told
-    assert not few._quoted(frames).num_rows and not few._quoted([]).num_rows
+    assert not few._quoted(0, frames).num_rows and not few._quoted(0, []).num_rows
 
 
 def test_tables_without_what_no_answer_asks_for() -> None:

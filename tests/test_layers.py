@@ -18,6 +18,7 @@ ORDER = [
     "format",
     "errors",
     "files",
+    "lazy",
     "_core",
     "vocabulary",
     "words.en",

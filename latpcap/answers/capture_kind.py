@@ -17,13 +17,12 @@ from latpcap import presentation as show
 from latpcap.errors import CaptureError
 from latpcap.findings.quality import one_way
 from latpcap.findings.schema import Finding
+from latpcap.lazy import np, pa
 from latpcap.reading.reread import Record, packet
 from latpcap.tables import Completeness
 from latpcap.words import say
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.arrays import Array
 _BY_RARITY = ("traceroute", "refused", "unreachable", "unanswered", "half_open")
 WAIT_KINDS = ("setup", "wait", "silence")
@@ -60,8 +59,6 @@ def _icmp(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
 
 def _pings(rtt: Array, answers: Array, texts: list[str]) -> str:
     """Describe pings: how many were answered, their round trips, and the errors that came instead."""
-    import numpy as np
-
     errors = {word: int((answers == code).sum()) for code, word in enumerate(texts) if word != "echo_reply"}
     trips = np.sort(rtt[~np.isnan(rtt) & np.isin(answers, [c for c, word in enumerate(texts) if word not in errors])])
     lost = len(rtt) - len(trips) - sum(errors.values())
@@ -88,8 +85,6 @@ def _scan(streams: pa.Table) -> Iterator[tuple[str, str]]:
     Its attempts are most of the capture's connections, or many to the same few ports or one host. Peers of one network
     also connect to many hosts, but each on another port.
     """
-    import numpy as np
-
     if streams.num_rows < show.MIN_SCANNED:
         return
     completeness, server_packets = arrays.numbers(streams, "completeness"), arrays.numbers(streams, "server_packets")

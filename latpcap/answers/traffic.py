@@ -12,12 +12,11 @@ from latpcap import arrays, spill, words
 from latpcap import presentation as show
 from latpcap.findings.round_trips import REDIRECTS
 from latpcap.format import printable
+from latpcap.lazy import np, pa
 from latpcap.user_waits.slow_requests import UNREAD
 from latpcap.vocabulary import PROTOCOLS
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.arrays import Array
 
 LOGINS = (401, 407, 530, 535)
@@ -81,8 +80,6 @@ def of(exchanges: pa.Table, rows: Array, port: int, software: str | None, names:
 
     `port` and `software` name a protocol without a reader; `names` are the server's names in requests.
     """
-    import numpy as np
-
     (protocol, protocols), (method, methods) = arrays.codes(exchanges, "protocol"), arrays.codes(exchanges, "method")
     counts = spill.count_codes(protocol, len(protocols), rows)
     has_reader = np.array([word != UNREAD for word in protocols])  # decides between equal counts
@@ -124,8 +121,6 @@ def of(exchanges: pa.Table, rows: Array, port: int, software: str | None, names:
 
 def _gap_s(exchanges: pa.Table, rows: Array, wanted: Array) -> float:
     """The median time from a response to the next request for the same target, in s."""
-    import numpy as np
-
     wanted_rows = rows[spill.take(wanted, rows)]
     starts, ends = (np.sort(arrays.taken(exchanges, c, wanted_rows).cast("int64").to_numpy()) for c in ("start", "end"))
     return float(np.median(starts[1:] - ends[:-1])) / 1e9 if len(wanted_rows) > 1 else 0.0
@@ -133,8 +128,6 @@ def _gap_s(exchanges: pa.Table, rows: Array, wanted: Array) -> float:
 
 def _status_words(exchanges: pa.Table, rows: Array, status: Array) -> Counter[str]:
     """Count the statuses of responses, by the protocol's word, else by number, in order of first appearance."""
-    import numpy as np
-
     text, texts = arrays.codes(exchanges, "status_text")
     text = text[rows]
     worded = [bool(word) for word in texts]
@@ -153,8 +146,6 @@ def _status_words(exchanges: pa.Table, rows: Array, status: Array) -> Counter[st
 
 def _errors(exchanges: pa.Table, rows: Array) -> int:
     """Count the responses that are errors in their protocol, except connections that a side reset."""
-    import numpy as np
-
     cut, cuts = arrays.codes(exchanges, "cut_by")
     was_not_reset = cut[rows] != arrays.code_of(cuts, "reset")
     return int((was_not_reset & (np.nan_to_num(arrays.numbers(exchanges, "error")[rows].astype(float)) == 1)).sum())
@@ -162,8 +153,6 @@ def _errors(exchanges: pa.Table, rows: Array) -> int:
 
 def _counted(counts: Array, texts: list[str]) -> dict[str, int]:
     """The `MAX_WORDS` most frequent words with their counts."""
-    import numpy as np
-
     order = np.argsort(-counts, kind="stable")[: show.MAX_WORDS]
     return {printable(texts[i]): int(counts[i]) for i in order.tolist() if counts[i]}
 

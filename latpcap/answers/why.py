@@ -18,6 +18,7 @@ from latpcap.answers.types import Facts, Head, Judged, NoRequests, OneExchange, 
 from latpcap.errors import NoSuchRowError
 from latpcap.findings import evidence, fixes, lookups, openings, quality, socket_options, transfers
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
+from latpcap.lazy import np, pa, pc
 from latpcap.limits import LIMITS
 from latpcap.options import TableName
 from latpcap.tables import NS_PER_MS, SETUP, Completeness, HasTables, of_stretches, stretches
@@ -25,8 +26,6 @@ from latpcap.user_waits import cause_totals, proxies, slow_requests
 from latpcap.vocabulary import BACKEND, PROVEN, STALL
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.side_sources import SideSource
 
 
@@ -432,8 +431,6 @@ def _halves(
     Such a turn begins at the client within 0.1 ms of the response before it, which acknowledged the first half. Counted
     only if about every second turn is like this, nothing but the path takes time, and no request is slow; else 0.
     """
-    import numpy as np
-
     cause, exchanges, streams = requests.findings[0].cause, tables["exchanges"], tables["streams"]
     is_possible = cause == "network" and requests.slow["how"] == "none" and not client.refuted
     if not is_possible or len(server.rows) < 2 * show.MIN_HALVES or requests.traffic["protocol"] != "tls":
@@ -493,8 +490,6 @@ def _slow(
     slow_ms: float | None,
 ) -> types.Slow:  # fmt: skip
     """Count this server's slow requests; thresholds and round trips are medians over its requests."""
-    import numpy as np
-
     exchanges, count = tables["exchanges"], len(server.rows)
     is_request = spill.row_mask(server.rows, exchanges.num_rows)
     network_ms, limits, polls, streams = spill.Column("float64"), spill.Column("float64"), 0, 0
@@ -529,8 +524,6 @@ def _is_of_server(streams: pa.Table, server: cause_totals.Server) -> arrays.Arra
 
 def _trip_ms(server: cause_totals.Server, streams: pa.Table) -> float:
     """The median round trip of this server's handshakes; 0 without one."""
-    import numpy as np
-
     trips = arrays.numbers(streams, "initial_rtt_ms").astype(float)[_is_of_server(streams, server)]
     trips = trips[~np.isnan(trips)]
     return float(np.median(trips)) if len(trips) else 0.0
@@ -581,8 +574,6 @@ def _unanswered(streams: pa.Table) -> dict[str, int]:
 
 def _open_ms(streams: pa.Table, exchanges: pa.Table) -> float:
     """The longest time that a request without a complete response was open, in ms; 0 without one."""
-    import numpy as np
-
     requests = np.flatnonzero(~arrays.equals(exchanges, "protocol", SETUP))
     if not len(requests):
         return 0.0
@@ -593,8 +584,6 @@ def _open_ms(streams: pa.Table, exchanges: pa.Table) -> float:
 
 def _slow_handshakes(streams: pa.Table) -> list[float] | None:
     """The shortest and longest handshake round trip in ms; None if none is as long as a slow request."""
-    import numpy as np
-
     trips = arrays.numbers(streams, "initial_rtt_ms").astype(float)
     trips = trips[~np.isnan(trips)]
     if not len(trips) or trips.max() < LIMITS["slow_ms"]:
@@ -610,8 +599,6 @@ def _ends(streams: pa.Table) -> dict[str, int]:
 
 def _totals(items: list[cause_totals.CauseTotal], causes: pa.Table) -> list[types.Total]:
     """Time and exchanges per cause and owner, as in the table of causes, the most time first."""
-    import numpy as np
-
     (cause, causes_of), (owner, owners) = arrays.codes(causes, "cause"), arrays.codes(causes, "owner")
     duration, number = arrays.numbers(causes, "duration_ms"), arrays.numbers(causes, "exchange")
     confidence, levels = arrays.levels(causes, "confidence")
@@ -653,8 +640,6 @@ def _typical(
     quoted: Callable[[int, list[int]], pa.Table],
 ) -> Typical:
     """The exchange in the middle of the first finding's time."""
-    import numpy as np
-
     numbers = arrays.numbers(tables["exchanges"], "exchange")
     row = int(spill.positions_of(numbers, np.array([first.typical_exchange], numbers.dtype))[0])
     pieces, longest = evidence.pieces(item, first.typical_exchange, tables["causes"])
@@ -687,8 +672,6 @@ def _waits_ms(first: cause_totals.CauseTotal, items: Sequence[cause_totals.Cause
 
     Requests without such a wait are left out, and so is the path's round trip unless it is the cause.
     """
-    import numpy as np
-
     slow, family = np.sort(first.server.slow), slow_requests.family(first.cause)
     waited = np.zeros(len(slow))
     for item in items:
@@ -715,8 +698,6 @@ def _unstalled(item: cause_totals.CauseTotal, tables: Mapping[str, pa.Table]) ->
 
     A first exchange counts if a later one of its stream was stalled.
     """
-    import numpy as np
-
     if item.cause != STALL:
         return 0, 0
     exchanges, causes = tables["exchanges"], tables["causes"]
@@ -735,9 +716,6 @@ def _unstalled(item: cause_totals.CauseTotal, tables: Mapping[str, pa.Table]) ->
 
 def _one_exchange(capture: Subject, number: int) -> OneExchange:
     """Compute the answer for one exchange. IndexError if there is no such exchange."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     table = stretches(capture)
     is_number = pc.equal(table["exchange"], pa.scalar(number if 0 <= number < 2**63 else None, pa.uint64()))
     match = table.filter(is_number)

@@ -28,13 +28,11 @@ from latpcap import arrays, page
 from latpcap.archive.results import Results
 from latpcap.errors import LatpcapError
 from latpcap.format import count
+from latpcap.lazy import np, pd
 from latpcap.tables import Needed, TableSlice, card
 from latpcap.vocabulary import CAUSES
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
-
     from latpcap.page import Subject
     from latpcap.views.capture import Capture
     from latpcap.views.partial_report import Projection
@@ -95,8 +93,6 @@ def needed() -> Needed:
 
 def sample_of(source: Capture | Projection | Results) -> Sample:
     """Return the complete exchanges of a capture or of results."""
-    import numpy as np
-
     columns = list(_COLUMNS)
     if isinstance(source, Results):
         table = source.exchanges.to_arrow([("complete", "==", True)], [*columns, "capture"])
@@ -116,8 +112,6 @@ def sample_of(source: Capture | Projection | Results) -> Sample:
 
 def _units(samples: Sequence[Sample]) -> tuple[str, list[np.ndarray[Any, Any]]]:
     """Return the kind of independent unit, and the unit of each exchange, for every sample."""
-    import numpy as np
-
     for name in ("capture", "stream"):
         codes = [np.unique(getattr(s, name), return_inverse=True)[1] for s in samples]
         if all(c.max() + 1 >= ENOUGH for c in codes):
@@ -127,8 +121,6 @@ def _units(samples: Sequence[Sample]) -> tuple[str, list[np.ndarray[Any, Any]]]:
 
 def _runs(sample: Sample) -> np.ndarray[Any, Any]:
     """Runs of consecutive exchanges of a stream: about as many runs as exchanges per run, but at least `ENOUGH`."""
-    import numpy as np
-
     total = len(sample.latency)
     length = max(1, min(round(total**0.5), total // ENOUGH))
     order = np.lexsort((sample.index, sample.stream))
@@ -143,8 +135,6 @@ def _runs(sample: Sample) -> np.ndarray[Any, Any]:
 
 def _error(values: np.ndarray[Any, Any], units: np.ndarray[Any, Any]) -> float | None:
     """Return the standard error of the mean, robust to correlation within units; None for too few units."""
-    import numpy as np
-
     unit_count = int(units.max()) + 1
     if unit_count < ENOUGH:
         return None
@@ -193,8 +183,6 @@ class Comparison:
         return Change(name, before, after, after - before - half, after - before + half)
 
     def _percentiles(self) -> list[Change]:
-        import numpy as np
-
         ordered = [np.sort(s.latency) for s in self._sides]
         changes = []
         for name, share in PERCENTILES.items():
@@ -318,7 +306,5 @@ def _plain(c: Change) -> dict[str, Any]:
 
 
 def _frame(changes: list[Change], title: str) -> pd.DataFrame:
-    import pandas as pd
-
     frame = pd.DataFrame([_plain(c) for c in changes]).rename(columns={"name": title})
     return frame.astype({"low": "float64", "high": "float64", "moved": "boolean"})

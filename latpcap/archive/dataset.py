@@ -9,19 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from latpcap import _core, arrays
 from latpcap.archive import checked, layout, plan
 from latpcap.archive.model import Failure, Manifest
 from latpcap.archive.output import Output
 from latpcap.errors import CaptureError, OutputError
+from latpcap.lazy import ds, fs, pa, pc, pq
 from latpcap.reading import locations
 from latpcap.tables import fields
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.dataset as ds
 
 _AGAIN = "run the same batch again"
 
@@ -129,8 +126,6 @@ class Stored:
 
     @cached_property
     def _root(self) -> tuple[Any, str]:
-        import pyarrow.fs as fs
-
         if locations.is_url(self.location):
             return locations.resolve(self.location)
         return fs.LocalFileSystem(), self.location
@@ -141,8 +136,6 @@ class Stored:
     @cached_property
     def _files(self) -> Any:
         """The file system of the results, which checks files as they are read."""
-        import pyarrow.fs as fs
-
         checksums = {
             self._path(name): (digest, locations.bare(locations.join(self.location, name)), manifest.pack)
             for manifest in self._packs.values()
@@ -152,15 +145,10 @@ class Stored:
 
     def read(self, table: str, captures: Iterable[str]) -> pa.Table:
         """Return a table's rows of these captures, read at once. (A data set would import pandas.)"""
-        import pyarrow as pa
-
         return pa.concat_tables([self.empty(table), *self.pieces(table, captures)])
 
     def pieces(self, table: str, captures: Iterable[str], columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Yield the rows pack by pack, with these columns (None: all) and `capture`."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         schema, wanted = self.schema(table), list(captures)
         if columns is not None:
             schema = pa.schema([schema.field(name) for name in ("capture", *columns)])
@@ -173,10 +161,6 @@ class Stored:
 
     def events(self, capture: str, frames: Sequence[int]) -> pa.Table:
         """Events of these frames of a capture, in order; none where events were not stored."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-        import pyarrow.parquet as pq
-
         schema = self.schema("events")
         pieces = [self.empty("events")]
         for path in self._where("events", [capture])[0]:
@@ -200,8 +184,6 @@ class Stored:
 
     def dataset(self, table: str, captures: Iterable[str]) -> ds.Dataset:
         """Return a table's rows of these captures as a data set."""
-        import pyarrow.dataset as ds
-
         schema, parquet, wanted = self.schema(table), ds.ParquetFileFormat(), list(captures)
         paths, pack_names = self._where(table, wanted)
         if not paths:
@@ -210,15 +192,11 @@ class Stored:
         rows = ds.FileSystemDataset(pieces, schema, parquet, self._files)
         if len(wanted) == sum(len(self._packs[pack].captures) for pack in pack_names):
             return rows
-        import pyarrow as pa
-
         return rows.filter(ds.field("capture").isin(pa.array(wanted, pa.string())))
 
     @classmethod
     def empty(cls, table: str) -> pa.Table:
         """Return a table without rows. (`Schema.empty_table` imports pandas.)"""
-        import pyarrow as pa
-
         return pa.Table.from_batches([], cls.schema(table))
 
     @staticmethod
@@ -232,9 +210,6 @@ class Stored:
 
 def _rows_of_captures(table: pa.Table, captures: list[str]) -> pa.Table:
     """Return the rows of these captures."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     names = arrays.words(captures)
     masks = [pc.take(pc.is_in(chunk.dictionary, value_set=names), chunk.indices) for chunk in table["capture"].chunks]
     return table.filter(pa.chunked_array(masks, pa.bool_()))

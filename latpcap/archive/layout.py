@@ -9,12 +9,10 @@ _tasks/PACK.json          the pack's manifest, written last: its tasks with thei
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from latpcap import _core
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from latpcap.lazy import pa
 
 TASKS = "_tasks"
 TABLES = (*_core.TABLES, "captures")
@@ -39,15 +37,11 @@ def pack_of(relative: str) -> str:
 
 def with_capture(schema: pa.Schema) -> pa.Schema:
     """Return a table's stored columns: its own, and the name of the row's capture."""
-    import pyarrow as pa
-
     return schema.append(pa.field("capture", pa.dictionary(pa.int32(), pa.string()), False))
 
 
 def captures_schema() -> pa.Schema:
     """Return the schema of `captures`: input files and counts."""
-    import pyarrow as pa
-
     instant = pa.timestamp("ns", "UTC")
     return pa.schema(
         [
@@ -69,8 +63,6 @@ def captures_schema() -> pa.Schema:
 
 def issues_schema(engine: pa.Schema) -> pa.Schema:
     """Return the schema of issues, with plain text for words, since issues of other layers have further words."""
-    import pyarrow as pa
-
     fields = [f.with_type(pa.string()) if pa.types.is_dictionary(f.type) else f for f in engine]
     return pa.schema(fields, metadata=engine.metadata)
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from latpcap import _core
 from latpcap.archive import checked, layout
@@ -20,10 +20,8 @@ from latpcap.archive.model import Manifest, Marker, Options
 from latpcap.archive.output import Output
 from latpcap.errors import OutputError
 from latpcap.format import phrase
+from latpcap.lazy import pa, pq
 from latpcap.reading import locations
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 ROW_GROUP = 1 << 16
 """Rows per row group: large enough to compress well, small enough to skip most of a file for one time or stream."""
@@ -55,8 +53,6 @@ _MAX_PIECES = 64
 
 def _joined(pieces: list[pa.Table]) -> pa.Table:
     """Return one table with one dictionary per column: the writer stops using dictionaries when one changes."""
-    import pyarrow as pa
-
     return pa.concat_tables(pieces).unify_dictionaries()
 
 
@@ -85,9 +81,6 @@ class TableFile:
     def _open(self, schema: pa.Schema) -> None:
         if self._writer is not None:
             return
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         words = [f.name for f in schema if pa.types.is_dictionary(f.type) or pa.types.is_string(f.type)]
         ascending = {f.name: "DELTA_BINARY_PACKED" for f in schema if f.name in _ASCENDING}
         self._writer = pq.ParquetWriter(
@@ -153,8 +146,6 @@ class PackFiles:
 
     def put(self, pack: str, markers: Sequence[Marker], options: dict[str, str], replaces: Sequence[str] = ()) -> None:
         """Move all files to their places, and write the manifest."""
-        import pyarrow as pa
-
         if self.rows:
             table = pa.Table.from_pylist(self.rows, schema=layout.with_capture(layout.captures_schema()))
             self.add("captures", table, pack)
@@ -212,8 +203,6 @@ class _Writing:
 
 def of_capture(table: pa.Table, capture: str) -> pa.Table:
     """Return the rows with a column that names their capture."""
-    import pyarrow as pa
-
     rows = table.num_rows
     indices = pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(bytes(4 * rows))])
     words = pa.DictionaryArray.from_arrays(indices, pa.array([capture], pa.string()))

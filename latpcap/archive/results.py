@@ -15,6 +15,7 @@ from latpcap.archive import layout, stored
 from latpcap.archive.selection import Selection
 from latpcap.archive.sites import ZONE, Sites, checked
 from latpcap.format import count
+from latpcap.lazy import ds, pa, pc, pd, pq
 from latpcap.options import Group, Scale
 from latpcap.reading import locations
 from latpcap.tables import card, signed, sql, to_pandas, to_polars
@@ -22,10 +23,7 @@ from latpcap.tables import card, signed, sql, to_pandas, to_polars
 if TYPE_CHECKING:
     import datetime as dt
 
-    import pandas as pd
     import polars as pl
-    import pyarrow as pa
-    import pyarrow.dataset as ds
 
     from latpcap.answers.why import Why
     from latpcap.archive.model import Failure
@@ -115,8 +113,6 @@ class ResultTable:
 
 def _expression(given: Filter) -> Any:
     if isinstance(given, list):
-        import pyarrow.parquet as pq
-
         return pq.filters_to_expression(given)
     return given
 
@@ -255,8 +251,6 @@ class Results:
         filter is for). `to_pandas("findings")` has all columns. Where private addresses are apart by site, `server` has
         the site behind the address, as `why` has it ("10.0.0.2%berlin"); there `server` and `site` are two columns.
         """
-        import pyarrow.compute as pc
-
         table = self.to_arrow("findings")
         if "site" in table.column_names:
             zone = pc.fill_null(pc.binary_join_element_wise("", table["site"], ZONE), "")
@@ -287,8 +281,6 @@ class Results:
 
     def _account(self, name: str) -> pa.Table:
         """Return one of the tables that are computed from the others."""
-        import pyarrow as pa
-        import pyarrow.dataset as ds
 
         from latpcap.user_waits import groups, waits
 

@@ -25,6 +25,7 @@ from latpcap.archive.progress import Progress
 from latpcap.archive.report import Batch
 from latpcap.errors import Interrupted, OutputError, is_out_of_memory
 from latpcap.format import escaped
+from latpcap.lazy import pa
 from latpcap.reading import keylog as keys
 from latpcap.reading import locations
 
@@ -96,8 +97,6 @@ def _rewrite(
     manifests: list[Manifest], left_out: set[str], options: Options, stored_files: StoredFiles, output: Output
 ) -> None:
     """Write these packs as one, without the tasks in `left_out`. Damaged packs are left as they are."""
-    import pyarrow as pa
-
     markers = [m for manifest in manifests for m in manifest.markers if m.outcome.task not in left_out]
     captures = [capture["capture"] for marker in markers for capture in marker.outcome.captures]
     stored = Stored.of(output, {manifest.pack: manifest for manifest in manifests})

@@ -9,11 +9,10 @@ from functools import reduce
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from latpcap.lazy import ds, pa, pc, pd
 from latpcap.tables import LINKS
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from latpcap.archive.dataset import Stored
 
 _BEGIN = {"events": "time", "streams": "start", "exchanges": "start", "connects": "start",
@@ -60,8 +59,6 @@ class Selection:
 
     def expression(self, table: str, columns: list[str], stored: Stored, rows: list[dict[str, Any]]) -> Any:
         """Return the rows of a table that belong to it, as a data set expression, or None for all."""
-        import pyarrow.dataset as ds
-
         conditions = []
         if table in _BEGIN:
             begin = ds.field(_BEGIN[table])
@@ -85,8 +82,6 @@ class Selection:
 
 def _of_server(table: str, address: str, port: int | None, stored: Stored, rows: list[dict[str, Any]]) -> Any:
     """Return rows of this server's streams, capture by capture; causes by the rows that they belong to."""
-    import pyarrow.dataset as ds
-
     is_server = ds.field("server") == address
     is_server = is_server if port is None else is_server & (ds.field("server_port") == port)
     captures = [row["capture"] for row in rows]
@@ -104,9 +99,6 @@ def _of_keys(stored: Stored, table: str, link: str, captures: list[str], streams
 
 
 def _among(keys: Any, name: str) -> Any:
-    import pyarrow.compute as pc
-    import pyarrow.dataset as ds
-
     conditions = []
     for capture in pc.unique(keys["capture"]).to_pylist():
         numbers = keys.filter(pc.equal(keys["capture"], capture))[name].combine_chunks()
@@ -133,8 +125,6 @@ def endpoint(text: str) -> tuple[str, int | None]:
 
 
 def _instant(given: Any) -> pd.Timestamp:
-    import pandas as pd
-
     try:
         instant = pd.Timestamp(given)
     except (ValueError, TypeError):
@@ -143,8 +133,6 @@ def _instant(given: Any) -> pd.Timestamp:
 
 
 def _scalar(instant: pd.Timestamp) -> Any:
-    import pyarrow as pa
-
     return pa.scalar(_ns(instant), pa.timestamp("ns", "UTC"))
 
 

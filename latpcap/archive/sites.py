@@ -11,13 +11,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from latpcap import arrays
 from latpcap.format import shortest
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from latpcap.lazy import np, pa, pc
 
 Sites: TypeAlias = Literal["auto", "one", "folder", "capture"]
 ADDRESSES = ("client", "server", "src", "dst", "answer_from")
@@ -123,8 +121,6 @@ def _differ(captures: Iterable[set[tuple[Any, ...]]]) -> bool:
 
 def zoned(table: pa.Table, which: arrays.Array, sites: Sequence[str]) -> pa.Table:
     """Return the table with the site behind each private address; `which` has the capture of each row."""
-    import numpy as np
-
     distinct_sites = list(dict.fromkeys(sites))
     code_of_capture = np.array([distinct_sites.index(site) for site in sites], np.int64)
     site = code_of_capture[which] if len(which) else np.zeros(0, np.int64)
@@ -150,9 +146,6 @@ def _named(key: int, addresses: Sequence[str], sites: Sequence[str]) -> str | No
 
 
 def _address_column(names: Sequence[str | None], rows: arrays.Array, kind: pa.DataType) -> pa.ChunkedArray:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     values = arrays.words([name or "" for name in names]).take(arrays.integers(rows, "int64"))
     values = pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
     return pa.chunked_array([values.dictionary_encode().cast(kind) if pa.types.is_dictionary(kind) else values])

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING
 
 from latpcap import _core, words
 from latpcap.errors import LatpcapError
+from latpcap.lazy import pa, pq
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.archive.model import Manifest
     from latpcap.archive.output import Output
     from latpcap.archive.sites import Sites
@@ -45,8 +44,6 @@ def _name(packs: Mapping[str, Manifest], apart: Sites) -> str:
 
 def findings(output: Output, packs: Mapping[str, Manifest], apart: Sites) -> pa.Table | None:
     """Return the stored findings of these packs; None where there are none that fit."""
-    import pyarrow.parquet as pq
-
     try:
         content = output.read(_name(packs, apart))
     except LatpcapError:
@@ -58,8 +55,6 @@ def findings(output: Output, packs: Mapping[str, Manifest], apart: Sites) -> pa.
 
 def store(output: Output, packs: Mapping[str, Manifest], apart: Sites, table: pa.Table) -> None:
     """Store these findings, and remove those of other packs. OutputError where that fails."""
-    import pyarrow.parquet as pq
-
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd")
     name = _name(packs, apart)

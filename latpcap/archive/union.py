@@ -20,6 +20,7 @@ from latpcap.archive.dataset import Stored
 from latpcap.findings import Lazy
 from latpcap.findings.pushes import COLUMNS, Pushed
 from latpcap.format import count, shortest
+from latpcap.lazy import ds, pa, pc
 from latpcap.options import Scale, TableName
 from latpcap.tables import CAPTURE_BITS, LINKS, as_exchanges, in_order, of_rows, of_stretches
 from latpcap.user_waits.cause_totals import without_site
@@ -28,9 +29,6 @@ from latpcap.views.partial_columns import Causes, Exchanges, requests
 from latpcap.views.view import View
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.dataset as ds
-
     from latpcap.archive.selection import Selection
     from latpcap.plot.timeline import Timeline
 
@@ -100,8 +98,6 @@ class Union(View):
         return self._tables[name]
 
     def _load(self, name: str) -> pa.Table:
-        import pyarrow.compute as pc
-
         if name == "events":
             return self._stored.empty("events")
         limited = self._scope.limited
@@ -137,8 +133,6 @@ class Union(View):
     @cached_property
     def sites(self) -> sites.Apart | None:
         """The site of each capture, where sites have their own private addresses; None where there is one network."""
-        import pyarrow as pa
-
         captures = [row["capture"] for row in self._rows]
         kept = ("capture", *_MARKS)
         pieces = [piece.select(kept) for piece in self._stored.pieces("streams", captures, _MARKS)]
@@ -154,9 +148,6 @@ class Union(View):
 
     def _numbered(self, table: pa.Table) -> pa.Table:
         """Return the table with numbers that are unique over all captures, without the column `capture`."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         names = arrays.words([row["capture"] for row in self._rows])
         capture_index = pa.chunked_array(
             [pc.take(pc.index_in(c.dictionary, value_set=names), c.indices) for c in table["capture"].chunks],
@@ -185,8 +176,6 @@ class Union(View):
 
     def found(self) -> pa.Table:
         """Return the findings over all captures, with the files of their streams."""
-        import pyarrow as pa
-
         table = self.arrow("findings")
         rows = [self._local(row) for row in table.to_pylist()]
         schema = table.schema
@@ -251,7 +240,6 @@ class Union(View):
 
     def timeline(self, *, scale: Scale = "auto") -> Timeline:
         """As `Capture.timeline`; keeps only the stored events that it draws."""
-        import pyarrow as pa
 
         from latpcap.plot.timeline import COLUMNS, MARKED, Timeline, in_a_lane
 
@@ -313,8 +301,6 @@ class Summed:
 
 
 def _rows(union: Union) -> tuple[Exchanges, Causes, Pushed]:
-    import pyarrow as pa
-
     exchanges, causes, pushed = Exchanges(), Causes(), Pushed()
     schema = pa.schema([Stored.schema("exchanges").field(name) for name in Exchanges.COLUMNS])
     for table in union.pieces("exchanges", Exchanges.COLUMNS):

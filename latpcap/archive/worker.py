@@ -19,13 +19,12 @@ from latpcap.archive.output import Output
 from latpcap.archive.packfile import PackFiles
 from latpcap.errors import CaptureError, LatpcapError, OutputError, is_out_of_memory, show_bug
 from latpcap.format import escaped, phrase
+from latpcap.lazy import pa
 from latpcap.reading import keylog as keys
 from latpcap.reading import links, locations, sources
 from latpcap.reading.drain import TABLES, Portion, taken
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.options import TableName
 
 _HAND_ON_BYTES = 1 << 20
@@ -291,8 +290,6 @@ class _Capture:
         self._waiting.append(self._work.beside.submit(self._add, rows))
 
     def _add(self, rows: Portion) -> None:
-        import pyarrow as pa
-
         for name, rows_of_table in rows.items():
             if name in self._stored and len(rows_of_table):
                 self._store(name, pa.table(rows_of_table))
@@ -303,8 +300,6 @@ class _Capture:
         self._work.files.add(name, packfile.of_capture(table, self._id), escaped(self._heads[0].part.name))
 
     def _finish(self, outcome: Outcome) -> Failure | None:
-        import pyarrow as pa
-
         is_unfinished = self._engine.finish_some()
         first = self._heads[0].part
         if self._engine.refused is not None:
@@ -328,8 +323,6 @@ class _Capture:
 
     def _issues(self, table: pa.Table) -> pa.Table:
         """Return the core's issues and those from outside the core."""
-        import pyarrow as pa
-
         schema = layout.issues_schema(table.schema)
         if not self._rows:
             return table.cast(schema)

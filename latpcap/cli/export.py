@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -17,9 +17,7 @@ from latpcap import files
 from latpcap.cli import colour, text
 from latpcap.errors import OutputError
 from latpcap.format import count
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from latpcap.lazy import pa, pc, pq
 
 SUFFIXES = (".parquet", ".csv", ".json", ".jsonl")
 TERMINAL_ROWS = 40
@@ -67,8 +65,6 @@ def write(table: pa.Table, path: Path) -> None:
     try:
         with files.replacing(path) as beside, open(beside, "wb") as file:
             if suffix == ".parquet":
-                import pyarrow.parquet as pq
-
                 pq.write_table(table, file, compression="zstd")
             else:
                 file.writelines(part.encode() for part in parts([table], suffix[1:]))
@@ -94,8 +90,6 @@ def give(table: pa.Table, output: Path | None, form: str, *, fit: bool = True) -
 
 
 def _on_terminal(tables: Iterable[pa.Table], *, fit: bool) -> None:
-    import pyarrow as pa
-
     table = pa.concat_tables(tables)
     layout = text.Layout(shutil.get_terminal_size().columns if fit else None)
     for number, line in enumerate(layout.lines([table[:TERMINAL_ROWS]])):
@@ -141,7 +135,6 @@ def parts(tables: Iterable[pa.Table], form: str) -> Iterator[str]:
 
 
 def _csv(table: pa.Table, *, head: bool) -> str:
-    import pyarrow as pa
     import pyarrow.csv as pc
 
     sink = pa.BufferOutputStream()
@@ -151,8 +144,6 @@ def _csv(table: pa.Table, *, head: bool) -> str:
 
 def _flat(table: pa.Table) -> pa.Table:
     """CSV has no lists: they become text, `1;2;3` or `left-right;left-right`. Words are harmless to spreadsheets."""
-    import pyarrow as pa
-
     for i, field in enumerate(table.schema):
         if pa.types.is_list(field.type):
             texts = [None if v is None else ";".join(map(text.item, v)) for v in table[field.name].to_pylist()]
@@ -170,8 +161,6 @@ def _plain(texts: pa.ChunkedArray) -> pa.ChunkedArray:
 
     A cell that begins with = + - or @, also behind blanks, gets a ' in front; LATPCAP_CSV=raw leaves all as it is.
     """
-    import pyarrow.compute as pc
-
     if os.environ.get("LATPCAP_CSV") == "raw":
         return texts
     texts = pc.replace_substring_regex(texts, pattern=r"[\p{C}\p{Zl}\p{Zp}]", replacement="\N{REPLACEMENT CHARACTER}")
@@ -186,9 +175,6 @@ def _objects(table: pa.Table) -> Iterator[str]:
 
 def rows(table: pa.Table) -> list[dict[str, Any]]:
     """Return a table's rows as JSON has them: instants as text with all nine digits."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     for i, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):
             texts = pc.strftime(table[field.name], format="%Y-%m-%dT%H:%M:%SZ")

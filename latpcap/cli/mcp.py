@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 import typer
 
 from latpcap.errors import LatpcapError, OutputError
+from latpcap.lazy import pa
 
 if TYPE_CHECKING:
     from latpcap.tables import HasTables
@@ -244,8 +245,6 @@ def _refuse_unknown(serves: Any, name: str) -> None:
 
 
 def _largest(table: Any, column: str) -> Any:
-    import pyarrow as pa
-
     if pa.types.is_dictionary(table[column].type):
         table = table.set_column(table.column_names.index(column), column, table[column].cast(pa.string()))
     return table.sort_by([(column, "descending")])

@@ -13,6 +13,8 @@ import warnings
 from collections.abc import Callable
 from typing import NoReturn
 
+from latpcap.lazy import pa
+
 _MAX_HELD = 1 << 16
 """Upper bound on the bytes of the child's messages kept until it ends."""
 _ORDERLY = b"\0ended"
@@ -106,7 +108,6 @@ def _prepare() -> None:
 
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
-    import pyarrow as pa
     from pyarrow import csv
 
     pa.set_cpu_count(1)

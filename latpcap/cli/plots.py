@@ -28,6 +28,7 @@ from latpcap.cli.options import (
     over_time,
 )
 from latpcap.format import shortest
+from latpcap.lazy import pa
 from latpcap.tables import Needed, TableSlice
 
 if TYPE_CHECKING:
@@ -102,8 +103,6 @@ def latency(
     if name == "text" and (form.output is None or str(form.output) == "-"):
         typer.echo(str(answer))
         return
-    import pyarrow as pa
-
     table = pa.Table.from_pandas(answer.table, preserve_index=False).replace_schema_metadata()
     export.give(table, form.output, name)
 

@@ -15,12 +15,11 @@ import typer
 from latpcap.cli import opening
 from latpcap.cli.export import Form
 from latpcap.cli.options import ExchangeOption, File, Scope, over_time
+from latpcap.lazy import pa, pc
 from latpcap.options import TableName
 from latpcap.tables import TableSlice
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.views.capture import Capture
     from latpcap.views.partial_answer import AnswerView
     from latpcap.views.partial_report import Projection
@@ -142,7 +141,6 @@ def _command(
 
 def _of_one(table: pa.Table, capture: Capture, stream: int | None, exchange: str) -> pa.Table:
     """Return the rows of one exchange."""
-    import pyarrow.compute as pc
 
     from latpcap.cli.options import usage_errors
     from latpcap.tables import stretches
@@ -234,8 +232,6 @@ class _Turns:
         """Return the rows that can be printed, of the new ones and those that were held."""
         import heapq
 
-        import pyarrow as pa
-
         from latpcap import arrays
 
         begin = 0 if self._held is None else self._held.num_rows
@@ -294,9 +290,6 @@ def _known(table: pa.Table, name: str, column: str, option: str) -> str:
 
 def _sorted(table: pa.Table, column: str) -> Any:
     """Return the rows sorted by a column: largest first, words in reverse alphabetical order, nulls last."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     keys = table[column]
     if pa.types.is_list(keys.type):
         raise typer.BadParameter(f"{column!r} holds lists, which have no order", param_hint="--sort")

@@ -7,12 +7,10 @@ whole table is needed, so that `latpcap events big.pcap | head` prints at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from latpcap.format import printable
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from latpcap.lazy import pa, pc
 
 MAX_CELL = 60
 """Upper bound on the characters of a value; longer values end with "…"."""
@@ -89,16 +87,11 @@ class Layout:
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def _words(column: pa.ChunkedArray, *, dates: bool) -> list[str]:
     """Return the values as text, null as nothing. Instants have no date where room is limited."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind = column.type
     if pa.types.is_timestamp(kind):
         texts = pc.strftime(column, format="%Y-%m-%d %H:%M:%S" if dates else "%H:%M:%S").to_pylist()

@@ -7,10 +7,9 @@ Columns without a name there get the prefix `latpcap.`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+from latpcap.lazy import pa, pc
 
 Names: TypeAlias = Literal["otel", "ecs", "zeek"]
 SCHEMAS: tuple[Names, ...] = get_args(Names)
@@ -24,20 +23,14 @@ def _same(_: Any, column: Any) -> Any:
 
 
 def _seconds_since_1970(_: Any, column: Any) -> Any:
-    import pyarrow.compute as pc
-
     return pc.divide(pc.cast(column.cast("int64"), "float64", safe=False), 1e9)
 
 
 def _ns(_: Any, column: Any) -> Any:
-    import pyarrow.compute as pc
-
     return pc.round(pc.multiply(column, 1e6)).cast("int64")
 
 
 def _seconds(_: Any, column: Any) -> Any:
-    import pyarrow.compute as pc
-
     return pc.divide(column, 1e3)
 
 
@@ -45,8 +38,6 @@ def _lasted(factor: float) -> Callable[[Any, Any], Any]:
     """The time from `start` to `end`, in ns divided by the factor."""
 
     def made(table: Any, end: Any) -> Any:
-        import pyarrow.compute as pc
-
         took = pc.subtract(end.cast("int64"), table["start"].cast("int64"))
         return took if factor == 1 else pc.divide(took.cast("float64"), factor)
 
@@ -55,8 +46,6 @@ def _lasted(factor: float) -> Callable[[Any, Any], Any]:
 
 def _word(word: str) -> Callable[[Any, Any], Any]:
     def made(table: Any, _: Any) -> Any:
-        import pyarrow as pa
-
         return pa.array([word] * table.num_rows, pa.string())
 
     return made
@@ -64,47 +53,33 @@ def _word(word: str) -> Callable[[Any, Any], Any]:
 
 def _of_http(table: Any, column: Any) -> Any:
     """The values of HTTP requests, null for others."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     plain = column.cast("string") if pa.types.is_dictionary(column.type) else column
     protocols = table["protocol"].cast("string")
     return pc.if_else(pc.is_in(protocols, pa.array(_HTTP)), plain, pa.scalar(None, plain.type))
 
 
 def _path(table: Any, column: Any) -> Any:
-    import pyarrow.compute as pc
-
     return pc.replace_substring_regex(_of_http(table, column), r"\?.*$", "")
 
 
 def _query(table: Any, column: Any) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     targets = _of_http(table, column)
     cut = pc.replace_substring_regex(targets, r"^[^?]*\??", "")
     return pc.if_else(pc.match_substring(targets, "?"), cut, pa.scalar(None, "string"))
 
 
 def _ip_type(_: Any, column: Any) -> Any:
-    import pyarrow.compute as pc
-
     return pc.if_else(pc.match_substring(column.cast("string"), ":"), "ipv6", "ipv4")
 
 
 def _sum(other: str) -> Callable[[Any, Any], Any]:
     def made(table: Any, column: Any) -> Any:
-        import pyarrow.compute as pc
-
         return pc.add(column, table[other])
 
     return made
 
 
 def _plus_one(_: Any, column: Any) -> Any:
-    import pyarrow.compute as pc
-
     return pc.add(column, 1)
 
 
@@ -181,8 +156,6 @@ TABLES: dict[Names, dict[str, list[_Column]]] = {
 
 def renamed(table: pa.Table, name: str, schema: Names) -> pa.Table:
     """A table with the column names of a schema; ValueError for another schema, or a table without names in it."""
-    import pyarrow as pa
-
     if schema not in TABLES:
         raise ValueError(f"names={schema!r} is not one of {', '.join(SCHEMAS)}")
     if name not in TABLES[schema]:

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from latpcap.lazy import pa
+
 if TYPE_CHECKING:
     from latpcap.tables import HasTables
 
@@ -73,8 +75,6 @@ def build_spans(scope: HasTables) -> list[Span]:
 
 def _rows(scope: HasTables, name: Any) -> list[dict[str, Any]]:
     """Return the rows of a table, with instants in ns since 1970."""
-    import pyarrow as pa
-
     table = scope.arrow(name)
     for index, column in enumerate(table.schema):
         if pa.types.is_timestamp(column.type):

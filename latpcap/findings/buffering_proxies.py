@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from latpcap import arrays
 from latpcap.findings.evidence import called, request, sent_by_host, wait_finding
 from latpcap.findings.schema import Finding
+from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, SETUP
 from latpcap.user_waits import slow_requests
 from latpcap.user_waits.cause_totals import Server, endpoint
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 MIN_PAUSE_RATIO = 2.0
 """An event stream is buffered if its longest pause is this many times the longest pause of the stream behind it."""
@@ -25,8 +22,6 @@ def find(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
 
     The other server's client must be this server's host, and its exchange must lie inside the held one.
     """
-    import numpy as np
-
     exchanges, streams = tables["exchanges"], tables["streams"]
     is_event_stream = slow_requests.streams(exchanges)
     late_rows = np.union1d(server.slow, server.rows[is_event_stream[server.rows]]).tolist()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from latpcap import arrays, spill, words
 from latpcap.findings.evidence import request
 from latpcap.findings.schema import Finding, wireshark_filter
+from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, Completeness
 from latpcap.user_waits.cause_totals import endpoint, server_keys
@@ -22,8 +23,6 @@ from latpcap.user_waits.segments import segments
 from latpcap.vocabulary import LIKELY, SEEN, worth
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.arrays import Array
 
 SYN_RTO_NS = 1_000_000_000
@@ -48,8 +47,6 @@ def of(table: pa.Table, probes: pa.Table | None = None) -> list[Finding]:
 
     `probes` has the SYNs that ICMP answered; without it they count as never answered.
     """
-    import numpy as np
-
     streams = _StreamArrays(table)
     is_expired, is_unreachable = (streams.answered_by(probes, word) for word in ("time_exceeded", "unreachable"))
     findings: list[Finding] = []
@@ -85,8 +82,6 @@ def of(table: pa.Table, probes: pa.Table | None = None) -> list[Finding]:
 
 def noted(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find closed receive windows of servers and clients, and paths that marked packets (ECN): facts, no faults."""
-    import numpy as np
-
     events, streams = segments(tables), tables["streams"]
     if events is None or not streams.num_rows:
         return []
@@ -103,8 +98,6 @@ def noted(tables: Mapping[str, pa.Table]) -> list[Finding]:
 
 def passive(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find unanswered data connections of FTP's passive mode (RFC 959, RFC 2428): to the port that the server named."""
-    import numpy as np
-
     streams, exchanges = tables["streams"], tables["exchanges"]
     if not exchanges.num_rows:
         return []
@@ -209,8 +202,6 @@ class _StreamArrays:
 
     def answered_by(self, probes: pa.Table | None, answer: str) -> Array:
         """Return the streams that ICMP answered with this message."""
-        import numpy as np
-
         if probes is None or not probes.num_rows:
             return np.zeros(len(self.code), bool)
         is_answer = arrays.equals(probes, "answer", answer)
@@ -236,8 +227,6 @@ class _StreamArrays:
 
     def has_one_way_client(self) -> Array:
         """Return the streams of clients whose connections with data mostly lack the servers' packets."""
-        import numpy as np
-
         answering, one_way = (np.zeros(len(self._clients), np.int64) for _ in range(2))
         for span in spill.parts(len(self._client)):
             client, answered = self._client[span], self.answered[span]
@@ -247,8 +236,6 @@ class _StreamArrays:
 
     def by_server(self, mask: Array) -> Iterator[tuple[int, Array]]:
         """Yield each server with its rows among these streams, in rising order."""
-        import numpy as np
-
         spans = spill.parts(len(mask))
         yield from spill.positions_by_key(
             spill.from_pieces("int32", (np.where(mask[span], self.server[span], -1) for span in spans))
@@ -283,8 +270,6 @@ def _by_code(value_by_code: Array, codes: Array) -> Array:
 
 def _shared(codes: Array, mask: Array) -> Array:
     """Return the rows that share their code with a marked row."""
-    import numpy as np
-
     is_shared = np.zeros(int(codes.max()) + 1 if len(codes) else 0, bool)
     for span in spill.parts(len(codes)):
         is_shared[codes[span][mask[span]]] = True
@@ -313,8 +298,6 @@ def _outage(streams: _StreamArrays, event: Finding, unanswered: Array) -> Findin
     count, of = event.streams or 0, event.of_streams or 0
     if count < MIN_OUTAGE or 2 * count < of or count == of:
         return event
-    import numpy as np
-
     is_of_server = unanswered & (streams.server == streams.server_number(event, unanswered))
     # a SYN that was not repeated waited for its first timeout, or for the rest of the capture
     remaining = np.minimum(streams.end.max() - streams.start[is_of_server], SYN_RTO_NS)
@@ -362,8 +345,6 @@ def _event(
 
 def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find TLS handshakes that an alert ended; by server and alert."""
-    import numpy as np
-
     exchanges, streams = tables["exchanges"], tables["streams"]
     code, texts = arrays.codes(exchanges, "status_text")
     alert_codes = [index for index, text in enumerate(texts) if text and ALERT in text]

@@ -12,6 +12,7 @@ from latpcap import presentation as show
 from latpcap.findings.schema import Finding, wireshark_filter
 from latpcap.findings.socket_options import Pool, mixed
 from latpcap.format import printable
+from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.user_waits import slow_requests
 from latpcap.user_waits.cause_totals import CauseTotal, Server
@@ -20,8 +21,6 @@ from latpcap.vocabulary import BACKEND, BECAUSES, PROGRAMS, PROVEN, RIVALS, SIDE
 from latpcap.words import joined, say
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.arrays import Array
 
 LOOPBACK = ("127.", "::1")
@@ -63,8 +62,6 @@ def cases(item: CauseTotal, tables: Mapping[str, pa.Table]) -> tuple[ExampleExch
     Half of the cause's time lies in exchanges with at most as much of it as the typical one. If a few long waits take
     most of the time, it is one of them, and not one of the many short ones.
     """
-    import numpy as np
-
     middle = _half(item.ordered)
     typical_ms = item.ordered[middle]
     typical = _alike(item.ms, typical_ms, middle - int(np.searchsorted(item.ordered, typical_ms)))
@@ -75,8 +72,6 @@ def cases(item: CauseTotal, tables: Mapping[str, pa.Table]) -> tuple[ExampleExch
 
 def _alike(values: Array, value: float, before: int) -> int:
     """Return the place of the value that has `before` equal ones before it."""
-    import numpy as np
-
     for span in spill.parts(len(values)):
         equal = np.flatnonzero(values[span] == value)
         if before < len(equal):
@@ -87,7 +82,6 @@ def _alike(values: Array, value: float, before: int) -> int:
 
 def _half(values: Array) -> int:
     """Return the first place up to which half of the sum of the values lies."""
-    import numpy as np
 
     def sums() -> Iterator[tuple[int, Array]]:
         before = 0.0
@@ -102,8 +96,6 @@ def _half(values: Array) -> int:
 
 
 def _case(item: CauseTotal, index: int, tables: Mapping[str, pa.Table]) -> ExampleExchange:
-    import numpy as np
-
     exchanges, causes = tables["exchanges"], tables["causes"]
     position = int(item.rows[index])
     number = exchanges["exchange"][position].as_py()
@@ -127,8 +119,6 @@ def _frames(tables: Mapping[str, pa.Table], cause: int) -> list[int]:
 
 def _pieces(item: CauseTotal, exchange: int, causes: pa.Table) -> Array:
     """Return this cause's rows of "causes" in one exchange; of a stall those of the held ACK, if any."""
-    import numpy as np
-
     numbers = arrays.numbers(causes, "exchange")
     spans = spill.parts(len(item.causes))
     row_parts = (item.causes[span] for span in spans)
@@ -162,8 +152,6 @@ def rival_left(item: CauseTotal, causes: pa.Table) -> tuple[str, str] | None:
 
 def hardest_client(item: CauseTotal, tables: Mapping[str, pa.Table]) -> tuple[str | None, float | None]:
     """Return the client address with the most time of this cause, and its share."""
-    import numpy as np
-
     streams, exchanges = tables["streams"], tables["exchanges"]
     client, names = arrays.codes(streams, "client")
     wanted = spill.take(arrays.numbers(exchanges, "stream"), item.rows)
@@ -186,8 +174,6 @@ def streams_hit(item: CauseTotal, tables: Mapping[str, pa.Table]) -> int:
 
 def handshake_ms(server: Server, tables: Mapping[str, pa.Table]) -> float | None:
     """Return the handshake's round trip on the stream of the slowest exchange; None if not captured."""
-    import numpy as np
-
     stream = arrays.numbers(tables["exchanges"], "stream")[server.rows[-1]]
     row = int(np.flatnonzero(arrays.numbers(tables["streams"], "stream") == stream)[0])
     rtt_ms: float | None = tables["streams"]["initial_rtt_ms"][row].as_py()
@@ -206,8 +192,6 @@ def names_of(server: Server, tables: Mapping[str, pa.Table]) -> list[str]:
 
 def _words_of(server: Server, streams: pa.Table, column: str) -> list[str]:
     """Return the values of this column on the streams of this server, the most frequent first."""
-    import numpy as np
-
     (address, addresses), (word, texts) = arrays.codes(streams, "server"), arrays.codes(streams, column)
     is_of_server = address == (addresses.index(server.address) if server.address in addresses else -2)
     is_of_server &= arrays.numbers(streams, "server_port") == server.port
@@ -228,8 +212,6 @@ def _is_name(host: str) -> bool:
 
 def protocol_of(item: CauseTotal, tables: Mapping[str, pa.Table]) -> str | None:
     """Return the protocol of most exchanges with this cause; None without exchanges."""
-    import numpy as np
-
     code, texts = arrays.codes(tables["exchanges"], "protocol")
     return texts[int(np.bincount(code[item.rows]).argmax())] if len(item.rows) else None
 
@@ -302,8 +284,6 @@ def slow_answers(server: Server, exchanges: pa.Table) -> Array:
 
 def sent_by_host(server: Server, tables: Mapping[str, pa.Table], rows: Array | slice) -> Array:
     """Return whether each of these exchanges was sent by this server's host: its address, or a loopback address."""
-    import numpy as np
-
     client, names = arrays.codes(tables["streams"], "client")
     hosts = [code for code, name in enumerate(names) if name == server.address or name.startswith(LOOPBACK)]
     streams = arrays.numbers(tables["exchanges"], "stream")[rows]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from latpcap import words
 from latpcap.findings import (
@@ -30,10 +29,8 @@ from latpcap.findings import (
 from latpcap.findings.schema import Finding, schema
 from latpcap.findings.search import Search
 from latpcap.findings.tables import pushes_of, with_stretches
+from latpcap.lazy import pa
 from latpcap.user_waits import cause_totals
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def table(tables: Mapping[str, pa.Table]) -> pa.Table:
@@ -44,8 +41,6 @@ def table(tables: Mapping[str, pa.Table]) -> pa.Table:
     "gaps" (unrequested messages), "events" (harmless delayed ACKs, silent peers), "probes" (SYNs answered by ICMP),
     "lookups" (DNS), "transfers" (downloads and uploads). Raises KeyError if one of the five is missing.
     """
-    import pyarrow as pa
-
     return pa.Table.from_pylist([finding.to_dict() for finding in rows(tables)], schema=schema())
 
 

@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill, words
+from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.presentation import SAME_SHARE
 from latpcap.tables import NS_PER_MS
 from latpcap.vocabulary import PROGRAMS, PROVEN, SIDES, STALL, STALLS, cause_names
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.arrays import Array
     from latpcap.user_waits.cause_totals import CauseTotal
 
@@ -238,8 +237,6 @@ def _of_other(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, ca
 
 def _less(item: CauseTotal, exchanges: pa.Table, ms: Array) -> Array:
     """Return the latencies of the server's exchanges reduced by `ms` (per row of exchanges)."""
-    import numpy as np
-
     latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
     spans = spill.parts(len(rows))
     return spill.from_pieces("float64", (np.maximum(latency[rows[s]] - ms[rows[s]], 0.0) for s in spans))
@@ -259,8 +256,6 @@ def _of_stall(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, ca
     - At worst only the proven part is removed, and the program takes twice its inferred time, which the wait hides.
     - If packets queue on the path, the part of a wait beyond the shortest may be that queue and remains.
     """
-    import numpy as np
-
     sender = item.owner if item.cause != "delayed_ack" else SIDES.get(item.owner, item.owner)
     kinds = {(STALL, sender), ("nagle", sender), ("delayed_ack", SIDES.get(sender, sender))}
     stalls = spill.concatenated([i.causes for i in items if (i.cause, i.owner) in kinds])
@@ -307,8 +302,6 @@ def _shortest(waits: Array) -> float:
 
 def _beyond_queue(waits: Array, shortest: float, queue: float) -> Array:
     """Return the waits, each without its part beyond the shortest, but reduced by `queue` at most."""
-    import numpy as np
-
     beyond: Array = waits - np.clip(waits - shortest, 0.0, queue)
     return beyond
 
@@ -324,8 +317,6 @@ class _ExchangeOfCause:
 
     def sums(self, row_lists: Sequence[Array]) -> Array:
         """Return the time of these rows of "causes" in each exchange, in ms."""
-        import numpy as np
-
         sums = spill.zeros(self._size, "float64")
         for rows in row_lists:
             for span in spill.parts(len(rows)):
@@ -336,8 +327,6 @@ class _ExchangeOfCause:
 
     def sums_of(self, mask: Array) -> Array:
         """Return the time of the marked rows of "causes" in each exchange, in ms."""
-        import numpy as np
-
         sums = spill.zeros(self._size, "float64")
         for span in spill.parts(len(mask)):
             is_marked = mask[span]
@@ -365,8 +354,6 @@ class _Loop:
 
     @classmethod
     def of(cls, item: CauseTotal, exchanges: pa.Table) -> _Loop | None:
-        import numpy as np
-
         is_of_server = spill.row_mask(item.server.rows, exchanges.num_rows)
         spans = spill.parts(len(is_of_server))
         row_parts = [(np.flatnonzero(is_of_server[span]) + span.start).astype("uint32") for span in spans]
@@ -395,8 +382,6 @@ class _Loop:
 
 def _max_concurrent(stream: Array, start: Array, end: Array) -> int:
     """Return the largest number of streams in use at once."""
-    import numpy as np
-
     numbers, size = arrays.distinct(stream), int(stream.max()) + 1
     first, last = np.full(size, np.iinfo(np.int64).max), np.full(size, np.iinfo(np.int64).min)
     for span in spill.parts(len(stream)):
@@ -437,8 +422,6 @@ def _capacity(rows: Array, exchanges: pa.Table) -> tuple[float, float] | None:
     Over all that time, and between answers that leave other requests waiting. Requests on their way to the server and
     answers on their way to the capture do not wait.
     """
-    import numpy as np
-
     requested, answered = _instants(rows, exchanges)
     requested.sort()
     answered.sort()
@@ -475,8 +458,6 @@ def _turns(rows: Array, exchanges: pa.Table) -> tuple[float, bool]:
 
     The time is 0.0 if too few answers leave others waiting.
     """
-    import numpy as np
-
     requested, answered = _instants(rows, exchanges)
     order = spill.argsort_nearly_sorted(requested)
     requested, answered = spill.take(requested, order), spill.take(answered, order)
@@ -500,8 +481,6 @@ def _turns(rows: Array, exchanges: pa.Table) -> tuple[float, bool]:
 
 def _instants(rows: Array, exchanges: pa.Table) -> tuple[Array, Array]:
     """Return when each request reached the server, and when its answer began, in ns."""
-    import numpy as np
-
     requested = spill.take(arrays.numbers(exchanges, "request_end"), rows).astype(np.int64, copy=False)
     answered = spill.take(arrays.filled(exchanges, "response_start", 0), rows).astype(np.int64, copy=False)
     _arrive(requested, answered, rows, exchanges)
@@ -510,8 +489,6 @@ def _instants(rows: Array, exchanges: pa.Table) -> tuple[Array, Array]:
 
 def _arrive(requested: Array, answered: Array, rows: Array, exchanges: pa.Table) -> None:
     """Delay each request in place by the path's round trip, at most until its answer."""
-    import numpy as np
-
     path_ms = spill.take(arrays.numbers(exchanges, "network_ms"), rows)
     for span in spill.parts(len(path_ms)):
         np.nan_to_num(path_ms[span], copy=False)

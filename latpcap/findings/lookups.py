@@ -9,11 +9,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 from latpcap import arrays, spill
 from latpcap.findings.schema import Finding, Harmful
 from latpcap.format import printable
+from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS
 from latpcap.user_waits import lookups as resolver
@@ -32,10 +33,6 @@ from latpcap.user_waits.lookups import (
     resolutions,
 )
 from latpcap.words import joined, say
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 MAX_WORK_SHARE = 0.25
 """Largest share of the server's own work in a wait for a reverse lookup; above it, the wait is mostly that work."""
@@ -66,8 +63,6 @@ def _reverse_findings(questions: list[Question], tables: Mapping[str, pa.Table])
     A wait lasts from the first PTR question after the request to the start of the response. It is dropped if more than
     `MAX_WORK_SHARE` of it passed after the name had arrived: that is the server's own work.
     """
-    import numpy as np
-
     streams, exchanges = tables["streams"], tables["exchanges"]
     (server, servers), (client, clients) = (arrays.codes(streams, name) for name in ("server", "client"))
     server_codes, client_codes = ({name: code for code, name in enumerate(names)} for names in (servers, clients))
@@ -240,8 +235,6 @@ def summary(tables: Mapping[str, pa.Table]) -> Lookups | None:
     """Count the lookups and find the longest one, and the connect that waited longest for its name; None without
     lookups.
     """
-    import numpy as np
-
     table, connects = _names(tables["lookups"]), tables["connects"]
     if not table.num_rows:
         return None

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from latpcap import arrays, spill, words
 from latpcap.findings.schema import Finding, Harmful, wireshark_filter
+from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, SETUP, Completeness
 from latpcap.user_waits.cause_totals import endpoint
@@ -30,8 +31,6 @@ from latpcap.user_waits.segments import segments
 from latpcap.vocabulary import LIKELY, PROTOCOLS, SEEN
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.arrays import Array
 
 MAX_OPENINGS = 20_000
@@ -126,8 +125,6 @@ def _unexplained(openings: Sequence[Opening], cases: Sequence[LateOpening]) -> l
 
 def _strays(rows: dict[str, Array]) -> Array:
     """Mark the first row of each stream that begins with a SYN-ACK, or without a SYN and has an RST."""
-    import numpy as np
-
     stream, bits = rows["stream"], rows["bits"]
     if not len(stream):
         return np.zeros(0, bool)
@@ -141,8 +138,6 @@ def _strays(rows: dict[str, Array]) -> Array:
 
 def _answered_elsewhere(openings: Sequence[Opening], streams: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
     """Find SYNs whose answer came from an address that received no SYN."""
-    import numpy as np
-
     rows = streams.rows
     stray_rows = np.flatnonzero(_strays(rows) & (rows["bits"] & (SYN | ACK) == (SYN | ACK)))
     answers = {}
@@ -168,8 +163,6 @@ def _rejected(openings: Sequence[Opening], streams: Streams) -> list[Opening]:
     A capture on both sides of a NAT has two copies of the SYN. The client's kernel knows only the first address, and
     answers the SYN-ACK for the second with an RST.
     """
-    import numpy as np
-
     unanswered = {(ends.client, ends.client_port): opened for opened, ends in openings if opened.answered is None}
     is_reset = arrays.equals(streams.streams, "closed_by", "client_rst")
     rejected_rows = np.flatnonzero(is_reset & (streams.code & Completeness.DATA == 0) & (streams.answers > 0))
@@ -189,8 +182,6 @@ def _rejected(openings: Sequence[Opening], streams: Streams) -> list[Opening]:
 
 def _data_elsewhere(streams: Streams, explained: set[int]) -> list[LateOpening]:
     """Find segments of a connection that arrived from another address, so that the client answered with an RST."""
-    import numpy as np
-
     rows = streams.rows
     stray_rows = np.flatnonzero(_strays(rows) & (rows["bits"] & SYN == 0))
     if not len(stray_rows) or len(stray_rows) > MAX_OPENINGS:
@@ -408,8 +399,6 @@ def _patience(opened: Opened) -> int:
 
 def _waits(hosts: Set[str], streams: Streams, exchanges: pa.Table) -> list[tuple[int, int, Ends]]:
     """Return start, end and ends of the slow requests to these hosts."""
-    import numpy as np
-
     if not exchanges.num_rows:
         return []
     from_hosts = np.isin(streams.server_code, [streams.servers.index(host) for host in hosts])
@@ -423,8 +412,6 @@ def _waits(hosts: Set[str], streams: Streams, exchanges: pa.Table) -> list[tuple
 
 def _client_pauses(openings: Sequence[Opening], streams: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
     """Find unanswered SYNs of a client that paused towards another server until it gave the SYNs up."""
-    import numpy as np
-
     exchanges = tables["exchanges"]
     unanswered = [(opened, ends) for opened, ends in openings if opened.has_no_reply]
     if not unanswered or not exchanges.num_rows:
@@ -454,8 +441,6 @@ def _client_pauses(openings: Sequence[Opening], streams: Streams, tables: Mappin
 
 def _client_idle(openings: Sequence[Opening], streams: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
     """Find SYNs to a dead host, sent after an answer, whose client was idle meanwhile and went on when it gave up."""
-    import numpy as np
-
     exchanges, alive = tables["exchanges"], {int(code) for code in np.unique(streams.server_code[streams.answers > 0])}
     unanswered = [
         (opened, ends)
@@ -569,8 +554,6 @@ def before_asking(tables: Mapping[str, pa.Table], explained: Set[int] = frozense
 
 def _late(exchanges: pa.Table) -> dict[str, Array]:
     """Return by cause the rows that are no requests and have enough of the cause's time."""
-    import numpy as np
-
     rows_by_cause: dict[str, list[Array]] = {cause: [] for cause in ROWS}
     for span, rows in arrays.sliced(exchanges):
         protocol, names = arrays.codes(rows, "protocol")
@@ -593,8 +576,6 @@ class Pauses(TypedDict):
 
 def pauses(tables: Mapping[str, pa.Table], server: str, port: int) -> Pauses:
     """Return the pauses of this server's clients between their requests."""
-    import numpy as np
-
     streams, exchanges = tables["streams"], tables["exchanges"]
     method, methods = arrays.codes(exchanges, "method")
     ms = arrays.numbers(exchanges, "client_think_ms")

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 from latpcap import arrays, words
 from latpcap.findings import fixes, quality, socket_options
 from latpcap.findings.schema import Finding, grade, wireshark_filter
+from latpcap.lazy import np, pa
 from latpcap.user_waits import slow_requests
 from latpcap.user_waits.cause_totals import endpoint
 from latpcap.vocabulary import HALVES, PROVEN, SIDES, STALL, SUSPECTED
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.arrays import Array
 
 HELD = "held"
@@ -66,8 +65,6 @@ class Pushed:
     """Rows of "pushes", "gaps" and "causes" that findings need; `add` takes the next rows of a table."""
 
     def __init__(self) -> None:
-        import numpy as np
-
         self._count = np.zeros(0, np.uint32)
         self._kept: dict[str, list[pa.Table]] = {name: [] for name in COLUMNS}
         self._notices: list[pa.Table] = []
@@ -98,8 +95,6 @@ class Pushed:
 
     def _count_pushes(self, rows: pa.Table) -> Array:
         """Count the pushes per stream and return a mask of those that waited in their sender's kernel."""
-        import numpy as np
-
         count = np.bincount(arrays.numbers(rows, "stream"), minlength=len(self._count))
         count[: len(self._count)] += self._count
         self._count = count.astype(np.uint32)
@@ -108,23 +103,16 @@ class Pushed:
 
     def notices(self) -> pa.Table | None:
         """The pushes whose method is one of `NOTICES`; None without any."""
-        import pyarrow as pa
-
         return pa.concat_tables(self._notices).unify_dictionaries().combine_chunks() if self._notices else None
 
     def of_streams(self, streams: Array) -> Array:
         """The number of pushes of each of these streams."""
-        import numpy as np
-
         count = np.append(self._count, 0)  # a stream beyond the last one with pushes has none
         counts: Array = count[np.minimum(streams, len(count) - 1)]
         return counts
 
     def held(self) -> HeldPushes | None:
         """Return the messages that were held; None without any."""
-        import numpy as np
-        import pyarrow as pa
-
         if not self._kept["causes"]:
             return None
         causes = pa.concat_tables(self._kept["causes"]).unify_dictionaries().combine_chunks()
@@ -148,8 +136,6 @@ class Pushed:
 
     def _rows(self, number: Array) -> tuple[Array, Array, Array, Array, list[tuple[str, str]]] | None:
         """Return which of these numbers are of collected pushes or gaps, with their streams, senders and names."""
-        import numpy as np
-
         names: dict[tuple[str, str], int] = {}
         parts: list[tuple[Array, Array, Array, Array]] = []
         for table in self._kept["pushes"]:
@@ -176,8 +162,6 @@ def _ids(table: pa.Table, number: str) -> tuple[Array, Array]:
 
 def _is_stall(rows: pa.Table) -> Array:
     """A mask of the causes that are stalls of a push or a gap."""
-    import numpy as np
-
     if all(rows[link].null_count == rows.num_rows for link in ("push", "gap")):
         return np.zeros(rows.num_rows, bool)
     code, texts = arrays.codes(rows, "cause")
@@ -187,16 +171,12 @@ def _is_stall(rows: pa.Table) -> Array:
 
 
 def _is_known(rows: pa.Table, link: str) -> Array:
-    import numpy as np
-
     is_known: Array = ~np.isnan(arrays.numbers(rows, link).astype(float))
     return is_known
 
 
 def _numbers(causes: pa.Table) -> Array:
     """The number of the push or gap that each cause belongs to."""
-    import numpy as np
-
     push, gap = (arrays.filled(causes, link, 0).astype("int64") for link in ("push", "gap"))
     numbers: Array = np.where(_is_known(causes, "push"), push, gap)
     return numbers
@@ -217,8 +197,6 @@ def find(
     held = pushed.held()
     if held is None:
         return []
-    import numpy as np
-
     ends = arrays.looked_up(streams, "stream", held.stream, ("server", "server_port", "protocol"))
     limits = [slow_requests.limit(protocol, slow_ms) for *_, protocol in ends]
     groups: dict[tuple[str, int, bool, str | None], list[int]] = {}
@@ -234,8 +212,6 @@ def _finding(
     evidence: Mapping[tuple[str, int], list[dict[str, Any]]], checks: Sequence[quality.Check],
 ) -> Finding | None:  # fmt: skip
     """Return the finding of one server, sender and protocol; None where it is no more than suspected."""
-    import numpy as np
-
     server, port, by_client, protocol = key
     sender, evidence_rows = SIDES["server"] if by_client else "server", evidence.get((server, port), [])
     rows = rows[np.argsort(held.ms[rows], kind="stable")]
@@ -277,8 +253,6 @@ def _finding(
 
 def _confidence(held: HeldPushes, rows: Array, checks: Sequence[quality.Check], nagle_acts: bool) -> float:
     """Return the median confidence of the messages, at most what the capture's quality allows."""
-    import numpy as np
-
     if any(c.forbids for c in checks):
         return 0.0
     # a stall that the table of evidence confirms is one in a capture with duplicated packets, too

@@ -11,16 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from latpcap import arrays, spill, words
+from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, SETUP, Completeness
 from latpcap.user_waits.segments import DATA, Silence, segments
 from latpcap.vocabulary import SIDES, SUSPECTED, cause_names
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 CODES = ("clock_back", "dropped")
 """Codes of issues that have a check of their own."""
@@ -79,8 +77,6 @@ def ceiling(checks: list[Check]) -> float:
 
 def one_way(streams: pa.Table) -> arrays.Array:
     """A mask of the streams that show only one direction, with more than unanswered SYNs in it."""
-    import numpy as np
-
     columns = ("client_packets", "server_packets", "client_payload_bytes", "server_payload_bytes", "completeness")
     mask = np.zeros(streams.num_rows, bool)
     for span, rows in arrays.sliced(streams):
@@ -110,8 +106,6 @@ def _doubles(tables: Mapping[str, pa.Table]) -> list[Check]:
     An equal segment within `double_ns` is a copy; a retransmission comes later. If most segments of one side are
     copies, a second capture point or a mirror port made them and no verdict is possible; fewer were copied on the path.
     """
-    import numpy as np
-
     streams = tables["streams"]
     sides = ("client", "server")
     retransmissions, packets = (
@@ -179,8 +173,6 @@ def _passed_unseen(streams: pa.Table, exchanges: pa.Table) -> list[Check]:
     Many steps mean that the host counts over all its connections: such streams are left out. The bound is higher for
     streams that show signs of loss.
     """
-    import numpy as np
-
     parts = []
     for _, rows in arrays.sliced(exchanges):
         for cause in (*LOSS, "capture_gap"):
@@ -205,8 +197,6 @@ def _passed_unseen(streams: pa.Table, exchanges: pa.Table) -> list[Check]:
 
 def _jumps(tables: Mapping[str, pa.Table]) -> list[Check]:
     """Find jumps of the capture's clock inside exchanges, while the hosts' TCP timestamps show no such time."""
-    import numpy as np
-
     exchanges = tables["exchanges"]
     longest_ms = -1.0
     for _, rows in arrays.sliced(exchanges):
@@ -248,8 +238,6 @@ def _clock_only(silence: Silence) -> bool:
     Each sender is compared over the silence: if its timestamps advanced, the time really passed, and one such sender
     suffices. If they did not, they stay behind the clock from then on; after a mere delay, a single packet is behind.
     """
-    import numpy as np
-
     near, last_before = silence.near, silence.index_before
     timestamps = near["tsval"].astype(float)
     sender = near["stream"].astype(np.int64) * 2 + near["from_client"]
@@ -313,8 +301,6 @@ def lost(streams: pa.Table, exchanges: pa.Table) -> int:
     """Count the segments lost on the path, in both directions of all streams. Packets that only the capture lacks are
     not counted.
     """
-    import numpy as np
-
     parts = []
     for _, rows in arrays.sliced(exchanges):
         waited_ms = sum(
@@ -353,8 +339,6 @@ def lost(streams: pa.Table, exchanges: pa.Table) -> int:
 
 def of_exchanges(rows: arrays.Array, tables: Mapping[str, pa.Table]) -> int:
     """Count the segments lost on the streams of these rows of the exchanges."""
-    import numpy as np
-
     streams, exchanges = tables["streams"], tables["exchanges"]
     numbers = arrays.distinct(spill.take(arrays.numbers(exchanges, "stream"), rows))
     stream_rows = np.flatnonzero(np.isin(arrays.numbers(streams, "stream"), numbers))

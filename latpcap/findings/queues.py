@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, TypedDict
 
 from latpcap import arrays, spill, words
 from latpcap.findings.schema import Finding, wireshark_filter
+from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS
 from latpcap.user_waits import slow_requests
 from latpcap.user_waits.cause_totals import CauseTotal, Server
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.arrays import Array
 
 MAX_REQUESTS = 1 << 18
@@ -49,8 +48,6 @@ class Queue(TypedDict):
 
 def find(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Table]) -> Queue | None:
     """Find the queue of this server's program; None if there is none, or too few requests to decide."""
-    import numpy as np
-
     exchanges = tables["exchanges"]
     complete = arrays.numbers(exchanges, "complete").astype(bool)
     rows = server.rows
@@ -103,8 +100,6 @@ def find(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Ta
 
 def think_ms(items: Sequence[CauseTotal], rows: Array) -> Array:
     """Return how long the server's program worked on each of these exchanges, in ms."""
-    import numpy as np
-
     think = np.zeros(len(rows))
     for item in items:
         if (item.cause, item.owner) == ("server_think", "server") and len(item.rows):
@@ -115,8 +110,6 @@ def think_ms(items: Sequence[CauseTotal], rows: Array) -> Array:
 
 def _ahead(arrived: Array, answered: Array) -> tuple[Array, Array]:
     """Count for each request the unanswered requests at its arrival, and the answers sent while it waited."""
-    import numpy as np
-
     arrivals, answers = np.sort(arrived), np.sort(answered)
     before = np.searchsorted(answers, arrived, side="right")
     ahead: Array = np.searchsorted(arrivals, arrived, side="left") - before
@@ -126,8 +119,6 @@ def _ahead(arrived: Array, answered: Array) -> tuple[Array, Array]:
 
 def _time_by_length(ahead: Array, think: Array) -> list[tuple[float, float]]:
     """Return median length and median server time for each class of queue length: 0, 1 to 2, 3 to 6, 7 to 14 ..."""
-    import numpy as np
-
     power = np.floor(np.log2(ahead + 1)).astype(np.int64)
     steps = []
     for step in np.unique(power):

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from latpcap import arrays, spill
 from latpcap.findings import evidence
 from latpcap.findings.schema import Finding
+from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, SETUP, Completeness
 from latpcap.user_waits.cause_totals import endpoint
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.arrays import Array
 
 LATER = (429, 503)
@@ -76,8 +75,6 @@ def find(tables: Mapping[str, pa.Table]) -> list[Finding]:
 
 def _refused(streams: pa.Table) -> Iterable[Finding]:
     """Find connections refused with an RST until the same client's next one was accepted."""
-    import numpy as np
-
     accepted = arrays.numbers(streams, "completeness") & Completeness.SYN_ACK != 0
     refused = ~accepted & arrays.equals(streams, "closed_by", "server_rst")
     if not refused.any() or not accepted.any():
@@ -96,8 +93,6 @@ def _refused(streams: pa.Table) -> Iterable[Finding]:
 
 def _later(streams: pa.Table, exchanges: pa.Table) -> Iterable[Finding]:
     """Find requests answered 429 or 503, or 4yz in mail and FTP, until the client's next equal one was accepted."""
-    import numpy as np
-
     if not exchanges.num_rows:
         return
     status = np.nan_to_num(arrays.numbers(exchanges, "status").astype(float))

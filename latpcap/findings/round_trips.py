@@ -14,14 +14,13 @@ from latpcap.findings import fixes
 from latpcap.findings.evidence import called, request
 from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import Finding, Harmful
+from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, SETUP
 from latpcap.user_waits.cause_totals import CauseTotal, Server, endpoint
 from latpcap.user_waits.segments import segments
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.arrays import Array
 
 REDIRECTS = (301, 302, 303, 307, 308)
@@ -94,22 +93,16 @@ class _Requests:
 
     def ms(self, name: str) -> Array:
         """Return a column of the exchanges in ms, with 0 for null."""
-        import numpy as np
-
         ms: Array = np.nan_to_num(arrays.numbers(self.exchanges, f"{name}_ms").astype(float))
         return ms
 
     def rtt_ms(self, rows: Array) -> Array:
         """Return the round trips of the streams of these exchanges, with 0 for null."""
-        import numpy as np
-
         rtt: Array = np.nan_to_num(self.rtt[self.stream_row[rows]])
         return rtt
 
     def groups(self, stream_rows: Array) -> dict[tuple[str, int], Array]:
         """Group positions in `stream_rows` by server."""
-        import numpy as np
-
         key = self.server[stream_rows].astype(np.int64) << 16 | self.port[stream_rows].astype(np.int64)
         order = np.argsort(key, kind="stable")
         edges = np.flatnonzero(np.r_[True, np.diff(key[order]) != 0]) if len(key) else order
@@ -128,16 +121,12 @@ class _Requests:
 
 def _runs(follows: Array) -> list[tuple[int, int]]:
     """Return the first and the last index of each run of items, of which `follows` marks all but the last."""
-    import numpy as np
-
     edges = np.flatnonzero(np.diff(np.r_[False, follows, False].astype(np.int8)))
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
 
 def _certificates(requests: _Requests, is_handshake: Array) -> list[Finding]:
     """Find TLS handshakes in which the server's certificates waited for its congestion window."""
-    import numpy as np
-
     if not is_handshake.any():
         return []
     waited_ms = requests.ms("cwnd")
@@ -155,8 +144,6 @@ def _certificates(requests: _Requests, is_handshake: Array) -> list[Finding]:
 
 def _connection_each(requests: _Requests, is_handshake: Array, is_request: Array) -> list[Finding]:
     """Find servers where most TLS connections carry a single request."""
-    import numpy as np
-
     if not is_handshake.any():
         return []
     counts = np.bincount(requests.stream_row[is_request], minlength=len(requests.number))
@@ -176,8 +163,6 @@ def _connection_each(requests: _Requests, is_handshake: Array, is_request: Array
 
 def _in_turn(requests: _Requests, is_request: Array) -> list[Finding]:
     """Find runs of sequential requests on a connection that waited almost only for the path."""
-    import numpy as np
-
     rows = np.flatnonzero(is_request)
     if len(rows) < MIN_RUN:
         return []
@@ -219,8 +204,6 @@ def _in_turn(requests: _Requests, is_request: Array) -> list[Finding]:
 
 def _alike(exchanges: pa.Table, rows: Array) -> str:
     """Return a phrase about the request that most of these are; "" if they are of many kinds."""
-    import numpy as np
-
     (method, methods), (target, targets) = (arrays.codes(exchanges, name) for name in ("method", "target"))
     kinds, counts = np.unique(np.stack([method[rows], target[rows]]), axis=1, return_counts=True)
     largest = int(counts.argmax())
@@ -233,8 +216,6 @@ def _alike(exchanges: pa.Table, rows: Array) -> str:
 
 def _connects_in_turn(requests: _Requests, is_complete: Array, is_handshake: Array) -> list[Finding]:
     """Find clients that send sequential requests, each over a new connection, on a long path."""
-    import numpy as np
-
     if not is_complete.any():
         return []
     count, took_ms = len(requests.number), requests.ms("latency")
@@ -274,8 +255,6 @@ def _connects_in_turn(requests: _Requests, is_complete: Array, is_handshake: Arr
 
 def blocks(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find uploads in blocks, each sent after the answer to the previous one, in protocols without a reader."""
-    import numpy as np
-
     streams, exchanges, events = tables["streams"], tables["exchanges"], segments(tables)
     if events is None:
         return []
@@ -324,8 +303,6 @@ def messages(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[Find
 
     Each message then takes a round trip, or the time of the client's program.
     """
-    import numpy as np
-
     streams, events = tables["streams"], segments(tables)
     if events is None or pushed is None:
         return []
@@ -375,8 +352,6 @@ def messages(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[Find
 
 def _trips_ms(streams: pa.Table) -> Array:
     """Return the shortest known round trip of each stream; NaN without one."""
-    import numpy as np
-
     first = arrays.numbers(streams, "initial_rtt_ms").astype(float)
     legs = [arrays.numbers(streams, f"{side}_rtt_ms").astype(float) for side in ("client", "server")]
     shortest: Array = np.fmin(first, np.where(np.isnan(first), np.nan, np.nan_to_num(legs[0]) + np.nan_to_num(legs[1])))
@@ -388,8 +363,6 @@ def expects(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa
 
     All these pauses are equally long. A program whose data is late pauses for varying times.
     """
-    import numpy as np
-
     exchanges = tables["exchanges"]
     is_upload = arrays.equals(exchanges, "method", "POST", "PUT", "PATCH")
     is_upload &= arrays.equals(exchanges, "protocol", "http")
@@ -414,8 +387,6 @@ def expects(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa
 
 def _redirects(requests: _Requests, is_request: Array) -> list[Finding]:
     """Find several redirects in a row that the client followed at once, each with a request and maybe a connection."""
-    import numpy as np
-
     exchanges = requests.exchanges
     is_redirect = is_request & np.isin(arrays.numbers(exchanges, "status").astype(float), REDIRECTS)
     if is_redirect.sum() < MIN_REDIRECTS:

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import floor
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, cast, get_type_hints
 
+from latpcap.lazy import pa
 from latpcap.vocabulary import WORTH, grade_of, worth
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Kind: TypeAlias = Literal[
     "latency",
@@ -266,8 +264,6 @@ class LatencyFinding(Finding):
 @cache
 def schema() -> pa.Schema:
     """Return the schema of the table of findings; each field's metadata has its meaning."""
-    import pyarrow as pa
-
     kinds = {
         "string": pa.string(),
         "double": pa.float64(),

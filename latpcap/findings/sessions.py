@@ -9,21 +9,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from latpcap import arrays
 from latpcap.findings.evidence import called, request, wait_finding
 from latpcap.findings.pushes import NOTICES, Pushed
 from latpcap.findings.schema import Finding, wireshark_filter
+from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS
 from latpcap.user_waits import slow_requests, stream_ends
 from latpcap.user_waits.cause_totals import Server, endpoint
 from latpcap.user_waits.segments import segments
 from latpcap.words import say
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 MIN_BLOCKED_SHARE = 0.75
 """Smallest share of a request's latency during which the broker blocked for that to be its cause."""
@@ -50,8 +48,6 @@ def find(tables: Mapping[str, pa.Table]) -> list[Finding]:
 
 def blocked(server: Server, tables: Mapping[str, pa.Table], pushed: Pushed) -> Finding | None:
     """Find a broker that blocked its publishers (AMQP connection.blocked) during most of a slow request."""
-    import numpy as np
-
     exchanges, notices = tables["exchanges"], pushed.notices()
     if notices is None or not len(server.slow):
         return None
@@ -100,8 +96,6 @@ def _shared_client_ids(tables: Mapping[str, pa.Table]) -> list[Finding]:
 
     The broker closes the older session at each login (rule MQTT-3.1.4-2 of MQTT 3.1.1), and its client logs in again.
     """
-    import numpy as np
-
     exchanges, streams = tables["exchanges"], tables["streams"]
     is_connect = arrays.equals(exchanges, "protocol", "mqtt") & arrays.equals(exchanges, "method", "CONNECT")
     rows = np.flatnonzero(is_connect)
@@ -169,8 +163,6 @@ def _idle_timeouts(tables: Mapping[str, pa.Table]) -> list[Finding]:
 
     The reconnects show that the client did not want the session to end: a server or balancer timed it out.
     """
-    import numpy as np
-
     streams, exchanges, events = tables["streams"], tables["exchanges"], segments(tables)
     if events is None or not exchanges.num_rows:
         return []
@@ -286,8 +278,6 @@ def _accounted_closed_ms(tables: Mapping[str, pa.Table]) -> dict[tuple[int, bool
 
     Keys: the stream, and whether the client's window was closed. Requests count for both sides.
     """
-    import numpy as np
-
     exchanges, accounted_ms = tables["exchanges"], defaultdict[tuple[int, bool], float](float)
     if exchanges.num_rows:
         waited_ms = np.nan_to_num(arrays.numbers(exchanges, "zero_window_ms").astype(float))

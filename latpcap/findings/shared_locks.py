@@ -12,13 +12,12 @@ from latpcap import arrays, spill
 from latpcap.findings import queues
 from latpcap.findings.evidence import called, request, slow_answers, wait_finding
 from latpcap.findings.schema import Finding
+from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS
 from latpcap.user_waits.cause_totals import CauseTotal, Server, endpoint
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.arrays import Array
 
 MIN_GROUP = 3
@@ -62,8 +61,6 @@ def find_answered_together(
     They waited for one thing: for the whole program if nobody was answered meanwhile ("frozen"), else for a lock,
     which the first of them may hold ("behind_one"). Independent work would end as far apart as it began.
     """
-    import numpy as np
-
     exchanges = tables["exchanges"]
     late_rows = slow_answers(server, exchanges)
     if not MIN_GROUP <= len(late_rows) <= LIMITS["pool_most"]:
@@ -100,8 +97,6 @@ def _groups_answered_together(
     server: Server, late_rows: Array, arrived: Array, answered: Array, stream: Array
 ) -> Iterator[_Group]:
     """Yield the groups among these rows, which must be in the order of their answers."""
-    import numpy as np
-
     waited_ns, steps = answered[late_rows] - arrived[late_rows], np.diff(answered[late_rows])
     is_near = steps <= END_SHARE * np.minimum(waited_ns[1:], waited_ns[:-1])
     all_answered = np.sort(answered[server.rows])
@@ -126,8 +121,6 @@ def find_behind_other(server: Server, items: Sequence[CauseTotal], tables: Mappi
     That work is a transaction that began before the request and whose end freed it: its locks, or its connection of
     a pool. Without transactions it is an earlier request, if that happened more than once.
     """
-    import numpy as np
-
     exchanges = tables["exchanges"]
     took_ms = arrays.numbers(exchanges, "latency_ms")
     late_rows = slow_answers(server, exchanges)
@@ -175,8 +168,6 @@ def _is_same_session(server: Server, row: int, end: int, tables: Mapping[str, pa
 
     A web session's lock does so: it serializes the requests of one user.
     """
-    import numpy as np
-
     exchanges, streams = tables["exchanges"], tables["streams"]
     stream, took_ms = (arrays.numbers(exchanges, name) for name in ("stream", "latency_ms"))
     client = arrays.codes(streams, "client")[0]
@@ -224,8 +215,6 @@ def _behind_other(
 
 def _is_passed_on_after(server: Server, row: int, end: int, tables: Mapping[str, pa.Table]) -> bool:
     """Return whether this server, a connection pool, sent the request on only when that transaction was over."""
-    import numpy as np
-
     exchanges, streams = tables["exchanges"], tables["streams"]
     clients, names = arrays.codes(streams, "client")
     stream_row = spill.positions_of(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
@@ -242,8 +231,6 @@ def find_stampede(server: Server, tables: Mapping[str, pa.Table]) -> Finding | N
 
     This happens when a cache entry expires under load. A client that repeats requests all the time makes no pauses.
     """
-    import numpy as np
-
     exchanges = tables["exchanges"]
     late_rows = slow_answers(server, exchanges)
     if not MIN_BURST <= len(late_rows) <= LIMITS["pool_most"] or len(server.clients) > 1:

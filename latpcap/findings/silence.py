@@ -18,6 +18,7 @@ from latpcap import arrays, spill, words
 from latpcap.findings.evidence import called
 from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import Finding, Grade, wireshark_filter
+from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import CAPTURE_BITS, NS_PER_MS, SETUP
 from latpcap.user_waits import stream_ends
@@ -29,8 +30,6 @@ from latpcap.user_waits.stream_ends import Course, Resent
 from latpcap.vocabulary import GUESSED, PROBABLE, SHOWN, SIDES, protocol_names
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.arrays import Array
 
 SURE: dict[Grade, float] = {"proven": SHOWN, "probable": PROBABLE, "suspected": GUESSED}
@@ -225,8 +224,6 @@ def _ended_idle(
     `next_at` returns when the next answered connection to the same server began after an instant, and whether this
     client opened it.
     """
-    import numpy as np
-
     held = course.held(True)
     frame = case.frame if case.exchange is not None or held is None else held.frame
     request = course.index_of(frame)
@@ -326,8 +323,6 @@ def _half_way(
 
 def _stopped(case: UnansweredWait, course: Course) -> Reason | None:
     """Find an answer that began and stopped."""
-    import numpy as np
-
     if not case.is_partial:
         return None
     request = course.index_of(case.frame)
@@ -380,8 +375,6 @@ def _finding(
 
 def survived(exchanges: pa.Table, streams: pa.Table) -> dict[tuple[str, int], float]:
     """Return the longest idle time in ms after which a request on the same connection was still answered, by server."""
-    import numpy as np
-
     stream, start, end = (arrays.numbers(exchanges, name) for name in ("stream", "start", "end"))
     complete = arrays.numbers(exchanges, "complete").astype(bool)
     requests = np.flatnonzero(~arrays.equals(exchanges, "protocol", SETUP))
@@ -446,8 +439,6 @@ def _explained(
     tables: Mapping[str, pa.Table], cases: Sequence[UnansweredWait], requests_of: Mapping[tuple[str, int], int]
 ) -> _Explained:
     """Apply the rules to the packets of these streams, and of others that stand still."""
-    import numpy as np
-
     streams, exchanges, events = tables["streams"], tables["exchanges"], segments(tables)
     if events is None:
         return _Explained()
@@ -499,8 +490,6 @@ def _explained(
 
 def _standing(tables: Mapping[str, pa.Table], events: Segments, waiting: set[int]) -> list[UnansweredWait]:
     """Return streams that stand still, other than those of cases (`waiting`)."""
-    import numpy as np
-
     streams = tables["streams"]
     still = np.union1d(np.union1d(events.stuck(), events.probed()), _with_holes(tables))
     numbers = [number for number in still.tolist() if number not in waiting]
@@ -514,8 +503,6 @@ def _standing(tables: Mapping[str, pa.Table], events: Segments, waiting: set[int
 
 def _with_holes(tables: Mapping[str, pa.Table]) -> Array:
     """Return streams whose answer waited long for packets missing in the capture; the receiver may lack them too."""
-    import numpy as np
-
     causes = tables["causes"]
     gaps = arrays.equals(causes, "cause", "capture_gap") & (arrays.numbers(causes, "duration_ms") >= LIMITS["stuck_ms"])
     numbers = np.unique(arrays.numbers(causes, "exchange")[gaps])
@@ -528,8 +515,6 @@ def _next_answered(streams: pa.Table) -> Callable[[UnansweredWait, int], tuple[i
 
     It returns the start of that connection and whether the case's client opened it; None without one.
     """
-    import numpy as np
-
     start, answers = arrays.numbers(streams, "start"), arrays.numbers(streams, "server_packets")
     (server, servers), port = arrays.codes(streams, "server"), arrays.numbers(streams, "server_port")
     client, clients = arrays.codes(streams, "client")
@@ -561,8 +546,6 @@ class _StreamFacts:
     """What decides whether a request was left without an answer, for each row of "streams"."""
 
     def __init__(self, streams: pa.Table, exchanges: pa.Table, stream_rows: Array):
-        import numpy as np
-
         self.has_answer = arrays.numbers(streams, "server_packets") > 0
         self.end = arrays.numbers(streams, "end")
         self.is_closed = arrays.codes(streams, "closed_by")[0] >= 0
@@ -600,8 +583,6 @@ def _unanswered(
     - "closed_on_request": the server closed the connection instead of answering.
     - no cause: the answer began and did not end, or an RST met a request that `_ended_idle` may explain.
     """
-    import numpy as np
-
     streams, exchanges = tables["streams"], tables["exchanges"]
     if not exchanges.num_rows:
         return [], {}
@@ -640,8 +621,6 @@ def _unanswered(
 
 def _waited_ms(exchanges: pa.Table, facts: _StreamFacts, stream_rows: Array) -> Array:
     """Return the time from each request to the end of its stream, or of the capture if the stream was still open."""
-    import numpy as np
-
     requested = arrays.numbers(exchanges, "request_end")
     to_capture_end = (facts.capture_end[stream_rows] - requested) / NS_PER_MS
     is_open = arrays.equals(exchanges, "cut_by", "capture_end") & ~facts.is_closed[stream_rows]
@@ -652,8 +631,6 @@ def _waited_ms(exchanges: pa.Table, facts: _StreamFacts, stream_rows: Array) -> 
 
 def _kinds(exchanges: pa.Table, facts: _StreamFacts, stream_rows: Array, waited_ms: Array) -> Array:
     """Return the `_Kind` of each exchange, and -1 for those that were answered or cannot be judged."""
-    import numpy as np
-
     is_open = facts.has_answer[stream_rows] & ~arrays.numbers(exchanges, "complete").astype(bool)
     is_silent = np.isnan(arrays.numbers(exchanges, "response_first_frame").astype(float))
     is_nameless = arrays.codes(exchanges, "method")[0] < 0
@@ -677,8 +654,6 @@ def _kinds(exchanges: pa.Table, facts: _StreamFacts, stream_rows: Array, waited_
 
 def _capture_ends(end: Array, captures: Array) -> Array:
     """Return the end of each stream's capture; an archive of several captures has several ends."""
-    import numpy as np
-
     if captures.max() <= 0:
         return np.full(len(end), end.max())
     has_capture = captures >= 0
@@ -698,8 +673,6 @@ def _requests(streams: pa.Table, counts: Array) -> dict[tuple[str, int], int]:
 
 def _silent_peers(tables: Mapping[str, pa.Table]) -> list[UnansweredWait]:
     """Find peers that sent nothing while the other side repeated its data for 1 s (`stuck_ms`) or more."""
-    import numpy as np
-
     streams, events = tables["streams"], segments(tables)
     repeats = [arrays.numbers(streams, f"{side}_retransmissions") >= MIN_REPEATS for side in SIDES]
     packets = [arrays.numbers(streams, f"{side}_packets") > 0 for side in SIDES]

@@ -13,18 +13,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from latpcap import arrays, words
 from latpcap.findings.schema import Finding, State, wireshark_filter
+from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.user_waits.cause_totals import endpoint
 from latpcap.user_waits.segments import segments
 from latpcap.vocabulary import GUESSED, PROBABLE, SHOWN, SIDES, STALL
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 TIMERS = (40, 50, 100, 200, 250)
 """Delayed-ACK timers of known systems in ms (Linux TCP_DELACK_MIN; FreeBSD r360010, cc938206); `words` names them."""
@@ -220,8 +217,6 @@ def of_options(evidence: pa.Table) -> list[Finding]:
 
 def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find held ACKs that released no segment, by server and by the side that held them."""
-    import numpy as np
-
     streams, events = tables["streams"], segments(tables)
     held = events.held() if events is not None else ()
     if not held or not len(held[0]):
@@ -256,8 +251,6 @@ METHOD = "one_way"
 
 def suspects(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find servers with possible stalls where only one direction was captured, with the captured side."""
-    import numpy as np
-
     streams, exchanges = tables["streams"], tables["exchanges"]
     method, methods = arrays.codes(exchanges, "method")
     rows = np.flatnonzero(method == methods.index(METHOD)) if METHOD in methods else np.zeros(0, np.int64)
@@ -279,8 +272,6 @@ def suspects(tables: Mapping[str, pa.Table]) -> list[Finding]:
 
 def _suspect(server: str, port: int, seen_side: str, how: str, gaps: list[tuple[float, int, int, int]]) -> Finding:
     """Return the finding of one server; `gaps`: ms, stream and the two frames; `how`: "data" or "acks" was captured."""
-    import numpy as np
-
     gaps.sort()
     ms = np.array([s[0] for s in gaps])
     typical = gaps[len(gaps) // 2]

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from latpcap.findings.pushes import Pushed
+from latpcap.lazy import pa, pc
 from latpcap.options import TableName
 from latpcap.tables import of_stretches, stretches
 from latpcap.user_waits.segments import HasSegments, Segments
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class Lazy(HasSegments):
@@ -96,8 +94,6 @@ def with_stretches(tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
     if "connects" in tables and "gaps" in tables:
         lazy = Lazy(lambda name: tables[name])
         return {**tables, "exchanges": lazy["exchanges"], "causes": lazy["causes"]}
-    import pyarrow.compute as pc
-
     return {**tables, "causes": tables["causes"].filter(pc.is_valid(tables["causes"]["exchange"]))}
 
 

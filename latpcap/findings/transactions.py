@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from latpcap import arrays
 from latpcap.findings.evidence import wait_finding
 from latpcap.findings.schema import Finding
+from latpcap.lazy import np, pa
 from latpcap.tables import NS_PER_MS
 from latpcap.user_waits.cause_totals import Server
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.arrays import Array
 
 TABLE = re.compile(r"\b(?:update|into|from|join|table)\s+[\"`\[]?([\w.]+)", re.IGNORECASE)
@@ -79,8 +78,6 @@ def _transactions(
 
 def find(server: Server, tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find transactions whose time was mostly the client's, while it held locks."""
-    import numpy as np
-
     exchanges = tables["exchanges"]
     method, methods = arrays.codes(exchanges, "method")
     ends = [methods.index(word) for word in DONE if word in methods]

@@ -21,6 +21,7 @@ from latpcap import arrays, words
 from latpcap.findings.evidence import request
 from latpcap.findings.schema import Finding, Grade, wireshark_filter
 from latpcap.format import printable
+from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.presentation import MIN_FELT_SUM_MS
 from latpcap.tables import NS_PER_MS
@@ -29,8 +30,6 @@ from latpcap.user_waits.segments import segments
 from latpcap.vocabulary import GUESSED, LIKELY, SEEN
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.arrays import Array
 
 MIN_REQUESTS = 3
@@ -83,8 +82,6 @@ def excused(findings: Iterable[Finding], queue_costs: Sequence[Finding]) -> list
 
 def _costs_of(row: Mapping[str, Any], span: tuple[int, int], tables: Mapping[str, pa.Table]) -> list[Finding]:
     at_client = (row["direction"] == "to_server") == row["at_sender"]
-    import numpy as np
-
     if not at_client and row["direction"] == "to_server":
         return []
     exchanges, streams = tables["exchanges"], tables["streams"]
@@ -107,8 +104,6 @@ def _cost_at(
     at_client: bool,
 ) -> Finding | None:
     """Return the cost to the requests of one port of the server; None if there is none."""
-    import numpy as np
-
     exchanges, (start, end), (port, rows) = tables["exchanges"], span, requests
     requested, ended = (arrays.filled(exchanges, name, 0)[rows] for name in ("request_end", "end"))
     if at_client:
@@ -152,8 +147,6 @@ def _cost_at(
 
 def _acknowledged(tables: Mapping[str, pa.Table], streams: Array, ended: Array) -> Array:
     """Return the ms until the client acknowledged the end of each answer; NaN if not captured."""
-    import numpy as np
-
     took_ms, segments_of = np.full(len(ended), np.nan), segments(tables)
     if segments_of is None:
         return took_ms
@@ -193,8 +186,6 @@ def in_queue(server: Server, tables: Mapping[str, pa.Table]) -> int:
 
     Returns 0 if requests are slow without such a transfer, too.
     """
-    import numpy as np
-
     this_server = server.address, server.port
     transfers = tables["transfers"]
     times = zip(*(arrays.numbers(transfers, name).tolist() for name in ("start", "end")), strict=True)
@@ -220,8 +211,6 @@ def _between_messages(rows: list[dict[str, Any]], exchanges: pa.Table) -> set[tu
 
     Those pauses are waits of requests, or of nobody.
     """
-    import numpy as np
-
     stream, answer_start = arrays.numbers(exchanges, "stream"), arrays.filled(exchanges, "response_start", 0)
     is_of_rows = np.isin(stream, [row["stream"] for row in rows]) & (answer_start > 0)
     streams, index = np.unique(stream[is_of_rows], return_inverse=True)

@@ -14,13 +14,12 @@ from latpcap import arrays
 from latpcap import presentation as show
 from latpcap.findings.evidence import request, sent_by_host, wait_finding
 from latpcap.findings.schema import Finding
+from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS
 from latpcap.user_waits.cause_totals import Server, endpoint
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.arrays import Array
 
 MIN_STREAMS = 3
@@ -39,8 +38,6 @@ def find_pool(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     The answer times are compared with a simulated line: requests are served in the order of arrival, each takes as
     long as the quickest, and the number of workers follows from the rate of answers.
     """
-    import numpy as np
-
     exchanges = tables["exchanges"]
     rows = server.rows
     if not LIMITS["pool_least"] <= len(rows) < LIMITS["queue_requests"]:
@@ -85,8 +82,6 @@ def find_pool(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
 
 def _simulated_answers(arrived: Array, each_ms: float, workers: int) -> Array:
     """Return when each request is answered if `workers` take them in order and each takes `each_ms`."""
-    import numpy as np
-
     free_at, each_ns = [0] * workers, round(each_ms * NS_PER_MS)
     answered = np.zeros(len(arrived), np.int64)
     for index, time in enumerate(arrived.tolist()):
@@ -100,8 +95,6 @@ def _backend_of_pool(server: Server, rows: Array, each_ms: float, tables: Mappin
 
     "" if fewer than most are passed on, to several servers, or if the time there is not `each_ms`.
     """
-    import numpy as np
-
     exchanges, streams = tables["exchanges"], tables["streams"]
     (method, _), (target, _) = (arrays.codes(exchanges, name) for name in ("method", "target"))
     arrived, answered = (arrays.filled(exchanges, name, 0) for name in ("request_end", "response_start"))
@@ -126,8 +119,6 @@ def _backend_of_pool(server: Server, rows: Array, each_ms: float, tables: Mappin
 
 def find_rate_limit(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     """Find answers sent at equal intervals, on whichever connection, while other requests wait; None without them."""
-    import numpy as np
-
     exchanges, rows = tables["exchanges"], server.rows
     if not MIN_STEADY < len(rows) < LIMITS["queue_requests"]:
         return None

@@ -14,11 +14,10 @@ from latpcap import arrays, spill, words
 from latpcap.format import escaped, ms, shortest
 from latpcap.joined import limits, tables
 from latpcap.joined.shares import BECAUSE, BETWEEN, CLIENT, LOST_BETWEEN, PLACES, SERVER, UNKNOWN
+from latpcap.lazy import np, pa, pc
 from latpcap.tables import NS_PER_MS
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.joined.clock import Clock
     from latpcap.joined.rewrites import Way
 
@@ -144,8 +143,6 @@ def numbers(
 
 
 def _count(parts: pa.Table, wanted: tuple[tuple[str, str], ...]) -> int:
-    import numpy as np
-
     return int(np.logical_and.reduce([arrays.equals(parts, column, value) for column, value in wanted]).sum())
 
 
@@ -157,8 +154,6 @@ def _least_gap(clock: Clock) -> float | None:
 
 def _places(parts: pa.Table) -> dict[str, dict[str, float]]:
     """Return the milliseconds by place and cause."""
-    import numpy as np
-
     times_ms: dict[str, dict[str, float]] = {place: {} for place in PLACES}
     (places, place_names), (causes, cause_names) = (arrays.codes(parts, name) for name in ("place", "cause"))
     code_of = places.astype(np.int32) * len(cause_names) + causes
@@ -175,8 +170,6 @@ def _lost(parts: pa.Table) -> float:
 
 def _typical(exchanges: pa.Table, parts: pa.Table) -> dict[str, Any] | None:
     """Return the median exchange, cut: its parts add up to its latency."""
-    import pyarrow.compute as pc
-
     if not exchanges.num_rows:
         return None
     order = arrays.numbers(exchanges, "latency_ms").argsort(kind="stable")

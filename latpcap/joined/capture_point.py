@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill
 from latpcap.bars import bar
+from latpcap.lazy import np, pa
 from latpcap.options import TableName
 from latpcap.reading import drain, sources
 from latpcap.reading.feed import Feed
@@ -17,8 +18,6 @@ from latpcap.reading.keylog import Keylog
 from latpcap.vocabulary import CAUSES, cause_names
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.arrays import Array
 
 TAKE_BYTES = 4 << 20
@@ -46,8 +45,6 @@ UNUSED = ("window", "tos", "spare0", "spare1")
 
 def layout() -> Any:
     """Return the type of one row of `_core.Analysis.packets`."""
-    import numpy as np
-
     wide = [("time", "<i8"), ("frame", "<u8"), ("hash", "<u8")]
     words = [(name, "<u4") for name in ("stream", "seq", "ack", "len", "tsval", "tsecr", "ip_id")]
     halves = [(name, "<u2") for name in ("flags", "window", "mss")]
@@ -115,9 +112,6 @@ class Causes:
 
     def add(self, table: pa.Table) -> None:
         """Append rows of the table of causes."""
-        import numpy as np
-        import pyarrow as pa
-
         cause = coded(table, "cause", tuple(CAUSES))
         sizes = np.zeros(table.num_rows, np.uint32)
         wanted = np.flatnonzero(np.isin(cause, [CODES[name] for name in (*WAITS, *REPAIRS)]))
@@ -146,8 +140,6 @@ class Causes:
 
 def coded(table: pa.Table, column: str, names: tuple[str, ...]) -> Array:
     """Return a column of words as indices into `names`; -1 for other words."""
-    import numpy as np
-
     codes, words = arrays.codes(table, column)
     index_of = np.array([*(names.index(word) if word in names else -1 for word in words), -1])
     return index_of[codes]
@@ -155,9 +147,6 @@ def coded(table: pa.Table, column: str, names: tuple[str, ...]) -> Array:
 
 def _copy_columns(rows: pa.RecordBatchReader, columns: tuple[str, ...]) -> list[pa.RecordBatch]:
     """Copy these columns into memory or a file of `spill`."""
-    import numpy as np
-    import pyarrow as pa
-
     out = pa.BufferOutputStream()
     with pa.ipc.new_stream(out, _schema_of(rows.schema, columns)) as writer:
         for batch in rows:
@@ -167,8 +156,6 @@ def _copy_columns(rows: pa.RecordBatchReader, columns: tuple[str, ...]) -> list[
 
 
 def _schema_of(schema: pa.Schema, columns: tuple[str, ...]) -> pa.Schema:
-    import pyarrow as pa
-
     return pa.schema([schema.field(name) for name in columns])
 
 
@@ -183,9 +170,6 @@ class Point:
     def __init__(
         self, source: sources.Source, *, keylog: Keylog | None = None, causes: bool = True, progress: bool = False
     ):
-        import numpy as np
-        import pyarrow as pa
-
         feed = Feed(source, keylog)
         feed.analysis.watch_packets()
         kinds = layout()
@@ -234,8 +218,6 @@ class Point:
         """Return whether the client sent each packet. Roles may change while a stream is young: the last packet
         decides.
         """
-        import numpy as np
-
         rows, bits = self.packets["stream"], self.packets["bits"]
         low_is_client = np.zeros(int(rows.max()) + 1 if len(rows) else 0, bool)
         low_is_client[rows] = ((bits & FROM_LOW) != 0) == ((bits & FROM_CLIENT) != 0)  # the last packet wins
@@ -244,8 +226,6 @@ class Point:
 
     def rows_of(self, frames: Array) -> Array:
         """Return the row of `packets` of each frame; -1 for a frame without one."""
-        import numpy as np
-
         all_frames = self.packets["frame"]
         if not len(all_frames):
             return np.full(len(frames), -1)

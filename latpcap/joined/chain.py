@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays
 from latpcap.format import shortest
+from latpcap.lazy import np, pa, pc, pd
 from latpcap.tables import NS_PER_MS, to_pandas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import pandas as pd
-    import pyarrow as pa
 
     from latpcap.arrays import Array
     from latpcap.joined.answer import ChainWhy
@@ -57,8 +55,6 @@ class Chain:
     @cached_property
     def _rows(self) -> list[Array]:
         """Of each leg, the rows of the exchanges that all points have, in the order of the first leg."""
-        import numpy as np
-
         numbers = [(leg.arrow("exchanges")["a_exchange"].to_numpy(), leg.arrow("exchanges")["b_exchange"].to_numpy())
                    for leg in self.legs]  # fmt: skip
         rows = [np.arange(len(numbers[0][0]))]
@@ -73,9 +69,6 @@ class Chain:
 
     @cached_property
     def _exchanges(self) -> pa.Table:
-        import numpy as np
-        import pyarrow as pa
-
         tables = [leg.arrow("exchanges").take(pa.array(rows)) for leg, rows in zip(self.legs, self._rows, strict=True)]
         first = tables[0]
         columns: dict[str, Any] = {"a_exchange": first["a_exchange"]}
@@ -119,8 +112,6 @@ class Chain:
         `held` and `client` are at the first point, `a_b`, `b_c` ... between neighbours, `far` beyond the last point,
         `rest` has no known place.
         """
-        import numpy as np
-
         table, ways = self._exchanges, self._ways
         latency = table["latency_ms"].to_numpy()
         places = {
@@ -146,9 +137,6 @@ class Chain:
         """Milliseconds of each exchange in a leg's parts at this place: of `cause`, or of all other causes if not
         `alike`.
         """
-        import numpy as np
-        import pyarrow.compute as pc
-
         joined = self.legs[leg]
         parts = joined.arrow("parts")
         is_wanted = pc.equal(parts["place"], place)
@@ -178,7 +166,6 @@ class Chain:
         As `Joined.flow_graph`: `exchange` is typical (the default), worst, first, or a number of A's; `stream` and
         `frames` are A's. ValueError for packets that do not exist, and for more than six points.
         """
-        import numpy as np
 
         from latpcap.joined import flow_data
 

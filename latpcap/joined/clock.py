@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap import spill
 from latpcap.joined import limits
+from latpcap.lazy import np
 
 if TYPE_CHECKING:
     from latpcap.arrays import Array
@@ -74,8 +75,6 @@ class Clock:
 
     def shift(self, rows: Array, time: Array) -> Array:
         """Return A's time minus B's in whole ns, for packets at these indices of B's file and these times of B."""
-        import numpy as np
-
         out = np.full(len(time), self.origin, np.int64)
         x = (time - self.zero).astype(np.float64)
         for section, is_inside in self._sections(rows):
@@ -84,15 +83,11 @@ class Clock:
 
     def to_a(self, time: Array) -> Array:
         """Return A's time for each packet of B's file."""
-        import numpy as np
-
         spans = spill.parts(len(time))
         return spill.from_pieces("i8", (time[at] + self.shift(np.arange(at.start, at.stop), time[at]) for at in spans))
 
     def error_ns(self, rows: Array, time: Array) -> Array:
         """Return the error bound of `shift` in ns; infinite where only one direction was seen."""
-        import numpy as np
-
         out = np.full(len(time), np.inf)
         x = (time - self.zero).astype(np.float64)
         for section, is_inside in self._sections(rows):
@@ -104,8 +99,6 @@ class Clock:
         return out
 
     def _sections(self, rows: Array) -> list[tuple[Section, Array]]:
-        import numpy as np
-
         firsts = np.array([section.first for section in self.sections])
         section_of = np.maximum(np.searchsorted(firsts, rows, "right") - 1, 0)
         return [(section, section_of == k) for k, section in enumerate(self.sections)]
@@ -135,8 +128,6 @@ class Clock:
 
 def identity(first_ns: int, last_ns: int) -> Clock:
     """Return the clock of a capture against itself."""
-    import numpy as np
-
     span = float(max(last_ns - first_ns, 0))
     section = Section(0, 0.0, 0.0, 0.0, 0.0, np.array([0.0, span]), np.zeros(2), np.zeros(2), np.inf)
     return Clock(first_ns, 0, [section])
@@ -147,8 +138,6 @@ def fit(rows: Array, b_time: Array, a_time: Array, up: Array, tolerance: float) 
 
     `tolerance` is the error of the time stamps in ns. At least one packet is needed.
     """
-    import numpy as np
-
     if not spill.is_sorted(rows):
         order = np.argsort(rows, kind="stable")
         rows, up, a_time, b_time = rows[order], up[order], a_time[order], b_time[order]
@@ -181,8 +170,6 @@ class _Floors:
     """
 
     def __init__(self, y: Array, up: Array):
-        import numpy as np
-
         self._sent = np.cumsum(up, dtype=np.int32)
         self._up = up
         self._floors = [self._rolling(y[rows], greatest) for rows, greatest in ((up, True), (~up, False))]
@@ -190,8 +177,6 @@ class _Floors:
     @staticmethod
     def _rolling(values: Array, greatest: bool) -> Array:
         """Return the floor of the window that begins at each value."""
-        import numpy as np
-
         count = max(len(values) - limits.STEP_WINDOW + 1, 0)
         floor = values[:count].copy()
         for later in range(1, limits.STEP_WINDOW if count else 0):
@@ -203,8 +188,6 @@ class _Floors:
 
         NaN where a window is not complete.
         """
-        import numpy as np
-
         sent = self._sent[rows] - self._up[rows]
         floors = []
         for floor, before in zip(self._floors, (sent, rows - sent), strict=True):
@@ -220,8 +203,6 @@ def _coarse_slope(x: Array, y: Array, up: Array) -> float:
     """Return a rough rate: the median slope of the middle of both floors, which no single step or burst of delays
     moves.
     """
-    import numpy as np
-
     if min(up.sum(), (~up).sum()) < 4 * limits.STEP_WINDOW:
         return 0.0
     floors = _Floors(y, up)
@@ -243,8 +224,6 @@ def _find_steps(x: Array, y: Array, up: Array) -> list[int]:
 
     A queue that fills or a new route moves the floor of one direction, or of both in opposite senses of y.
     """
-    import numpy as np
-
     if min(up.sum(), (~up).sum()) < 2 * limits.STEP_WINDOW:
         return []
     floors = _Floors(y, up)
@@ -279,8 +258,6 @@ def _index_of_step(y: Array, up: Array, near: int, amount: float, floors: tuple[
     """Return the index of the first packet after a step: where the packets around `near` fit the floors before and
     after it best. A packet beyond its floor, which would have a negative delay, costs ten times its distance.
     """
-    import numpy as np
-
     start, end = (max(0, near - 4 * limits.STEP_WINDOW), min(len(y), near + 4 * limits.STEP_WINDOW))
     part, sent = y[start:end], up[start:end]
 
@@ -305,8 +282,6 @@ def _is_lasting(y: Array, up: Array, start: int, cut: int, end: int, amount: flo
 
 def _split(x: Array, y: Array, up: Array, start: int, end: int, tolerance: float) -> list[tuple[int, int]]:
     """Split a range of packets into sections in which the clock is a line: by time, and where no line fits."""
-    import numpy as np
-
     span = x[end - 1] - x[start]
     pieces = int(span // limits.SECTION_NS) + 1
     if pieces > 1:
@@ -349,8 +324,6 @@ def hulls(x: Array, y: Array, up: Array) -> tuple[Array, Array]:
 
 
 def _hull(x: Array, y: Array, sign: float) -> Array:
-    import numpy as np
-
     if not len(x):
         return np.zeros((0, 2))
     order = np.lexsort((-sign * y, x))
@@ -376,8 +349,6 @@ def _hull(x: Array, y: Array, sign: float) -> Array:
 
 def _above_chords(x: Array, y: Array) -> Array:
     """Return whether each point is on or above the line through the highest points of the blocks around it."""
-    import numpy as np
-
     size = len(x) // 64 + 1
     starts = np.arange(0, len(x), size)
     tops = np.unique([0, *(int(s + y[s : s + size].argmax()) for s in starts), len(x) - 1])
@@ -387,8 +358,6 @@ def _above_chords(x: Array, y: Array) -> Array:
 
 def widest(low: Array, high: Array, centre: float) -> tuple[float, float]:
     """Return the slope at which the gap between both hulls is widest, and that gap in ns."""
-    import numpy as np
-
     if not len(low) or not len(high):
         return 0.0, np.inf
     slopes = np.clip(_edges(low, high), -limits.MAX_SKEW, limits.MAX_SKEW)
@@ -401,8 +370,6 @@ def widest(low: Array, high: Array, centre: float) -> tuple[float, float]:
 
 def _margins(low: Array, high: Array, centre: float, slopes: Array) -> Array:
     """Return the gap in ns between both hulls for each slope; negative where no line of that slope fits."""
-    import numpy as np
-
     tops = [(high[:, 1] - slope * (high[:, 0] - centre)).min() for slope in slopes.tolist()]
     bottoms = [(low[:, 1] - slope * (low[:, 0] - centre)).max() for slope in slopes.tolist()]
     return np.subtract(tops, bottoms)
@@ -410,16 +377,12 @@ def _margins(low: Array, high: Array, centre: float, slopes: Array) -> Array:
 
 def _edges(*corners: Array) -> Array:
     """Return the slopes of all edges of these hulls; as a function of the slope, the gap is linear between them."""
-    import numpy as np
-
     slopes = [np.diff(c[:, 1]) / np.diff(c[:, 0]) for c in corners if len(c) > 1]
     return np.concatenate(slopes) if slopes else np.zeros(0)
 
 
 def _section(x: Array, y: Array, up: Array, tolerance: float, coarse: float) -> Section:
     """Fit a line to these packets, and the range of the other lines that are possible."""
-    import numpy as np
-
     low, high = hulls(x, y, up)
     middle = float((x[0] + x[-1]) / 2)
     knots = np.linspace(x[0], x[-1], KNOTS if x[-1] > x[0] else 1)
@@ -461,8 +424,6 @@ def _slope_error(x: Array, y: Array, up: Array, slope: float) -> float:
     """Return the standard error of a rate, from the movement of the middle of both floors between blocks of the
     section.
     """
-    import numpy as np
-
     edges = np.linspace(x[0], x[-1], RATE_BLOCKS + 1)
     flat = y - slope * (x - x[0])
     block = np.clip(np.searchsorted(edges, x, "right") - 1, 0, RATE_BLOCKS - 1)
@@ -481,8 +442,6 @@ def _slope_error(x: Array, y: Array, up: Array, slope: float) -> float:
 
 def _with_zeros(slopes: Array, low: Array, high: Array, middle: float, tolerance: float) -> Array:
     """These slopes, and the least and the greatest slope at which a line still fits between both hulls."""
-    import numpy as np
-
     margins = _margins(low, high, middle, slopes) + 2 * tolerance
     signs = np.flatnonzero((margins[1:] < 0) != (margins[:-1] < 0))
     zeros = [

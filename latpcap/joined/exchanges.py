@@ -15,10 +15,9 @@ from latpcap.joined import clock, limits
 from latpcap.joined.capture_point import Point
 from latpcap.joined.match import hash_of, unique_pairs
 from latpcap.joined.pairing import Pairing
+from latpcap.lazy import np, pa
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.arrays import Array
 
 
@@ -46,8 +45,6 @@ def requests(point: Point) -> Requests:
 
     Instants are taken from the packets: those of the table never go backwards, as a clock that is set back does.
     """
-    import numpy as np
-
     table = point.table("exchanges")
     names = ("request_first_frame", "request_last_frame", "response_last_frame")
     packet_rows_of = [point.rows_of(arrays.filled(table, name, 0)) for name in names]
@@ -87,8 +84,6 @@ class Matched:
 
     def error_ns(self) -> Array:
         """Return the error bound of both of B's instants, in ns."""
-        import numpy as np
-
         back = self.back
         first = self.clock.error_ns(back.last_row[self.b], back.start[self.b])
         return np.maximum(first, self.clock.error_ns(back.end_row[self.b], back.end[self.b]))
@@ -96,8 +91,6 @@ class Matched:
 
 def within(a: Point, b: Point, pairing: Pairing) -> Matched:
     """Match the exchanges of connections that both captures have."""
-    import numpy as np
-
     front, back = requests(a), requests(b)
     pair_a, pair_b = (pairing.sides.pair_a[front.first_row], pairing.sides.pair_b[back.first_row])
     key_a = _ranked(pair_a, a.packets["seq"][front.first_row])
@@ -123,8 +116,6 @@ def _ranked(pair: Array, seq: Array) -> Array:
     """Return a key of each request: its connection, the sequence number of its first byte, and its rank among the
     requests that begin at that number.
     """
-    import numpy as np
-
     key = (pair.astype(np.int64) << 32) | seq
     order = np.argsort(key, kind="stable")
     first = np.searchsorted(key[order], key[order])
@@ -137,8 +128,6 @@ def _match_by_content(
     a: Point, b: Point, front: Requests, back: Requests, pair_a: Array, pair_b: Array, ia: Array, ib: Array, up: Array
 ) -> tuple[Array, Array]:
     """Match the rest, in order, by connection and content: merged segments give a request another first byte."""
-    import numpy as np
-
     free_a, free_b = (pair_a >= 0) & up, pair_b >= 0
     free_a[ia], free_b[ib] = False, False
     rest_a, rest_b = np.flatnonzero(free_a), np.flatnonzero(free_b)
@@ -175,16 +164,12 @@ def contents(point: Point, answered: Requests) -> list[Any]:
 
 
 def _words(table: pa.Table, name: str) -> list[str | None]:
-    import pyarrow as pa
-
     words: list[str | None] = table[name].cast(pa.string()).to_pylist()
     return words
 
 
 def through_proxy(a: Point, b: Point) -> Matched | None:
     """Match front requests of A with back requests of B by content and nesting; None if the match is not certain."""
-    import numpy as np
-
     front, back = requests(a), requests(b)
     names_a, names_b = contents(a, front), contents(b, back)
     if _same_ends(a, b) or min(len(front.row), len(back.row)) < limits.MIN_PROXY_REQUESTS:
@@ -217,8 +202,6 @@ def beside_proxy(point: Point) -> Matched | None:
     A back request has the content of its front request, and its client is the proxy: the host that the front request
     was sent to, or, if the proxy has another address there, a single host that sends no requests to the front.
     """
-    import numpy as np
-
     answered = requests(point)
     names = contents(point, answered)
     columns = point.table("streams").select(["stream", "client", "server", "server_port"]).to_pydict()
@@ -270,8 +253,6 @@ def _offsets(front: Requests, back: Requests, key_a: Array, key_b: Array) -> tup
     Each pair of requests of one content allows a range of offsets; the best offset is in most of these ranges. The next
     best is further from it than twice the longest request. None where there is no such offset.
     """
-    import numpy as np
-
     few_a, few_b = (np.argsort(requests.start, kind="stable")[: limits.PROXY_TRIES] for requests in (front, back))
     front_row, back_row = np.nonzero(key_a[few_a][:, None] == key_b[few_b][None, :])
     front_row, back_row = few_a[front_row], few_b[back_row]
@@ -311,8 +292,6 @@ def _nested(
     Preferred are back requests of the connection that serves most of the front connection's requests, then those that
     leave the least time outside.
     """
-    import numpy as np
-
     start_b, end_b = back.start + shift, back.end + shift
     order_b = np.lexsort((start_b, key_b))
     candidates: list[tuple[int, int, int]] = []
@@ -352,8 +331,6 @@ def _nested(
 
 def _fit_clock(a: Point, b: Point, front: Requests, back: Requests, ia: Array, ib: Array) -> clock.Clock:
     """Fit B's clock so that every back request begins after its front request and ends before it."""
-    import numpy as np
-
     rows = np.concatenate([back.last_row[ib], back.end_row[ib]])
     b_time = np.concatenate([back.start[ib], back.end[ib]])
     a_time = np.concatenate([front.start[ia], front.end[ia]])

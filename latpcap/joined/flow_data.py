@@ -12,12 +12,11 @@ from latpcap import arrays, words
 from latpcap.format import escaped, shortest
 from latpcap.joined.capture_point import Point
 from latpcap.joined.clock import Clock
+from latpcap.lazy import np, pa, pc
 from latpcap.plot.flow.lifelines import Arrow, PointsGraph, Span
 from latpcap.tables import NS_PER_MS
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.arrays import Array
 
 MAX_ARROWS = 80
@@ -78,8 +77,6 @@ def chained(
     It shows an exchange (`row` of the chain, `rows` of its legs), or a stream or frames of A. ValueError for packets
     that do not exist.
     """
-    import numpy as np
-
     names = [escaped(name) for name in shortest([legs[0].names[0], *(leg.names[1] for leg in legs)])]
     letters = ascii_lowercase[: len(names)]
     if row is None:
@@ -134,8 +131,6 @@ def _merged(legs: Sequence[Sequence[Span]], ways: Sequence[str]) -> list[Span]:
 
 def _named(packets: pa.Table, stream: int | None, frames: tuple[int, int] | None) -> Array:
     """Return the rows of a stream, or of a range of frames, of A."""
-    import numpy as np
-
     numbers = arrays.filled(packets, "a_frame", -1)
     is_wanted = np.ones(packets.num_rows, bool) if frames is None else (numbers >= frames[0]) & (numbers <= frames[1])
     is_wanted &= True if stream is None else arrays.filled(packets, "a_stream", -1) == stream
@@ -144,8 +139,6 @@ def _named(packets: pa.Table, stream: int | None, frames: tuple[int, int] | None
 
 def _of_exchange(packets: pa.Table, row: dict[str, Any]) -> Array:
     """Return the rows of an exchange: its connection's packets from its start to its end."""
-    import numpy as np
-
     start, end = row["start"], row["start"] + round(row["latency_ms"] * NS_PER_MS)
     streams = {name: arrays.filled(packets, f"{name}_stream", -1) for name in ("a", "b")}
     times = {name: arrays.filled(packets, f"{name}_time", -1).astype(np.int64) for name in ("a", "b")}
@@ -168,8 +161,6 @@ def _graph(
     subtitle: str,
 ) -> PointsGraph:
     """Return the graph of these rows of each leg's packets."""
-    import numpy as np
-
     count = sum(map(len, rows_of_legs))
     if not count:
         raise ValueError("no packet of those is in either capture")
@@ -199,8 +190,6 @@ def _graph(
 
 def _rows(packets: pa.Table, rows: Any) -> list[dict[str, Any]]:
     """These rows as dicts, with instants in ns."""
-    import pyarrow as pa
-
     table = packets.take(pa.array(rows))
     for name in ("a_time", "b_time"):
         table = table.set_column(table.column_names.index(name), name, table[name].cast(pa.int64()))
@@ -210,9 +199,6 @@ def _rows(packets: pa.Table, rows: Any) -> list[dict[str, Any]]:
 
 def chosen(exchanges: pa.Table, which: str | int, stream: int | None) -> dict[str, Any]:
     """Return the exchange by its pick (typical: the median, worst: the longest, first) or its number in A."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if stream is not None:
         exchanges = exchanges.filter(pc.equal(exchanges["a_stream"], stream))
     if not exchanges.num_rows:
@@ -236,8 +222,6 @@ def chosen(exchanges: pa.Table, which: str | int, stream: int | None) -> dict[st
 
 def _spans(joined: Pair, exchange: int) -> list[Span]:
     """Return the parts of an exchange in order; consecutive parts of one place and cause are joined."""
-    import pyarrow.compute as pc
-
     parts = joined.arrow("parts")
     spans: list[Span] = []
     now = 0.0
@@ -252,8 +236,6 @@ def _spans(joined: Pair, exchange: int) -> list[Span]:
 
 def _typical(packets: pa.Table, direction: str) -> float:
     """Return the median delay of a direction in ms; 0 where none is known."""
-    import pyarrow.compute as pc
-
     delays = packets.filter(pc.equal(packets["direction"], direction))["delay_ms"]
     median = pc.approximate_median(delays).as_py()
     return float(median or 0.0)
@@ -272,8 +254,6 @@ def _arrow(a: Point, b: Point, row: dict[str, Any], zero: int, typical: dict[str
 
 
 def _text(point: Point, frame: int) -> str:
-    import numpy as np
-
     packet = point.packets.row(int(point.rows_of(np.array([frame], np.uint64))[0]))
     flags = ", ".join(name for bit, name in FLAGS if packet["flags"] & bit)
     return f"{flags} {int(packet['len']):,} B" if packet["len"] else flags

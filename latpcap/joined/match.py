@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from latpcap import spill
 from latpcap.joined import limits
 from latpcap.joined.capture_point import ACK, FIN, HASHED, SYN, TIMESTAMPS, Columns, Point, Rows
+from latpcap.lazy import np
 
 if TYPE_CHECKING:
     from latpcap.arrays import Array
@@ -44,8 +45,6 @@ class Streams:
 
 def hash_of(*columns: Array) -> Array:
     """Return a 64-bit hash of these columns for each row."""
-    import numpy as np
-
     key = np.full(len(columns[0]), 0x9E3779B97F4A7C15, np.uint64)
     for column in columns:
         key ^= column.astype(np.uint64)
@@ -59,8 +58,6 @@ def unique_pairs(a: Array, b: Array) -> tuple[Array, Array]:
 
     The keys are sorted in pieces, which bounds memory.
     """
-    import numpy as np
-
     pieces = np.uint64(max(len(a), len(b)) // SORTED_AT_ONCE + 1)
     pairs = [
         _unique_of(a, b, *(np.flatnonzero(keys % pieces == piece) for keys in (a, b)))
@@ -78,8 +75,6 @@ def _unique_of(a: Array, b: Array, rows_a: Array, rows_b: Array) -> tuple[Array,
 
 
 def _unique(a: Array, b: Array) -> tuple[Array, Array]:
-    import numpy as np
-
     def once(keys: Array) -> tuple[Array, Array]:
         order = np.argsort(keys)
         ordered = keys[order]
@@ -97,8 +92,6 @@ def _unique(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def _acked(packets: Columns | Rows) -> Array:
-    import numpy as np
-
     return np.where(packets["flags"] & ACK, packets["ack"], 0)
 
 
@@ -108,8 +101,6 @@ def _stamps(packets: Columns | Rows) -> tuple[Array, Array]:
 
 def _keys(point: Point, rows: Array, level: int) -> tuple[Array, Array]:
     """Return the key of each of these packets at this level, and whether the packet has all fields of the key."""
-    import numpy as np
-
     has_all_fields = np.zeros(len(rows), bool)
     keys = spill.Column("u8")
     for span in spill.parts(len(rows)):
@@ -119,8 +110,6 @@ def _keys(point: Point, rows: Array, level: int) -> tuple[Array, Array]:
 
 
 def _keyed(packets: Rows, level: int) -> tuple[Array, Array]:
-    import numpy as np
-
     hashed = ((packets["bits"] & HASHED) != 0) & ((packets["len"] > 0) | ((packets["flags"] & SYN) != 0))
     if level == 0:
         return hash_of(packets["seq"], _acked(packets), packets["flags"], packets["len"], *_stamps(packets)), np.ones(
@@ -142,8 +131,6 @@ def _keyed(packets: Rows, level: int) -> tuple[Array, Array]:
 
 def streams(a: Point, b: Point) -> Streams:
     """Find the connections that both captures have."""
-    import numpy as np
-
     matches: list[tuple[int, int, int]] = []
     shifts: list[tuple[int, int]] = []
     unique_rows = np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -174,8 +161,6 @@ def streams(a: Point, b: Point) -> Streams:
 
 def _rows_without(point: Point, streams: list[int]) -> Array:
     """Return the rows of all streams but these."""
-    import numpy as np
-
     is_wanted = np.ones(int(point.packets["stream"].max()) + 1 if len(point.packets) else 0, bool)
     is_wanted[streams] = False
     return np.flatnonzero(is_wanted[point.packets["stream"]]).astype(np.int32)
@@ -183,8 +168,6 @@ def _rows_without(point: Point, streams: list[int]) -> Array:
 
 def _pairs_by_votes(a: Point, b: Point, ra: Array, rb: Array, level: int) -> list[tuple[int, int]]:
     """Pairs of streams, those with the most packets in common first; each stream is in one pair."""
-    import numpy as np
-
     sa, sb = (a.packets["stream"][ra].astype(np.int64), b.packets["stream"][rb].astype(np.int64))
     is_same_side = a.client[ra] == b.client[rb]
     pairs, votes = np.unique((sa[is_same_side] << 32) | sb[is_same_side], return_counts=True)
@@ -212,8 +195,6 @@ def _pairs_by_votes(a: Point, b: Point, ra: Array, rb: Array, level: int) -> lis
 
 def _commonest_shift(a: Point, b: Point, ra: Array, rb: Array) -> tuple[int, int]:
     """Return the commonest difference of A's sequence numbers from B's, of the client's packets and of the server's."""
-    import numpy as np
-
     shifts = []
     for client in (True, False):
         rows = a.client[ra] == client
@@ -237,7 +218,6 @@ class Sides:
 
 def sides(a: Point, b: Point, pairs: Streams) -> Sides:
     """Number both captures' packets by their pair of connections, and shift B's numbers to A's."""
-    import numpy as np
 
     def numbered(point: Point, streams: Array) -> Array:
         count = int(point.packets["stream"].max()) + 1 if len(point.packets) else 0
@@ -283,8 +263,6 @@ def keys(a: Point, b: Point, sides: Sides, rows_a: Array, rows_b: Array, kept: K
 
 def kept(a: Point, b: Point, sides: Sides) -> Kept:
     """Find out which of identification, time stamps and acknowledgement numbers are equal at both points."""
-    import numpy as np
-
     sizes = np.cumsum(np.bincount(sides.pair_a[sides.pair_a >= 0]))
     last_pair = max(int(np.searchsorted(sizes, limits.SAMPLE)), 1)
     rows_a, rows_b = (np.flatnonzero((pair >= 0) & (pair <= last_pair)) for pair in (sides.pair_a, sides.pair_b))

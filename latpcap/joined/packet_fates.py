@@ -15,6 +15,7 @@ from latpcap import spill
 from latpcap.joined import limits
 from latpcap.joined.capture_point import ACK, RST, TIMESTAMPS, Point
 from latpcap.joined.pairing import Pairing, counted
+from latpcap.lazy import np
 
 if TYPE_CHECKING:
     from latpcap.arrays import Array
@@ -54,16 +55,12 @@ class _End:
     """One capture's packets of paired connections, indexed by connection, direction and time."""
 
     def __init__(self, point: Point, time: Array, seq: Array, ack: Array, pair: Array, up: Array):
-        import numpy as np
-
         self.point, self.time, self.seq, self.ack, self.pair, self.up = (point, time, seq, ack, pair, up)
         self.rows: Array = np.zeros(0, np.int64)
         self.group = self.rows
 
     def index(self, pairs: Array) -> None:
         """Index the packets of the connections for which `pairs` is true."""
-        import numpy as np
-
         rows = np.flatnonzero((self.pair >= 0) & pairs[self.pair]).astype(np.int32)
         group = self.pair[rows].astype(np.int64) * 2 + self.up[rows]
         order = np.lexsort((self.time[rows], group))
@@ -71,23 +68,17 @@ class _End:
 
     def of(self, pair: int, up: bool) -> Array:
         """Return the rows of one direction of an indexed connection, in order of time."""
-        import numpy as np
-
         first, last = np.searchsorted(self.group, [pair * 2 + up, pair * 2 + up + 1])
         return self.rows[first:last]
 
 
 def _distance(numbers: Array, origin: int) -> Array:
     """Return the signed distance of these 32-bit numbers from `origin`, modulo 2^32: positive if they are greater."""
-    import numpy as np
-
     return ((numbers.astype(np.int64) - origin + (1 << 31)) % (1 << 32)) - (1 << 31)
 
 
 def classify(a: Point, b: Point, pairing: Pairing) -> tuple[Fates, Fates]:
     """Return the fates of A's and of B's packets."""
-    import numpy as np
-
     # 1. the packets of pairs
     run_b = np.array([b.first_ns, b.last_ns])
     run_b += pairing.clock.shift(np.array([0, max(len(b.packets) - 1, 0)]), run_b)
@@ -126,8 +117,6 @@ def classify(a: Point, b: Point, pairing: Pairing) -> tuple[Fates, Fates]:
 
 def _once(rows: Array, count: int) -> Array:
     """Return the distinct rows, in order."""
-    import numpy as np
-
     is_present = np.zeros(count, bool)
     is_present[rows] = True
     return np.flatnonzero(is_present).astype(np.int32)
@@ -135,8 +124,6 @@ def _once(rows: Array, count: int) -> Array:
 
 def _initial(point: Point, matched: Array, copies: Array) -> Fates:
     """Return the fates before any proof: paired packets passed, copies are doubled, all others are unknown."""
-    import numpy as np
-
     fate = np.full(len(point.packets), UNKNOWN, np.int8)
     because = np.full(len(point.packets), NO_WAY, np.int8)
     fate[matched], because[matched] = PASSED, SEEN
@@ -160,8 +147,6 @@ def _judge_received(
     A packet whose time to live differs from that of its connection, or an RST after which the supposed sender went on
     sending, was made by something between the points.
     """
-    import numpy as np
-
     rows = np.flatnonzero((here.pair >= 0) & (fates.fate == UNKNOWN) & (here.up != at_a))
     if not len(rows):
         return
@@ -183,8 +168,6 @@ def _judge_received(
 
 def _times_to_live(here: _End, matched: Array) -> dict[tuple[int, bool], set[int]]:
     """Return the times to live of the paired packets, by connection and direction."""
-    import numpy as np
-
     key = (here.pair[matched].astype(np.int64) * 2 + here.up[matched]) * 256 + here.point.packets["ttl"][matched]
     ttls: dict[tuple[int, bool], set[int]] = {}
     for value in np.unique(key).tolist():
@@ -202,8 +185,6 @@ def _went_on(here: _End, there: _End, row: int, pairing: Pairing) -> bool:
 
 def _judge_sent(here: _End, there: _End, run: tuple[int, int], at_a: bool, fates: Fates, pairing: Pairing) -> list[int]:
     """Judge packets that left this point and are not in the receiver's capture. Returns the rows without a proof."""
-    import numpy as np
-
     rows = np.flatnonzero((here.pair >= 0) & (fates.fate == UNKNOWN) & (here.up == at_a))
     was_running = _ran(here.time[rows], run, pairing.typical[at_a], 1)
     fates.fate[rows[~was_running]], fates.because[rows[~was_running]] = OUTSIDE, NOT_RUN
@@ -225,8 +206,6 @@ def _of_data(here: _End, there: _End, row: int, size: int, up: bool, pairing: Pa
     Unseen if its bytes were acknowledged before any other copy of them arrived. Lost if an ACK after its latest
     possible arrival, and before any other copy, acknowledges less.
     """
-    import numpy as np
-
     pair, begin = int(here.pair[row]), int(here.seq[row])
     min_ns, median_ns, max_ns = pairing.typical[up]
     arrived = there.of(pair, up)
@@ -284,8 +263,6 @@ def _judge_unpaired(
     A connection to the address and port of paired connections, without an answer or refused by RSTs, ended between the
     points. A connection with any other answer may have taken another path.
     """
-    import numpy as np
-
     rows = np.flatnonzero(here.pair < 0)
     if not len(rows):
         return

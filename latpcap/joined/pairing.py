@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from latpcap import spill
 from latpcap.joined import clock, limits, match
 from latpcap.joined.capture_point import FIN, OPTIONS_CUT, SYN, Point
+from latpcap.lazy import np
 
 if TYPE_CHECKING:
     from latpcap.arrays import Array
@@ -47,8 +48,6 @@ class Pairing:
 
 def pair(a: Point, b: Point, pairs: match.Streams) -> Pairing | None:
     """Pair the packets of these connections; None if no packet is in both captures."""
-    import numpy as np
-
     # 1. packets whose key is unique in both captures
     sides = match.sides(a, b, pairs)
     kept = match.kept(a, b, sides)
@@ -101,8 +100,6 @@ def _pair_without_stamps(
     a: Point, b: Point, sides: match.Sides, rows_a: Array, rows_b: Array, kept: match.Kept
 ) -> tuple[Array, Array]:
     """Pair packets whose time stamps a snap length cut off by their other fields. SYNs have the longest options."""
-    import numpy as np
-
     cut_a, cut_b = ((p.packets["bits"][rows] & OPTIONS_CUT) != 0 for p, rows in ((a, rows_a), (b, rows_b)))
     if not kept.stamps or not (cut_a.any() or cut_b.any()):
         return rows_a[:0], rows_b[:0]
@@ -113,8 +110,6 @@ def _pair_without_stamps(
 
 def _rows_without(wanted: Array, *excluded: Array) -> Array:
     """Return the rows where `wanted` is true, without the excluded rows."""
-    import numpy as np
-
     is_left = wanted.copy()
     for rows in excluded:
         is_left[rows] = False
@@ -127,8 +122,6 @@ def _is_turned(a: Point, b: Point, sides: match.Sides, ra: Array, rb: Array, cou
     A's time minus B's grows by the round trip from a packet that A saw first to the next one of the other direction.
     Each such change of direction is a vote; a connection without votes goes with the others.
     """
-    import numpy as np
-
     order = np.argsort(sides.pair_a[ra], kind="stable")  # by rows of B already
     votes, has_votes = np.zeros(count), np.zeros(count, bool)
     for span in spill.parts(len(order)):
@@ -147,8 +140,6 @@ def _is_turned(a: Point, b: Point, sides: match.Sides, ra: Array, rb: Array, cou
 
 def _is_up(point: Point, pair: Array, is_turned: Array) -> Array:
     """Return whether each packet travels from A to B. Connections that one capture lacks go with the majority."""
-    import numpy as np
-
     is_mostly_turned = bool(is_turned.mean() > 1 / 2) if len(is_turned) else False
     flip = np.where(pair >= 0, is_turned[np.maximum(pair, 0)], is_mostly_turned)
     up: Array = point.client != flip
@@ -157,8 +148,6 @@ def _is_up(point: Point, pair: Array, is_turned: Array) -> Array:
 
 def _delays(a_time: Array, b_time: Array, up: Array) -> dict[bool, tuple[float, float, float]]:
     """Least, median and greatest delay of each direction."""
-    import numpy as np
-
     delays = {}
     for direction in (True, False):
         rows = up == direction
@@ -184,8 +173,6 @@ def _pair_equal_keys(
 
     A copy is a packet that the receiver's capture has more often than the sender's.
     """
-    import numpy as np
-
     if not is_left[0].any() and not is_left[1].any():
         nothing = np.zeros(0, np.int32)
         return nothing, nothing, nothing, nothing
@@ -234,8 +221,6 @@ def _in_order(delays: Array, low: float, high: float) -> list[tuple[int, int]]:
     Only their order tells equal packets apart. Above `MAX_EQUAL_PAIRS` each row takes the first free column that fits.
     Else `counts` and `delay` hold the best number of pairs, and their sum of delays, from a row and column on.
     """
-    import numpy as np
-
     rows, columns = delays.shape
     fits = (delays >= low) & (delays <= high)
     if rows * columns > MAX_EQUAL_PAIRS:
@@ -281,7 +266,6 @@ def _pair_parts(
     typical: dict[bool, tuple[float, float, float]],
 ) -> tuple[Array, Array]:
     """Pair data segments that were merged or split: they share bytes and time stamp, but not both bounds."""
-    import numpy as np
 
     def sized(point: Point, rows: Array, seq: Array) -> tuple[Array, Array, Array]:
         rows = rows[point.packets["len"][rows] > 0]

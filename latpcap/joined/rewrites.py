@@ -10,6 +10,7 @@ from latpcap import words
 from latpcap.joined import limits
 from latpcap.joined.capture_point import OPTIONS_CUT, SACK_PERMITTED, SYN, TIMESTAMPS, Point
 from latpcap.joined.pairing import Pairing
+from latpcap.lazy import np
 
 NO_SCALE = 255
 """Value of the column `wscale` for a SYN without the option."""
@@ -42,8 +43,6 @@ class Way:
 
 def find_rewrites(a: Point, b: Point, pairing: Pairing) -> Way:
     """Compare the packets of each pair, except parts of merged or split segments."""
-    import numpy as np
-
     whole = ~pairing.part
     ra, rb = pairing.a[whole], pairing.b[whole]
     way = Way()

@@ -21,12 +21,11 @@ from latpcap.joined.exchanges import Matched
 from latpcap.joined.match import hash_of
 from latpcap.joined.packet_fates import LOST, Fates
 from latpcap.joined.pairing import Pairing
+from latpcap.lazy import np, pa
 from latpcap.tables import NS_PER_MS
 from latpcap.vocabulary import CAUSES
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.arrays import Array
 
 PLACES = CLIENT, BETWEEN, SERVER, UNKNOWN = "client", "between", "server", "unknown"
@@ -84,8 +83,6 @@ def _parts(
     by_clocks: bool = False,
 ) -> Parts:
     """Parts of these exchanges; a single number applies to all of them."""
-    import numpy as np
-
     kinds = (np.int64, np.int64, np.int8, np.int16, np.int64, np.int8, np.int8, bool)
     values = (exchange, position, place, cause, length, grade, because, by_clocks)
     return Parts(
@@ -94,8 +91,6 @@ def _parts(
 
 
 def _joined(several: list[Parts]) -> Parts:
-    import numpy as np
-
     return Parts(*(np.concatenate([getattr(parts, field.name) for parts in several]) for field in fields(Parts)))
 
 
@@ -107,8 +102,6 @@ def cut_exchanges(
     a: Point, b: Point, pairing: Pairing | None, fates: tuple[Fates, Fates] | None, matched: Matched
 ) -> Iterator[Parts]:
     """Yield the parts of the matched exchanges, of `AT_ONCE` exchanges at a time."""
-    import numpy as np
-
     losses = None if pairing is None or fates is None else _Losses(a, pairing, fates)
     twins = None if pairing is None else (_twins(pairing, len(b.packets), True), _twins(pairing, len(a.packets), False))
     order, edges = _of_exchanges(b, matched)
@@ -133,8 +126,6 @@ def _cut(
     matched: Matched,
     rows: _Rows,
 ) -> Parts:
-    import numpy as np
-
     left, arrived, answered, back = matched.instants()
     front, behind = matched.front, matched.back
     far = answered - arrived
@@ -165,8 +156,6 @@ def _cut(
 
 def _twins(pairing: Pairing, count: int, of_b: bool) -> Array:
     """Return the row in the other capture of each packet of this one; -1 for a packet without a pair, and for parts."""
-    import numpy as np
-
     is_whole = ~pairing.part
     here, there = (pairing.b[is_whole], pairing.a[is_whole]) if of_b else (pairing.a[is_whole], pairing.b[is_whole])
     twins = np.full(count, -1, np.int32)
@@ -178,8 +167,6 @@ def _of_exchanges(b: Point, matched: Matched) -> tuple[Array, Array]:
     """Return the rows of B's causes in the order of the matched exchanges, and the offsets at which those of each
     begin.
     """
-    import numpy as np
-
     numbers = b.causes.rows["exchange"]
     matched_numbers = arrays.numbers(b.table("exchanges"), "exchange")[matched.back.row[matched.b]].astype(np.int64)
     count = max(int(numbers.max(initial=0)), int(matched_numbers.max(initial=0))) + 2
@@ -196,8 +183,6 @@ class _Rows:
 
     def __init__(self, b: Point, matched: Matched, cause_rows: Array, edges: Array):
         """`cause_rows` are rows of B's causes; those of exchange n are `cause_rows[edges[n] : edges[n + 1]]`."""
-        import numpy as np
-
         rows = b.causes.rows.of(cause_rows)
         self.exchange = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
         start = rows["start"]
@@ -223,8 +208,6 @@ class _Rows:
 
         `key` is equal for consecutive causes that divide one step: they have equal frames and evidence.
         """
-        import numpy as np
-
         rows = b.causes.rows.of(cause_rows[wanted])
         sizes = rows["size"].astype(np.int64)
         cause_of = np.repeat(np.arange(len(wanted)), sizes)
@@ -243,8 +226,6 @@ class _Rows:
 
     def repairs(self) -> Array:
         """Return the first repair of each exchange among B's causes; a retransmission timeout if there is none."""
-        import numpy as np
-
         repairs = np.full(int(self.exchange.max(initial=-1)) + 1, CODES["rto"])
         rows = np.flatnonzero(self.is_repair)[::-1]
         repairs[self.exchange[rows]] = self.cause[rows]
@@ -261,8 +242,6 @@ class _Waits:
 
 
 def _no_waits(rows: _Rows) -> _Waits:
-    import numpy as np
-
     return _Waits(np.zeros(len(rows.cause), bool), [])
 
 
@@ -271,8 +250,6 @@ def _waits(a: Point, b: Point, pairing: Pairing, to_a: Array, rows: _Rows) -> _W
 
     The first data packet among the evidence is the one that A acknowledged; the last packet from A is the ACK.
     """
-    import numpy as np
-
     if not rows.is_wait.any():
         return _no_waits(rows)
     begin = np.flatnonzero(rows.first)
@@ -325,8 +302,6 @@ def _far(
     matched: Matched,
 ) -> Parts:
     """Return the parts between the request's arrival at B and the response's departure, by B's capture."""
-    import numpy as np
-
     parts = _joined([*waits.parts, _named(b, pairing, fates, losses, rows, ~waits.measured, matched)])
     order = np.lexsort((parts.position, parts.exchange))
     parts = _chosen(parts, order)
@@ -357,8 +332,6 @@ def _named(
     matched: Matched,
 ) -> Parts:
     """Return the causes of B's capture at the place of their owner."""
-    import numpy as np
-
     cause_rows = np.flatnonzero(wanted)
     cause, grade = rows.cause[cause_rows], rows.grade[cause_rows].copy()
     is_unknown = np.isin(cause, [CODES["unknown"], CODES["capture_gap"]])
@@ -389,8 +362,6 @@ def _repaired(
     matched: Matched,
 ) -> Array:
     """Return whether each of B's repairs was due to a loss between the points; if not, neither point shows the loss."""
-    import numpy as np
-
     behind = matched.back
     pair = pairing.sides.pair_b[behind.first_row[matched.b[rows.exchange[repairs]]]]
     first, last = np.searchsorted(rows.of, repairs), np.searchsorted(rows.of, repairs, "right")
@@ -412,8 +383,6 @@ def _repeat(
 
     Proven if a packet of its connection was lost in this time, else suspected.
     """
-    import numpy as np
-
     repeated = np.flatnonzero(length > 0)
     is_lost = np.zeros(len(repeated), bool)
     if losses is not None and pair is not None:
@@ -428,8 +397,6 @@ class _Losses:
     """The packets lost between the points: connection, direction, and instant of sending on A's clock."""
 
     def __init__(self, a: Point, pairing: Pairing, fates: tuple[Fates, Fates]):
-        import numpy as np
-
         rows_a = np.flatnonzero((fates[0].fate == LOST) & (pairing.sides.pair_a >= 0))
         rows_b = np.flatnonzero((fates[1].fate == LOST) & (pairing.sides.pair_b >= 0))
         pairs = np.concatenate([pairing.sides.pair_a[rows_a], pairing.sides.pair_b[rows_b]])
@@ -440,8 +407,6 @@ class _Losses:
 
     def between(self, pair: int, up: bool, begin: int, end: int) -> bool:
         """Return whether a packet of this connection and direction, sent in this time, was lost."""
-        import numpy as np
-
         first, last = np.searchsorted(self._group, [2 * pair + up, 2 * pair + up + 1])
         times = self._times[first:last]
         return bool(np.searchsorted(times, begin) < np.searchsorted(times, end, "right"))
@@ -449,9 +414,6 @@ class _Losses:
 
 def table(parts: Iterator[Parts], exchanges: pa.Table) -> pa.Table:
     """Return the parts as a table with the numbers of A's and B's exchanges."""
-    import numpy as np
-    import pyarrow as pa
-
     error = np.append(arrays.numbers(exchanges, "clock_error_ms"), np.nan)
     numbers = {name: arrays.numbers(exchanges, name) for name in ("a_exchange", "b_exchange")}
     words = {"place": PLACES, "cause": tuple(CAUSES), "grade": GRADES, "because": BECAUSE}

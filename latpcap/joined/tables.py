@@ -10,11 +10,10 @@ from latpcap.joined.clock import Clock
 from latpcap.joined.exchanges import Matched
 from latpcap.joined.packet_fates import BECAUSE, FATES, LOST, NO_WAY, PASSED, UNKNOWN, UNSEEN, Fates
 from latpcap.joined.pairing import Pairing
+from latpcap.lazy import np, pa
 from latpcap.tables import NS_PER_MS
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.arrays import Array
 
 DIRECTIONS = ("a_to_b", "b_to_a")
@@ -26,8 +25,6 @@ def tally(
     """Count the rows of `packets` by direction and fate without building the table, and find the clock's largest error
     bound.
     """
-    import numpy as np
-
     largest_ns = -1.0
     for span in spill.parts(len(b.packets)):
         error = clock.error_ns(np.arange(span.start, span.stop), b.packets["time"][span])
@@ -63,17 +60,12 @@ def _frames(point: Point) -> int:
     """Return the number of frames of the packets. A frame with several packets, as in a tunnel, has consecutive
     rows.
     """
-    import numpy as np
-
     frames = point.packets["frame"]
     return len(frames) and 1 + int(np.count_nonzero(frames[1:] != frames[:-1]))
 
 
 def packets(a: Point, b: Point, pairing: Pairing | None, fates: tuple[Fates, Fates] | None, clock: Clock) -> pa.Table:
     """Return a row for each pair of packets, and for each packet that only one capture has, in order of time."""
-    import numpy as np
-    import pyarrow as pa
-
     rows_b = np.arange(len(b.packets))
     time_b = clock.to_a(b.packets["time"])
     error = clock.error_ns(rows_b, b.packets["time"])
@@ -128,9 +120,6 @@ def packets(a: Point, b: Point, pairing: Pairing | None, fates: tuple[Fates, Fat
 
 def exchanges(a: Point, b: Point, matched: Matched) -> pa.Table:
     """Return a row for each exchange that is complete in both captures."""
-    import numpy as np
-    import pyarrow as pa
-
     left, arrived, answered, back = matched.instants()
     error = matched.error_ns() / NS_PER_MS
     table_a, table_b = a.table("exchanges"), b.table("exchanges")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap import words
 from latpcap.format import ms
+from latpcap.lazy import np
 from latpcap.page.parts import keys, safe
 from latpcap.vocabulary import CAUSES
 
@@ -97,8 +98,6 @@ class Dots:
 
     def named(self) -> list[int]:
         """Return the indices of the slowest requests, which have a text at the pointer."""
-        import numpy as np
-
         indices: list[int] = np.argsort(-self.latency_ms, kind="stable")[:NAMED_DOTS].tolist()
         return indices
 
@@ -109,8 +108,6 @@ def timeline(dots: Dots, tips: Sequence[str]) -> str:
     `tips` are the texts at the pointer for `dots.named()`.
     """
     import math
-
-    import numpy as np
 
     values, ns = np.sort(dots.latency_ms), dots.ns.astype(np.int64)
     first_ns, last_ns = int(ns.min()), int(ns.max())

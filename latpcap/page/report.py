@@ -18,15 +18,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from latpcap import arrays, files, words
 from latpcap.errors import LatpcapError, OutputError
 from latpcap.format import requested
+from latpcap.lazy import np, pa, pd
 from latpcap.page import parts, pictures
 from latpcap.page.parts import Column, safe
 from latpcap.user_waits.cause_totals import endpoint
 from latpcap.user_waits.waits import KINDS
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
-
     from latpcap.answers.why import Why
     from latpcap.arrays import Array
     from latpcap.options import Group, Pick, TableName, ThroughputGroup
@@ -233,8 +231,6 @@ class _Requests:
     """The requests of the report, with columns to select from and rows for those that are named."""
 
     def __init__(self, exchanges: pa.Table):
-        import numpy as np
-
         self._table = exchanges
         self.total: int = exchanges.num_rows
         self._latency = arrays.numbers(exchanges, "latency_ms").astype(float)
@@ -251,8 +247,6 @@ class _Requests:
 
     def firsts(self) -> list[int]:
         """Return the row of the longest request of each top cause, the longest first."""
-        import numpy as np
-
         code, _ = arrays.codes(self._table, "top_cause")
         first = np.unique(code[self.by_length], return_index=True)[1]
         rows: list[int] = self.by_length[np.sort(first)].tolist()
@@ -260,15 +254,11 @@ class _Requests:
 
     def of(self, exchange: int | None) -> list[int]:
         """Return the row of this exchange, in a list; empty for None or an unknown exchange."""
-        import numpy as np
-
         rows: list[int] = np.flatnonzero(arrays.numbers(self._table, "exchange") == exchange).tolist()
         return rows if exchange is not None else []
 
     def rows(self, rows: Sequence[int] | Array) -> list[dict[str, Any]]:
         """These rows as dicts: instants in ns, the request in words, and the text shown at the pointer (`tip`)."""
-        import pyarrow as pa
-
         table = self._table.take(arrays.integers(rows, "int64"))
         index = table.schema.get_field_index("start")
         dicts: list[dict[str, Any]] = table.set_column(index, "ns", table["start"].cast(pa.int64())).to_pylist()

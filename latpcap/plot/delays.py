@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from latpcap import arrays
 from latpcap.format import count, ms
+from latpcap.lazy import np, pa
 from latpcap.plot.display import RASTER, Display, Key, Panel, label
 from latpcap.plot.text import EM
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from matplotlib.axes import Axes
 
     from latpcap.arrays import Array
@@ -75,8 +75,6 @@ class DelayPlot(Display):
     @classmethod
     def from_table(cls, packets: pa.Table, *, title: str = "") -> Self:
         """Draw the table `packets` of two joined captures. ValueError where no packet is at both points."""
-        import numpy as np
-
         instants = [arrays.filled(packets, name, -1).astype(np.int64) for name in ("a_time", "b_time")]
         goes_up = arrays.equals(packets, "direction", "a_to_b")
         sent = np.where(goes_up, instants[0], instants[1])
@@ -137,8 +135,6 @@ class DelayPlot(Display):
         label(ax, y=f"{WORDS[name]} [ms]")
 
     def _fates(self, ax: Axes) -> None:
-        import numpy as np
-
         for number, ((fate, _), seconds) in enumerate(self.lanes.items()):
             ax.vlines(seconds, number + 0.14, number + 0.86, color=LANES[fate], linewidth=1.2, gid=f"fate-{fate}")
         ax.set_ylim(len(self.lanes), 0)
@@ -149,15 +145,11 @@ class DelayPlot(Display):
 
 
 def _median(values: Array) -> float:
-    import numpy as np
-
     return float(np.median(values))
 
 
 def _floors(delays: Delays) -> tuple[Array, Array, Array]:
     """Edges of the bins, the least delay in each, and the largest error bound in each, of packets with a bound."""
-    import numpy as np
-
     has_bound = ~np.isnan(delays.error_ms)
     seconds, delay, error = delays.seconds[has_bound], delays.delay_ms[has_bound], delays.error_ms[has_bound]
     if not len(seconds):

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Self, get_args
 
 from latpcap import arrays
 from latpcap.format import count
+from latpcap.lazy import np, pa
 from latpcap.options import EvidencePanel
 from latpcap.plot.display import RASTER, Display, Key, Panel, label
 from latpcap.tables import Needed, TableSlice
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from matplotlib.axes import Axes
 
     from latpcap.arrays import Array
@@ -99,8 +99,6 @@ class EvidencePlot(Display):
         ValueError for a server or panel that does not exist, or a server without measurements. `start_ns` is the
         instant of 0 s.
         """
-        import numpy as np
-
         name, server_streams = _choose_server(streams, evidence, server)
         of_server = [row for row in evidence.to_pylist() if f"{row['server']}:{row['server_port']}" == name]
         proof = max(of_server, key=lambda row: row["opportunities"] or 0, default=None)
@@ -156,8 +154,6 @@ class EvidencePlot(Display):
             draw[name](ax)
 
     def _path(self, ax: Axes) -> None:
-        import numpy as np
-
         m = self.measured
         was_held = np.zeros(len(m.seconds), bool) if m.hold_least_ms is None else m.round_ms >= m.hold_least_ms
         for by_server, marker in ((True, "."), (False, "+")):
@@ -189,8 +185,6 @@ class EvidencePlot(Display):
 
     def _bars(self, ax: Axes, groups: Mapping[str, tuple[Array, str]], line: float | None) -> None:
         """Draw stacked histograms over one logarithmic axis, and a dashed line at a bound."""
-        import numpy as np
-
         every = _drawn(np.concatenate([values for values, _ in groups.values()]))
         ends = [*every.tolist(), *([line] if line else [])] or [1.0]
         low, high = np.log10(max(min(ends), MIN_MS)), np.log10(max(ends))
@@ -221,8 +215,6 @@ def needed() -> Needed:
 
 def _choose_server(streams: pa.Table, evidence: pa.Table, server: str | None) -> tuple[str, Array]:
     """Return the server as address:port, and its streams."""
-    import numpy as np
-
     ends: dict[str, Any] = streams.select(["stream", "server", "server_port"]).to_pydict()
     names = [f"{name}:{port}" for name, port in zip(ends["server"], ends["server_port"], strict=True)]
     weight: dict[str, int] = dict.fromkeys(names, 0)
@@ -247,6 +239,4 @@ def _plain(value: float, _: float) -> str:
 
 def _drawn(values: Array) -> Array:
     """Return the values, limited to the range of the logarithmic axes."""
-    import numpy as np
-
     return np.clip(values, MIN_MS, MAX_MS)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 from latpcap.arrays import percentile
+from latpcap.lazy import np
 from latpcap.options import LatencyPanel, Scale
 from latpcap.plot.display import Display, Key, Panel, label, words
 from latpcap.vocabulary import CAUSES, SERIES
@@ -55,8 +56,6 @@ class LatencyPlot(Display):
         scale: Scale = "auto",
         panel: LatencyPanel | None = None,
     ):
-        import numpy as np
-
         if scale not in SCALES:
             raise ValueError(f"no scale {scale!r}; known are {', '.join(SCALES)}")
         if panel is not None and panel not in PANELS:
@@ -85,8 +84,6 @@ class LatencyPlot(Display):
 
     def _shown(self, values: Any) -> Any:
         """Return the values as the axis can show them: on a logarithmic axis at least the least positive value."""
-        import numpy as np
-
         return np.maximum(np.asarray(values, float), self._floor) if self.log else np.asarray(values, float)
 
     def _line(self, curve: Series) -> str:
@@ -130,8 +127,6 @@ class LatencyPlot(Display):
                 label(ax, x=f"{self.axis} [ms]")
 
     def _ecdf(self, ax: Axes) -> None:
-        import numpy as np
-
         for number, curve in enumerate(self.series):
             values, colour = self._shown(curve.values), _colour(number)
             n = len(values)
@@ -166,8 +161,6 @@ class LatencyPlot(Display):
             _letters(note)
 
     def _histogram(self, ax: Axes) -> None:
-        import numpy as np
-
         shown = self.counts
         if len(self.series) > 1:  # captures of different lengths: each bar is a share of its own series
             shown = [100 * counts / counts.sum() for counts in self.counts]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
+from latpcap.lazy import np
 from latpcap.plot import figure as paper
 from latpcap.plot.figure import drawable, face, font
 from latpcap.plot.text import EM
@@ -312,8 +313,6 @@ def extent(renderer: Any, word: Word, transform: Any) -> tuple[float, float, flo
 @lru_cache(maxsize=1024)
 def outline(text: str, file: str) -> tuple[Any, Any, float]:
     """Return a text as vertices and codes of a path (None for a text of blanks), and its width; 100 units per em."""
-    import numpy as np
-
     pieces, codes, x = [], [], 0.0
     for letter in text:
         vertices, code, advance = _glyph(letter, file)

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, get_args
 
 from latpcap import arrays
+from latpcap.lazy import np, pa, pc
 from latpcap.options import ThroughputGroup
 from latpcap.plot.display import Display, Key, Panel, clock_axis, label
 from latpcap.plot.numbers import moment, size
 from latpcap.tables import Needed, TableSlice
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from matplotlib.axes import Axes
 
     from latpcap.arrays import Array
@@ -35,8 +35,6 @@ class Throughput(Display):
     """
 
     def __init__(self, edges: Array, rates: Mapping[str, Array], *, title: str = "", start_ns: int | None = None):
-        import numpy as np
-
         if not rates:
             raise ValueError("no segment with payload: there is nothing to draw")
         self.edges, self.rates, self.start_ns = edges, dict(rates), start_ns
@@ -62,8 +60,6 @@ class Throughput(Display):
         start_ns: int = 0,
     ) -> Self:
         """Compute the rates. ValueError for an unknown group, or without payload. `start_ns` is the instant of 0 s."""
-        import numpy as np
-
         if by not in get_args(ThroughputGroup):
             raise ValueError(f"no group {by!r}; known are {', '.join(get_args(ThroughputGroup))}")
         length = arrays.numbers(events, "len").astype(np.float64)
@@ -105,8 +101,6 @@ class Throughput(Display):
         return [COLOURS[number] if number < MAX_LINES else REST for number in range(len(self.rates))]
 
     def _draw(self, axes: Mapping[str, Axes]) -> None:
-        import numpy as np
-
         (ax,) = axes.values()
         below = np.zeros(len(self.edges) - 1)
         for (name, rate), colour in zip(self.rates.items(), self._colours(), strict=True):
@@ -122,8 +116,6 @@ class Throughput(Display):
 
 def needed() -> Needed:
     """Return the columns that `Throughput.from_tables` reads: of `events` only segments with payload."""
-    import pyarrow.compute as pc
-
     return {
         "events": TableSlice(("time", "stream", "from_client", "len"), lambda events: pc.greater(events["len"], 0)),
         "streams": TableSlice(("stream", "client", "client_port", "server", "server_port")),
@@ -132,8 +124,6 @@ def needed() -> Needed:
 
 def _groups(events: pa.Table, streams: pa.Table, by: str, data: Array) -> tuple[Array, list[str]]:
     """Return the group of each of these segments as an index into the names, and the names."""
-    import numpy as np
-
     up = arrays.numbers(events, "from_client")[data].astype(bool)
     if by == "direction":
         return up.astype(np.int64), list(DIRECTIONS)
@@ -154,8 +144,6 @@ def _groups(events: pa.Table, streams: pa.Table, by: str, data: Array) -> tuple[
 
 def _edges(first: float, last: float) -> Array:
     """Return the edges of steps of a round length, from a round instant on."""
-    import numpy as np
-
     min_step = (last - first) / BINS or 1e-3
     unit = 10.0 ** np.floor(np.log10(min_step))
     step = float(unit * next(times for times in (1, 2, 5, 10) if times * unit >= min_step * 0.999))

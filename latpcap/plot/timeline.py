@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, get_args
 from latpcap import arrays
 from latpcap.arrays import percentile
 from latpcap.format import count, ms
+from latpcap.lazy import np, pa, pc
 from latpcap.options import Scale
 from latpcap.plot.cause_patterns import mark
 from latpcap.plot.display import MARKERS, RASTER, Display, Key, Panel, clock_axis, label
@@ -23,7 +24,6 @@ from latpcap.tables import REPEATED, Needed, TableSlice
 from latpcap.vocabulary import CAUSES
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from matplotlib.axes import Axes
 
 _LANES = {
@@ -79,8 +79,6 @@ class Timeline(Display):
         scale: Scale = "auto",
         start_ns: int | None = None,
     ):
-        import numpy as np
-
         if scale not in get_args(Scale):
             raise ValueError(f"no scale {scale!r}; known are auto, log, linear")
         self.dots = tuple(sorted((d for d in dots if len(d.seconds)), key=lambda d: -len(d.seconds)))
@@ -116,9 +114,6 @@ class Timeline(Display):
         cls, exchanges: pa.Table, events: pa.Table, *, title: str = "", start_ns: int = 0, scale: Scale = "auto"
     ) -> Self:
         """Compute the dots and lanes. `start_ns` is the instant of 0 s. ValueError without an exchange or event."""
-        import numpy as np
-        import pyarrow as pa
-
         seconds = (arrays.nanoseconds(exchanges["start"]) - start_ns) / 1e9
         latency = exchanges["latency_ms"].to_numpy()
         tops = np.array([c or "" for c in exchanges["top_cause"].cast(pa.string()).to_pylist()], dtype=object)
@@ -167,8 +162,6 @@ class Timeline(Display):
         clock_axis(below, self.start_ns, last - first)
 
     def _exchanges(self, ax: Axes) -> None:
-        import numpy as np
-
         low, high = self._floor, float(self._values[-1])
         for d in self.dots:
             y = np.maximum(d.latency_ms, low) if self.log else d.latency_ms
@@ -198,8 +191,6 @@ class Timeline(Display):
         label(ax, y="latency [ms]")
 
     def _events(self, ax: Axes) -> None:
-        import numpy as np
-
         for number, (name, seconds) in enumerate(self.lanes.items()):
             first, last = self._span
             lines = np.unique(((np.asarray(seconds) - first) / ((last - first) or 1) * _LINES).round())
@@ -213,9 +204,6 @@ class Timeline(Display):
 
 def _marks(events: pa.Table) -> dict[str, pa.ChunkedArray]:
     """For each lane, whether each segment is in it."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     flags = events["flags"].cast(pa.string())
     repeated = pc.or_(pc.or_(events[REPEATED[0]], events[REPEATED[1]]), events[REPEATED[2]])
     marks = {name: events[name] for name in _FACTS}
@@ -226,8 +214,6 @@ def _marks(events: pa.Table) -> dict[str, pa.ChunkedArray]:
 
 def in_a_lane(events: pa.Table) -> pa.ChunkedArray:
     """Return for each segment whether it is in a lane."""
-    import pyarrow.compute as pc
-
     return reduce(pc.or_, _marks(events).values())
 
 
@@ -238,8 +224,6 @@ def needed() -> Needed:
 
 def _thinned(x: Any, y: Any, wide: Any, high: Any, log: bool) -> tuple[Any, Any, Any]:
     """Merge dots that would overlap: the place of the first dot of each cell, and the number of dots in it."""
-    import numpy as np
-
     scale = np.log if log else np.asarray
     low, top = float(scale(high[0] if log else 0.0)), float(scale(high[1]))
     column = ((x - wide[0]) / ((wide[1] - wide[0]) or 1) * (_CELLS[0] - 1)).round().astype(np.int64)

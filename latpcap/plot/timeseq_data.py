@@ -7,14 +7,12 @@ Wireshark.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from latpcap import arrays
+from latpcap.lazy import np, pa, pc
 from latpcap.options import Side
 from latpcap.tables import REPEATED
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 COLUMNS = 1_600
 """Width of a picture in pixels; marks in one column are joined."""
@@ -120,10 +118,6 @@ def read(
     transfers: pa.Table | None = None,
 ) -> Numbers:
     """Compute the graph from the tables of one stream. Options as those of `TimeSequence`."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if sender is not None and sender not in SENDERS:
         raise ValueError(f"no sender {sender!r}; known are {' and '.join(SENDERS)}")
     if events.num_rows == 0:
@@ -199,8 +193,6 @@ def _column(seconds: Any, span: tuple[float, float]) -> Any:
 
 def _joined(seconds: Any, low: Any, high: Any, span: tuple[float, float]) -> Spans:
     """Join segments of one column of the picture whose bytes are adjacent into one mark, if there are many."""
-    import numpy as np
-
     if len(seconds) <= 2 * COLUMNS:
         return Spans(seconds, low, high)
     column = _column(seconds, span)
@@ -216,8 +208,6 @@ def _joined(seconds: Any, low: Any, high: Any, span: tuple[float, float]) -> Spa
 
 def _thinned(seconds: Any, values: Any, span: tuple[float, float]) -> Line:
     """Keep the first, last, least and greatest value of each column of the picture, if there are many."""
-    import numpy as np
-
     if len(seconds) <= 4 * COLUMNS:
         return Line(seconds, values)
     column = _column(seconds, span)
@@ -233,9 +223,6 @@ def _thinned(seconds: Any, values: Any, span: tuple[float, float]) -> Line:
 
 def _sacks(events: pa.Table, back: Any, seconds: Any, span: tuple[float, float]) -> Spans:
     """Return the blocks of the receiver's SACK options, at the instant of the ACK that carried them."""
-    import numpy as np
-    import pyarrow as pa
-
     has_sack = back & events["sack"].is_valid().to_numpy()
     if not has_sack.any():
         empty = np.empty(0, "int64")
@@ -251,8 +238,6 @@ def _rates(
     seconds: Any, length: Any, data: Any, repeated: Any, ack: Any, back: Any, span: tuple[float, float]
 ) -> tuple[Any, Any, Any]:
     """Edges of bins in s, and Mbit/s of payload sent (with retransmissions) and acknowledged in each."""
-    import numpy as np
-
     wide = span[1] - span[0]
     step = wide / _BINS if wide else 1.0
     unit = 10.0 ** np.floor(np.log10(step))
@@ -281,8 +266,6 @@ def _limits(transfers: pa.Table, sender: str, start_ns: int, span: tuple[float, 
 
 def _stalls(causes: pa.Table, start_ns: int, span: tuple[float, float], mark_ms: float) -> tuple[Stall, ...]:
     """Return the causes of at least `mark_ms` in the time shown; adjacent rows of one cause are joined."""
-    import pyarrow.compute as pc
-
     stalls: list[Stall] = []
     long = causes.filter(pc.greater_equal(causes["duration_ms"], mark_ms))
     begins, ends = ((arrays.nanoseconds(long[name]) - start_ns) / 1e9 for name in ("start", "end"))

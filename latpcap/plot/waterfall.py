@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from latpcap.format import count, percent
+from latpcap.lazy import np, pa
 from latpcap.options import Align, Sort
 from latpcap.plot.cause_patterns import hatch
 from latpcap.plot.display import HATCH, Display, Key, Panel, label, words
@@ -19,7 +20,6 @@ from latpcap.plot.waterfall_rows import ALIGNS, NAMES, Plan, plan
 from latpcap.vocabulary import CAUSES, PROVEN
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from matplotlib.axes import Axes
 
 _ROW, _HEAD, _BODY = 1.25, 1.6, 40.0  # em: height of a named bar, of a group's line, and of all bars without names
@@ -131,7 +131,6 @@ class Waterfall(Display):
         return keys
 
     def _draw(self, axes: Mapping[str, Axes]) -> None:
-        import numpy as np
         from matplotlib.collections import PolyCollection
 
         ax = axes["waterfall"]
@@ -177,8 +176,6 @@ class Waterfall(Display):
 
     def _places(self, height: float) -> tuple[Any, Any, list[tuple[float, str]], float]:
         """Return the tops and bottoms of bars, the groups' lines, and the total height, in units of one exchange."""
-        import numpy as np
-
         bars, groups = self.plan.bars, self.plan.groups
         tops = np.array([bar.top for bar in bars], float)
         bottoms = np.array([bar.bottom for bar in bars], float)
@@ -195,8 +192,6 @@ class Waterfall(Display):
         """Write each exchange's name at the left of its bar and its latency after the bar's end; without names, only
         the number of exchanges on the y axis.
         """
-        import numpy as np
-
         if not self.plan.named:
             if self.plan.groups:
                 ax.set_yticks([])

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from latpcap import arrays
 from latpcap.format import ms, printable, requested
+from latpcap.lazy import np, pa, pc
 from latpcap.options import Align, Sort
 from latpcap.plot.cause_patterns import unproven
 from latpcap.plot.numbers import spent
 from latpcap.tables import Needed, TableSlice
 from latpcap.vocabulary import CAUSES, PROVEN, grade_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 MAX_MEAN_BARS = 80
 """Upper bound on the bars without names, each 6 pixels high; with more exchanges each bar is a mean."""
@@ -102,8 +100,6 @@ def plan(
     """Compute the bars. `names` holds the group of each exchange, or is None; `stream_name` names a stream. Options as
     those of `Waterfall`.
     """
-    import numpy as np
-
     n = exchanges.num_rows
     needed((), sort)
     order = _order(exchanges, sort)
@@ -165,15 +161,11 @@ def needed(columns: Sequence[str], sort: Sort) -> Needed:
 
 
 def _of_exchanges(causes: pa.Table) -> pa.ChunkedArray:
-    import pyarrow.compute as pc
-
     return pc.is_valid(causes["exchange"])
 
 
 def _order(exchanges: pa.Table, sort: Sort) -> Any:
     """Return the rows in the order of their bars from above: the longest first, or by time."""
-    import numpy as np
-
     if sort in CAUSES:
         keys = -exchanges[f"{sort}_ms"].to_numpy()
     elif sort == "latency_ms":
@@ -187,8 +179,6 @@ def _grouped(names: Sequence[str] | None, order: Any) -> tuple[Any, list[str]]:
     """Return the number of each exchange's group, and the groups' names in order of appearance; the last ones are
     joined.
     """
-    import numpy as np
-
     if names is None:
         return np.zeros(int(order.max()) + 1 if len(order) else 0, dtype=int), [""]
     distinct = list(dict.fromkeys(names[i] for i in order))
@@ -212,8 +202,6 @@ def _bar(exchanges: pa.Table, rows: Any, below: int, stream_name: Callable[[int]
 def _pieces(
     exchanges: pa.Table, causes: pa.Table, bar_of: Any, bars: Sequence[Bar], per_bar: int, align: Align, start_ns: int
 ) -> Pieces:
-    import numpy as np
-
     numbers = exchanges["exchange"].to_numpy()
     at = np.searchsorted(numbers, causes["exchange"].to_numpy())
     if len(numbers) and not (numbers[np.minimum(at, len(numbers) - 1)] == causes["exchange"].to_numpy()).all():
@@ -246,8 +234,6 @@ def _mean(bar: Any, code: Any, proven: Any, middle: Any, width: Any, bars: Seque
     """Return the columns of `Pieces` for bars of several exchanges: the mean time of each cause, in the order of their
     mean instants.
     """
-    import numpy as np
-
     kinds = 2 * len(NAMES)
     kind = 2 * code + proven
     key = bar * kinds + kind

@@ -7,15 +7,13 @@ names (LINKS), whatever the size of portions, so that portions can be processed 
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from latpcap import _core
 from latpcap.bars import bar
+from latpcap.lazy import pa
 from latpcap.options import TableName
 from latpcap.reading.feed import Feed
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 TABLES: tuple[TableName, ...] = cast("tuple[TableName, ...]", tuple(_core.TABLES))
 TAKE_BYTES = 16 << 20
@@ -32,8 +30,6 @@ def taken(analysis: _core.Analysis, skip_tables: Container[TableName] = ()) -> P
 
 def table(rows: _core.Table) -> pa.Table:
     """The rows as a pyarrow table."""
-    import pyarrow as pa
-
     return pa.RecordBatchReader.from_stream(rows).read_all()  # pa.table() would import pandas on the way
 
 

@@ -12,6 +12,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from latpcap.errors import NoSuchRowError
+from latpcap.lazy import pc
 
 if TYPE_CHECKING:
     from latpcap import _core
@@ -236,7 +237,6 @@ def _as_hex(chunk: Chunk, at: int) -> str:
 
 def follow(capture: Recorded, stream: int) -> Follow:
     """Return the payload of a stream. Reads the whole capture again; CaptureError if it cannot be read twice."""
-    import pyarrow.compute as pc
 
     def first(table: TableName) -> dict[str, Any] | None:
         rows = capture.unfiltered.arrow(table)

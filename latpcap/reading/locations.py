@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 from latpcap import files
 from latpcap.format import phrase
+from latpcap.lazy import fs
 
 _WILD = re.compile(r"[*?\[]")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
@@ -40,8 +41,6 @@ def is_web(location: str) -> bool:
 
 @lru_cache(maxsize=64)
 def _filesystem(scheme: str, authority: str, query: str) -> Any:
-    import pyarrow.fs as fs
-
     filesystem = fs.FileSystem.from_uri(f"{scheme}://{authority}" + (f"?{query}" if query else ""))[0]
     if scheme != "s3":
         return filesystem
@@ -121,16 +120,12 @@ def look(location: str) -> Entry:
 
 
 def _entry(info: Any, location: str) -> Entry:
-    import pyarrow.fs as fs
-
     kinds = {fs.FileType.File: "file", fs.FileType.Directory: "folder", fs.FileType.NotFound: "missing"}
     return Entry(location, kinds.get(info.type, "other"), info.size or 0, info.mtime_ns or 0)
 
 
 def listing(url: str) -> list[Entry]:
     """All files below a URL, sorted; empty where there are none. Raises OSError."""
-    import pyarrow.fs as fs
-
     filesystem, path = resolve(url)
     infos = filesystem.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
     below = [(i, i.path.strip("/").removeprefix(path.strip("/")).lstrip("/")) for i in infos if i.is_file]

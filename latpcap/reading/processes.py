@@ -12,11 +12,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from latpcap.lazy import pa
 from latpcap.reading import pcapng_blocks
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.reading.reread import Record
     from latpcap.reading.rereadable import Recorded
 
@@ -190,8 +189,6 @@ def seen(capture: Recorded) -> Iterator[Seen]:
 
 def table(capture: Recorded, events: pa.Table | None = None) -> pa.Table:
     """The processes of TCP connections, a row per process and side; see `Capture.processes`."""
-    import pyarrow as pa
-
     unfiltered = capture.unfiltered
     events = capture.arrow("events") if events is None else events
     seen_of = {seen_frame.frame: seen_frame for seen_frame in seen(unfiltered)}
@@ -228,8 +225,6 @@ def table(capture: Recorded, events: pa.Table | None = None) -> pa.Table:
 
 def of_streams(streams: pa.Table, processes: pa.Table) -> pa.Table:
     """The streams with COLUMNS: of the process with the most frames on each side."""
-    import pyarrow as pa
-
     best: dict[tuple[int, str], dict[str, Any]] = {}
     for row in sorted(processes.to_pylist(), key=lambda row: -row["frames"]):
         best.setdefault((row["stream"], row["side"]), row)

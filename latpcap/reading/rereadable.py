@@ -8,11 +8,10 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from latpcap.errors import NoSuchRowError
+from latpcap.lazy import np, pa, pc
 from latpcap.tables import HasTables
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.reading.pcapng_blocks import Foreign
     from latpcap.reading.reread import Record, Segments
 
@@ -68,8 +67,6 @@ def headers(capture: Recorded, events: pa.Table) -> pa.Table:
 
     CaptureError where the capture cannot be read twice.
     """
-    import numpy as np
-    import pyarrow as pa
 
     from latpcap import arrays
 
@@ -93,9 +90,6 @@ def headers(capture: Recorded, events: pa.Table) -> pa.Table:
 
 def payloads(capture: Recorded, stream: int | None, exchange: int | None) -> pa.Table:
     """The segments with payload of a stream, or of an exchange; see `Capture.payloads`."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if (stream is None) == (exchange is None):
         raise TypeError("payloads takes stream= or exchange=")
     events = capture.arrow("events")

@@ -18,12 +18,11 @@ from typing import IO, TYPE_CHECKING, cast
 
 from latpcap import files
 from latpcap.errors import OutputError
+from latpcap.lazy import pa, pc
 from latpcap.reading.pcapng_blocks import Foreign, packed_block, packed_option
 from latpcap.reading.reread import Record
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.reading.rereadable import Recorded
     from latpcap.tables import HasTables
 
@@ -132,9 +131,6 @@ def _same_file(path: Path, name: str) -> bool:
 
 def _needs_nanoseconds(events: pa.Table) -> bool:
     """Whether a time of the events has a resolution finer than microseconds."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     times = events["time"].cast(pa.int64())
     micros = pc.multiply(pc.divide(times, 1000), 1000)
     return bool(pc.any(pc.not_equal(times, micros)).as_py())
@@ -219,8 +215,6 @@ def _pcapng(file: IO[bytes], about: str, notes: Mapping[int, str], others: Forei
 
 def _notes(causes: pa.Table) -> dict[int, str]:
     """Return the comment of each frame that ends a wait or is evidence of one: the longest such wait."""
-    import pyarrow.compute as pc
-
     long = causes.filter(pc.greater_equal(causes["duration_ms"], _MIN_NOTED_MS)).sort_by("duration_ms")
     ended: dict[int, str] = {}
     shown: dict[int, str] = {}

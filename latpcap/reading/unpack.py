@@ -15,6 +15,7 @@ from typing import Protocol, cast
 
 from latpcap.errors import CaptureError
 from latpcap.format import phrase
+from latpcap.lazy import pa
 
 SUFFIXES = ("gz", "zst", "zstd", "lz4", "bz2", "xz")
 """Suffixes of compressed files, without the dot."""
@@ -163,8 +164,6 @@ def _by_library(raw: Iterator[bytes], kind: str) -> Iterator[bytes]:
 
 
 def _by_arrow(raw: Iterator[bytes], kind: str) -> Iterator[bytes]:
-    import pyarrow as pa
-
     stream = pa.CompressedInputStream(pa.PythonFile(_Joined(raw), mode="r"), kind)
     # a read that fails gives nothing of what it had: short reads lose little; and `read` never frees its room then
     while len(block := stream.read_buffer(_BITE_BYTES)):

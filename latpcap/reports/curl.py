@@ -9,6 +9,7 @@ from typing import Any
 
 from latpcap import arrays
 from latpcap.format import count, printable
+from latpcap.lazy import np, pa, pc
 from latpcap.reports.report_text import Report, Subject, ns_of
 from latpcap.tables import Needed, TableSlice
 from latpcap.user_waits.cause_totals import endpoint
@@ -31,9 +32,6 @@ def needed() -> Needed:
 
 
 def _syns(events: Any) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     return pc.match_substring(events["flags"].cast(pa.string()), "SYN")
 
 
@@ -72,8 +70,6 @@ def report(capture: Subject, server: str | None) -> Report:
 
 def _first(exchanges: Any) -> dict[int, dict[str, Any]]:
     """Return each stream's first complete HTTP request; for TLS without keys the first exchange of records."""
-    import numpy as np
-
     is_request = arrays.equals(exchanges, "protocol", *HTTP) & ~arrays.equals(exchanges, "method", "handshake")
     rows = np.flatnonzero(is_request & arrays.numbers(exchanges, "complete"))
     _, first = np.unique(arrays.numbers(exchanges, "stream")[rows], return_index=True)
@@ -85,8 +81,6 @@ def _first(exchanges: Any) -> dict[int, dict[str, Any]]:
 
 def _handshakes(exchanges: Any) -> dict[int, int]:
     """Return the end of each stream's TLS handshake, in ns."""
-    import numpy as np
-
     rows = np.flatnonzero(arrays.equals(exchanges, "method", "handshake"))
     stream, end = arrays.numbers(exchanges, "stream")[rows], arrays.numbers(exchanges, "end")[rows]
     return dict(zip(stream.tolist(), end.tolist(), strict=True))
@@ -94,8 +88,6 @@ def _handshakes(exchanges: Any) -> dict[int, int]:
 
 def _opened(capture: Subject) -> dict[int, tuple[int, int]]:
     """Return the instants of each stream's SYN and SYN, ACK, in ns."""
-    import numpy as np
-
     events = capture.arrow("events")
     flags, words = arrays.codes(events, "flags")
     rows = np.flatnonzero(np.isin(flags, [code for code, word in enumerate(words) if "SYN" in word]))

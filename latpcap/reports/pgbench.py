@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from latpcap.format import count, ms
+from latpcap.lazy import np, pc
 from latpcap.reports.report_text import Report, Subject, ns_of
 from latpcap.tables import Needed, TableSlice
 from latpcap.user_waits.cause_totals import endpoint
@@ -90,8 +91,6 @@ def needed() -> Needed:
 
 
 def _of_postgres(exchanges: Any) -> Any:
-    import pyarrow.compute as pc
-
     return pc.equal(exchanges["protocol"], "postgresql")
 
 
@@ -174,8 +173,6 @@ def _numbers(
     connections: list[list[_Run]], opened: list[int], ready: list[int], parts: int
 ) -> dict[str, Any]:  # fmt: skip
     """pgbench's numbers. `opened` is the instant of each connection's SYN, `ready` the end of its log-in."""
-    import numpy as np
-
     runs = [run for runs in connections for run in runs if not run.fatal]
     start, end = np.array([run.start for run in runs]), np.array([run.end for run in runs])
     # -C: a connection per transaction

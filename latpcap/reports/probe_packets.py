@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays
 from latpcap.errors import CaptureError
+from latpcap.lazy import np
 from latpcap.reading.reread import Record, packet
 from latpcap.tables import Needed, TableSlice
 
@@ -98,8 +99,6 @@ def probes(capture: Subject) -> list[Probe]:
 
 def _frames(capture: Subject) -> list[int]:
     """Return the frames that may be probes or answers: all but TCP segments without SYN and RST."""
-    import numpy as np
-
     events = capture.arrow("events")
     flags, words = arrays.codes(events, "flags")
     plain = ~np.isin(flags, [code for code, word in enumerate(words) if "SYN" in word or "RST" in word])

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays
 from latpcap.format import ms
+from latpcap.lazy import np, pa, pc
 from latpcap.reports.report_text import Report, Subject, binary, metric, padded, time_us
 from latpcap.tables import Needed, TableSlice
 from latpcap.user_waits.cause_totals import endpoint
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.arrays import Array
 
 HTTP = ("http", "http2")
@@ -43,17 +42,12 @@ def needed() -> Needed:
 
 
 def _ends_or_answers(events: pa.Table) -> pa.ChunkedArray:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     ends = pc.match_substring_regex(events["flags"].cast(pa.string()), "FIN|RST")
     return pc.if_else(events["from_client"], ends, pc.greater(events["len"], 0))
 
 
 def report(capture: Subject, server: str | None) -> Report:
     """Return wrk's report for `server`, or the server with the most HTTP requests. ValueError without any."""
-    import numpy as np
-
     exchanges, streams = capture.arrow("exchanges"), capture.arrow("streams")
     name, server_rows, ends = _server(exchanges, streams, server)
     counted, cut = _counted(exchanges, server_rows)
@@ -101,8 +95,6 @@ def report(capture: Subject, server: str | None) -> Report:
 
 def _server(exchanges: pa.Table, streams: pa.Table, wanted: str | None) -> tuple[str, Array, list[int]]:
     """Return the server with the most HTTP requests: its name, their positions, and its streams."""
-    import numpy as np
-
     code, words = arrays.codes(exchanges, "protocol")
     is_http = np.isin(code, [words.index(word) for word in HTTP if word in words])
     ends: dict[str, list[int]] = {}
@@ -124,8 +116,6 @@ def _counted(exchanges: pa.Table, server_rows: Array) -> tuple[Array, int]:
     wrk sends the next request at once. So the last request of a connection was in progress when wrk stopped; the only
     request of a connection was so if no connection began a request after its response.
     """
-    import numpy as np
-
     stream, start = arrays.numbers(exchanges, "stream")[server_rows], arrays.numbers(exchanges, "start")[server_rows]
     order = np.lexsort((start, stream))
     is_last = np.zeros(len(server_rows), bool)
@@ -139,8 +129,6 @@ def _counted(exchanges: pa.Table, server_rows: Array) -> tuple[Array, int]:
 
 def _run(capture: Subject, streams: pa.Table, exchanges: pa.Table, server_rows: Array) -> tuple[int, int]:
     """Begin and end of the run: the first connection's SYN, and the first connection that its client closed."""
-    import numpy as np
-
     stream = np.unique(arrays.numbers(exchanges, "stream")[server_rows])
     rows = np.isin(arrays.numbers(streams, "stream"), stream)
     start, end = arrays.numbers(exchanges, "start")[server_rows], arrays.numbers(exchanges, "end")[server_rows]
@@ -160,8 +148,6 @@ def _busy_ms(exchanges: pa.Table, server_rows: Array, counted: Array) -> Array |
     wrk's clock stops when it reads the response, and it sends the next request at once. So the time from a response to
     the next request, less the shortest of all, is the time in which wrk was busy with its other connections.
     """
-    import numpy as np
-
     stream, start = arrays.numbers(exchanges, "stream")[server_rows], arrays.numbers(exchanges, "start")[server_rows]
     order = np.lexsort((start, stream))
     same = stream[order][1:] == stream[order][:-1]
@@ -180,8 +166,6 @@ def _latency_us(exchanges: pa.Table, rows: Array, busy: Array | None) -> Array:
     """Latency in whole microseconds as wrk's clock has it, plus the time that the client was `busy`: at the client if
     that is known, else at the capture.
     """
-    import numpy as np
-
     at_capture = arrays.numbers(exchanges, "latency_ms")[rows].astype(float)
     at_client = arrays.numbers(exchanges, "client_latency_ms")[rows].astype(float)
     latency_ms = np.where(np.isnan(at_client), at_capture, at_client) + (0.0 if busy is None else busy)
@@ -191,8 +175,6 @@ def _latency_us(exchanges: pa.Table, rows: Array, busy: Array | None) -> Array:
 
 def statistics(us: Array, runtime_us: float, complete: int, connections: int) -> dict[str, Any]:
     """Return wrk's numbers of these sorted samples, corrected for coordinated omission, in ms."""
-    import numpy as np
-
     interval = int(runtime_us // max(complete // max(connections, 1), 1))
     corrected = us
     if complete >= connections and interval > 0:
@@ -212,16 +194,12 @@ def statistics(us: Array, runtime_us: float, complete: int, connections: int) ->
 
 def _rates(ends: Array, begin: int, stop: int) -> Array:
     """Return the responses per second in each whole interval of `SAMPLE_NS`."""
-    import numpy as np
-
     edges = np.arange(begin, stop, SAMPLE_NS)
     return np.histogram(ends, edges)[0] * 10.0 if len(edges) > 1 else np.zeros(0)
 
 
 def _bytes(capture: Subject, streams: list[int], stop: int) -> int:
     """Return the bytes that the server sent before the end of the run: wrk counts responses in progress, too."""
-    import numpy as np
-
     events = capture.arrow("events")
     sent = ~arrays.numbers(events, "from_client").astype(bool)
     sent &= ~arrays.numbers(events, "retransmission").astype(bool)
@@ -235,8 +213,6 @@ def _row(name: str, values: list[str], within: float) -> str:
 
 
 def _unknown(exchanges: pa.Table, counted: Array, cut: int, busy: Array | None) -> list[str]:
-    import numpy as np
-
     there = arrays.numbers(exchanges, "client_latency_ms")[counted].astype(float)
     notes = ["threads: a capture does not know them, Req/Sec is that of all together (wrk: of each thread)"]
     if np.isnan(there).all():

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from latpcap import arrays
 from latpcap.errors import LatpcapError
+from latpcap.lazy import np
 from latpcap.side_sources.source import CONFIRMS, CONTRADICTS, SideSource, lines_of
 from latpcap.tables import HasTables
 from latpcap.words import say
@@ -82,8 +83,6 @@ def _compared(pairs: list[tuple[float, float]], requests: int, entries: int) -> 
     numbers: dict[str, float] = {"matched": len(pairs), "requests": requests, "lines": entries}
     if not pairs:
         return SideSource("access_log", (say("log_none", n=entries),), numbers)
-    import numpy as np
-
     seen, took = np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs])
     middle = arrays.percentile(np.sort(seen), 0.5)
     logged = arrays.percentile(np.sort(took), 0.5)

@@ -17,6 +17,7 @@ from typing import Any
 
 from latpcap import arrays
 from latpcap.errors import LatpcapError
+from latpcap.lazy import np
 from latpcap.side_sources.source import CONFIRMS, CONTRADICTS, SideSource, lines_of
 from latpcap.tables import HasTables
 from latpcap.vocabulary import cause_names
@@ -226,8 +227,6 @@ def _dated(
     capture: HasTables, pairs: list[tuple[_Socket, int]], offset: float, numbers: dict[str, Any]
 ) -> Iterator[str]:
     """Sentences about when late segments were written: for waits of the kernel, and for those of the program."""
-    import numpy as np
-
     causes, streams = capture.arrow("causes"), capture.arrow("streams")
     exchanges = capture.arrow("exchanges")
     stream_of = dict(

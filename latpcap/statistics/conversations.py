@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
+from latpcap.lazy import np, pa
 from latpcap.statistics import layers
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.reading.rereadable import Recorded
     from latpcap.statistics.layers import End
 
@@ -52,8 +51,6 @@ def _layers_of(layer: Layer | None) -> tuple[Layer, ...]:
 
 def _heads(capture: Recorded) -> tuple[list[int], list[int]]:
     """Return time (ns since 1970) and length on the wire (bytes) of each frame; frame numbers are the indexes."""
-    import numpy as np
-
     table = np.frombuffer(b"".join(capture.unfiltered.heads()), "<i8").reshape(-1, 3)
     return [0, *table[:, 0].tolist()], [0, *table[:, 1].tolist()]
 
@@ -67,8 +64,6 @@ def left_by_filter(capture: Recorded) -> set[int] | None:
 
 def conversations(capture: Recorded, layer: Layer | None = None) -> pa.Table:
     """Return a row for each pair of ends of one layer, or of all; see `Capture.conversations`."""
-    import pyarrow as pa
-
     times, sizes = _heads(capture)
     rows: dict[tuple[object, ...], _Pair] = {}
     for kind, number, source, target, frame in _packets(capture, _layers_of(layer), left_by_filter(capture)):
@@ -112,8 +107,6 @@ class _Pair:
 
 
 def _conversation_schema() -> pa.Schema:
-    import pyarrow as pa
-
     word, number, port, rate = pa.string(), pa.uint64(), pa.uint16(), pa.float64()
     return pa.schema(
         [
@@ -127,8 +120,6 @@ def _conversation_schema() -> pa.Schema:
 
 def endpoints(capture: Recorded, layer: Layer | None = None) -> pa.Table:
     """Return a row for each end of one layer, or of all; see `Capture.endpoints`."""
-    import pyarrow as pa
-
     times, sizes = _heads(capture)
     rows: dict[tuple[str, End], list[int]] = {}
     for kind, _, source, target, frame in _packets(capture, _layers_of(layer), left_by_filter(capture)):

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from latpcap.lazy import pa, pc
 from latpcap.user_waits.lookups import NEIGHBOUR, SERVICES
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.reading.rereadable import Recorded
 
 Severity: TypeAlias = Literal["error", "warning", "note", "chat"]
@@ -83,8 +82,6 @@ class _Row:
 
 def expert(capture: Recorded) -> pa.Table:
     """Each remark with its count and frames; see `Capture.expert`."""
-    import pyarrow as pa
-
     remarks = [*_of_segments(capture), *_of_messages(capture), *_of_issues(capture)]
     remarks.sort(key=lambda row: (SEVERITIES.index(row.severity), -row.count, row.protocol, row.summary))
     rows = [
@@ -147,14 +144,10 @@ class _Flags:
         return self._where(lambda flags: set(wanted) <= set(flags) and without not in flags)
 
     def acks_nothing(self) -> Any:
-        import pyarrow.compute as pc
-
         return pc.and_(pc.not_equal(self.events["ack"], 0), self._where(lambda flags: "ACK" not in flags))
 
     def fin(self, *, first: bool) -> Any:
         """FINs of the side that closed first, or of the other one."""
-        import pyarrow as pa
-
         fins = self.all("FIN").to_pylist()
         closed: dict[int, bool] = {}
         streams, sides = self.events["stream"].to_pylist(), self.events["from_client"].to_pylist()

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from latpcap.lazy import np, pa
 from latpcap.statistics import layers
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.reading.rereadable import Recorded
 
 
@@ -24,8 +23,6 @@ _MAX_DEPTH = 32
 
 def hierarchy(capture: Recorded) -> pa.Table:
     """One row per protocol below the one that carries it; see `Capture.hierarchy`."""
-    import numpy as np
-    import pyarrow as pa
 
     from latpcap.statistics.conversations import left_by_filter
 

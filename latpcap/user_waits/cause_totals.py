@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from latpcap import arrays, spill
 from latpcap import presentation as show
+from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import SETUP
 from latpcap.user_waits import slow_requests as slowness
@@ -21,8 +22,6 @@ from latpcap.vocabulary import BACKEND, CAUSES, PROVEN, SIDES, STALL, cause_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    import pyarrow as pa
 
     from latpcap.arrays import Array
 
@@ -125,8 +124,6 @@ class CauseTotals:
     """
 
     def __init__(self, streams: pa.Table, exchanges: pa.Table, causes: pa.Table, slow_ms: float | None = None):
-        import numpy as np
-
         self._exchanges, self.slow_ms = exchanges, slow_ms
         numbers = _server_of_exchange(streams, exchanges)
         self.servers, judged, self._server_of = _servers(numbers, streams, exchanges, slow_ms)
@@ -239,8 +236,6 @@ class _Judgement:
 
     def sum(self, mask: Callable[[slice], Array], weights: Array | None) -> Array:
         """Return for each server the sum of the weights of the marked exchanges."""
-        import numpy as np
-
         sums = np.zeros(self.servers)
         for span in spill.parts(len(self.server_of)):
             rows = np.flatnonzero(mask(span)) + span.start
@@ -302,8 +297,6 @@ def _servers(
 
     Also returns for each exchange whether it is judged, and the index of its server among `server_numbers`.
     """
-    import numpy as np
-
     facts = _ExchangeFacts(streams, exchanges, slow_ms)
     first, server_of, _ = arrays.grouped(server_numbers)
     numbers = server_numbers[first]
@@ -341,8 +334,6 @@ def _servers(
 
 def _sums(values: Array, bounds: Array) -> list[float]:
     """Return the sum of the values from each bound to the next."""
-    import numpy as np
-
     sums = np.zeros(len(bounds) - 1)
     filled = np.flatnonzero(np.diff(bounds))
     if len(filled):
@@ -368,8 +359,6 @@ def _ends(numbers: Array, streams: pa.Table) -> list[tuple[str, int]]:
 
 def _clients(rows: Array, server_of: Array, numbers: Array, streams: pa.Table, stream_row: Array) -> list[list[str]]:
     """Return the client addresses of each server, sorted; `rows` must be grouped by server."""
-    import numpy as np
-
     sides = {side: arrays.codes(streams, side) for side in SIDES}
     width = max((len(addresses) for _, addresses in sides.values()), default=0)
     pair_parts = []
@@ -413,8 +402,6 @@ class _ExchangeFacts:
 
     @staticmethod
     def _of(streams: pa.Table, exchanges: pa.Table, stream_row: Array, slow_ms: float | None) -> dict[str, Array]:
-        import numpy as np
-
         is_complete = arrays.numbers(exchanges, "complete").astype(bool)
         has_begun = ~np.isnan(arrays.numbers(exchanges, "response_first_frame").astype(float))
         cause_ms = {cause: arrays.numbers(exchanges, f"{cause}_ms") for cause in CAUSES}
@@ -453,8 +440,6 @@ def _server_of_exchange(streams: pa.Table, exchanges: pa.Table) -> Array:
     If the accepting side sends the requests, the server is the stream's client. Its number is the first row with that
     client, plus the number of streams.
     """
-    import numpy as np
-
     if not exchanges.num_rows:
         return np.zeros(0, np.int64)
     first, server_of, _ = arrays.grouped(server_keys(streams))
@@ -470,8 +455,6 @@ def _server_of_exchange(streams: pa.Table, exchanges: pa.Table) -> Array:
 
 def server_keys(streams: pa.Table) -> Array:
     """Return a number for the server of each stream, made of its address and port."""
-    import numpy as np
-
     server, _ = arrays.codes(streams, "server")
     port = arrays.numbers(streams, "server_port")
     spans = spill.parts(streams.num_rows)
@@ -480,8 +463,6 @@ def server_keys(streams: pa.Table) -> Array:
 
 def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:
     """Return for each row of "causes" the number of its cause and owner, and the cause and owner of each number."""
-    import numpy as np
-
     cause, cause_words = arrays.codes(causes, "cause")
     parent, parent_words = arrays.codes(causes, "parent")
     owner, owner_words = arrays.codes(causes, "owner")
@@ -510,8 +491,6 @@ def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:
 
 def _weighted_median(levels: Array, codes: Array, weights: Array) -> float:
     """Return the weighted median of a few levels; `codes` and `weights` have one entry per row."""
-    import numpy as np
-
     spent = spill.sum_weights(codes, weights, len(levels))
     order = np.argsort(levels)
     total = np.cumsum(spent[order])
@@ -523,8 +502,6 @@ def cohort(item: CauseTotal, name: str) -> tuple[float, float]:
 
     The share is measured over the exchanges around the percentile (`COHORTS`).
     """
-    import numpy as np
-
     server = item.server
     low, high = COHORTS[name]
     count = len(server.rows)

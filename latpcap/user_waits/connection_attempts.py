@@ -12,12 +12,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from latpcap import arrays
+from latpcap.lazy import np, pa
 from latpcap.tables import Completeness
 from latpcap.user_waits.connects import Opened
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.arrays import Array
 
 MAX_CANDIDATES = 64
@@ -112,8 +111,6 @@ def fallbacks(openings: Sequence[tuple[Opened, Ends]], streams: Streams, names: 
 
     `names`: the names of each address (`names_of`).
     """
-    import numpy as np
-
     failed = [(opened, ends) for opened, ends in openings if opened.answered is None]
     if not failed:
         return []

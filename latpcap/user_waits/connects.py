@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from latpcap import arrays
+from latpcap.lazy import np
 from latpcap.tables import NS_PER_MS
 
 if TYPE_CHECKING:
@@ -84,8 +85,6 @@ class Opens:
 
     def add(self, columns: Mapping[str, Array], flags: Array, words: Sequence[str]) -> None:
         """Keep the relevant packets of these events. `flags` are codes of `words`."""
-        import numpy as np
-
         if self.count >= MAX_PACKETS or not len(flags):
             return
         bits_of_word = np.array([_bits(word) for word in words] or [0], np.uint8)
@@ -108,8 +107,6 @@ class Opens:
 
     def by_stream(self) -> dict[str, Array]:
         """Return all rows as the columns NAMES, sorted by stream and frame."""
-        import numpy as np
-
         if not self._parts:
             return {name: np.zeros(0, np.int64) for name in NAMES}
         columns = [np.concatenate(parts) for parts in zip(*self._parts, strict=True)]
@@ -125,8 +122,6 @@ def _bits(word: str) -> int:
 
 def opened_streams(rows: dict[str, Array], wanted_streams: Array | None = None) -> list[Opened]:
     """Return how each stream began whose first packet is a client's SYN; `wanted_streams` limits them."""
-    import numpy as np
-
     stream = rows["stream"]
     if not len(stream):
         return []
@@ -170,8 +165,6 @@ def _opened(rows: dict[str, Array], first: int, end: int) -> Opened:
 
 def late_streams(rows: dict[str, Array], ms: float) -> Array:
     """Return the streams with repeated SYNs, without exactly one SYN-ACK, or with a first byte after `ms` or more."""
-    import numpy as np
-
     stream, time, bits = rows["stream"], rows["time"], rows["bits"]
     if not len(stream):
         return stream

@@ -13,12 +13,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays
+from latpcap.lazy import np, pa
 from latpcap.tables import NS_PER_MS
 from latpcap.vocabulary import cause_names, protocol_names
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.options import TableName
 
 READS: tuple[TableName, ...] = ("exchanges", "causes", "gaps", "streams")
@@ -136,8 +135,6 @@ def find_groups(tables: Mapping[str, pa.Table]) -> list[Group]:
 
 def _grouped(exchanges: pa.Table, in_order: Collection[str]) -> Any:
     """Return which rows may be in a group."""
-    import numpy as np
-
     method, methods = arrays.codes(exchanges, "method")
     called = [*("SUBSCRIBE" in (word or "").upper() or (word or "").upper() in SUBSCRIBES for word in methods), False]
     subscribes = np.array(called)[method]
@@ -158,8 +155,6 @@ def _going_on(rows: Sequence[Row], end: int) -> Iterator[Group]:
 
 
 def _by_stream(exchanges: pa.Table) -> Iterator[list[Row]]:
-    import numpy as np
-
     columns = {name: exchanges[name].to_pylist() for name in NAMES}
     instants = {name: arrays.numbers(exchanges, name).tolist() for name in ("start", "end", "request_end")}
     answered = [value and value.value for value in exchanges["response_start"].to_pylist()]
@@ -240,8 +235,6 @@ def _pipeline(rows: Sequence[Row], index: int) -> int:
 
 def table(groups: Sequence[Group], tables: Mapping[str, pa.Table]) -> pa.Table:
     """Return the groups as an Arrow table."""
-    import pyarrow as pa
-
     held = _held(groups, tables)
     spans = [group.span for group in groups]
     sent = [max(row.request_end for row in group.rows) - span[0] for group, span in zip(groups, spans, strict=True)]

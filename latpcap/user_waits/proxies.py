@@ -10,15 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
 
 from latpcap import arrays
 from latpcap import presentation as show
+from latpcap.lazy import np, pa
 from latpcap.user_waits.cause_totals import CauseTotal, CauseTotals, Server, without_site
 from latpcap.vocabulary import BACKEND
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def fronts(servers: Sequence[Server], exchanges: pa.Table) -> dict[int, int]:
@@ -68,8 +65,6 @@ def _is_loopback(address: str) -> bool:
 
 def _is_nested(back: Server, front: Server, exchanges: pa.Table) -> bool:
     """Return whether nearly all requests of the backend lie inside requests of the proxy, and more than by chance."""
-    import numpy as np
-
     start, end = arrays.numbers(exchanges, "start"), arrays.numbers(exchanges, "end")
     starts = start[front.rows]
     order = np.argsort(starts, kind="stable")

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from latpcap import arrays, spill
+from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS
 from latpcap.user_waits.connects import Opens
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.arrays import Array
 
 COLUMNS = (
@@ -55,8 +54,6 @@ def _ecn(flags: str) -> int:
 
 
 def _none() -> Array:
-    import numpy as np
-
     return np.zeros(0, np.int64)
 
 
@@ -108,8 +105,6 @@ class Segments:
 
     def data(self) -> dict[str, Array]:
         """Return the columns DATA of every segment with payload."""
-        import numpy as np
-
         columns: dict[str, list[Array]] = {name: [] for name in DATA}
         for events in self.again():
             rows = np.flatnonzero(arrays.numbers(events, "len") > 0)
@@ -119,9 +114,6 @@ class Segments:
 
     def of_streams(self, streams: Array) -> pa.Table:
         """Return the columns COURSE of all events of these streams."""
-        import numpy as np
-        import pyarrow as pa
-
         tables = []
         for events in self.again():
             rows = np.flatnonzero(np.isin(arrays.numbers(events, "stream"), streams))
@@ -130,23 +122,17 @@ class Segments:
 
     def stuck(self) -> Array:
         """Return the streams with STUCK_REPEATS or more repeats of the same bytes over `stuck_ms` or more."""
-        import numpy as np
-
         parts = [self._stuck, *([self._stuck_now()] if self._repeats else [])]
         return np.unique(np.concatenate(parts))
 
     def probed(self) -> Array:
         """Return the streams on which one side may have sent PROBES or more keep-alive probes."""
-        import numpy as np
-
         if not self._probed:
             return _none()
         key, often = np.unique(np.concatenate(self._probed), return_counts=True)
         return np.unique(key[often >= PROBES] >> 1)
 
     def _stuck_now(self) -> Array:
-        import numpy as np
-
         key, time, _, _, seq = (np.concatenate(c) for c in zip(*self._repeats, strict=True))
         order = np.lexsort((time, seq, key))
         key, time, seq = key[order], time[order], seq[order]
@@ -158,8 +144,6 @@ class Segments:
 
     def add(self, events: pa.Table) -> None:
         """Keep what matters of the next events."""
-        import numpy as np
-
         if not events.num_rows:
             return
         columns = {name: arrays.numbers(events, name) for name in COLUMNS if name != "flags"}
@@ -176,8 +160,6 @@ class Segments:
 
     def _note(self, columns: dict[str, Array], flags: Array, names: list[str]) -> None:
         """Count zero windows and ECN packets by stream and side."""
-        import numpy as np
-
         ecn = np.array([_ecn(name) for name in names] or [0], np.uint8)[flags] if len(flags) else _none()
         marks = {"zero_window": columns["zero_window"].astype(bool)}
         marks |= {word: ecn & bit != 0 for word, bit in ECN.items()} if ecn.any() else {}
@@ -190,8 +172,6 @@ class Segments:
 
     def noted(self, word: str) -> tuple[Array, Array, Array]:
         """Return keys (2 * stream, + 1 for the client), first frames and counts of "zero_window" or a word of ECN."""
-        import numpy as np
-
         parts = self._noted.get(word)
         if not parts:
             return _none(), _none(), _none()
@@ -200,8 +180,6 @@ class Segments:
         return keys, frame[first], np.bincount(back.ravel(), often).astype(np.int64)
 
     def _take_held(self, columns: dict[str, Array]) -> None:
-        import numpy as np
-
         hold = columns["ack_hold_ms"]
         rows = np.flatnonzero((hold >= LIMITS["held_ms"]) & (hold <= LIMITS["held_most_ms"]) & (columns["len"] == 0))
         if len(rows):
@@ -215,8 +193,6 @@ class Segments:
 
     def held(self) -> tuple[Array, Array, Array, Array]:
         """Return the held ACKs that released no segment: hold in ms, frame, stream, and whether the client sent it."""
-        import numpy as np
-
         if not self._held:
             none = np.zeros(0, np.int64)
             return none.astype(float), none, none, none.astype(bool)
@@ -224,8 +200,6 @@ class Segments:
         return ms, frame, stream, by_client
 
     def _take_silences(self, columns: dict[str, Array]) -> None:
-        import numpy as np
-
         for silence in self._silences:
             if not silence.is_complete:
                 missing = NEARBY - (len(silence.near["time"]) - silence.index_before)
@@ -245,8 +219,6 @@ class Segments:
 
     def _keep(self, gaps: Array, long_gaps: list[int], offset: int) -> None:
         """Keep the longest silences so far, each with the packets near it."""
-        import numpy as np
-
         silence_at = {silence.position: silence for silence in self._silences}
         gap_at = {silence.position: silence.gap_ns for silence in self._silences}
         gap_at |= {self.count - offset + index: int(gaps[index]) for index in long_gaps}
@@ -265,8 +237,6 @@ class Segments:
         return sorted(self._silences, key=lambda silence: silence.position)
 
     def _take_repeats(self, columns: dict[str, Array]) -> None:
-        import numpy as np
-
         side = columns["from_client"].astype(np.int64)
         key = columns["stream"].astype(np.int64) * 2 + side
         size = int(key.max()) + 1
@@ -287,8 +257,6 @@ class Segments:
 
     def _unanswered(self) -> tuple[Array, Array, Array, Array, Array]:
         """Return the repeats after the receiver's last packet, if it sent any."""
-        import numpy as np
-
         key, time, frame, ack, seq = (np.concatenate(c) for c in zip(*self._repeats, strict=True))
         last = self._last["frame"]
         peer = key ^ 1
@@ -302,8 +270,6 @@ class Segments:
         Returns stream, whether the silent side is the client, its last frame and the time of it, the number of repeats
         after it and the time of the last one; by stream, the client first.
         """
-        import numpy as np
-
         if not self._repeats:
             return []
         key, time, _, ack, _ = self._unanswered()

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from latpcap import arrays, spill
 from latpcap import presentation as show
+from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS
 from latpcap.vocabulary import CAUSES, FAMILIES, PROTOCOLS
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.arrays import Array
 
 How: TypeAlias = Literal["none", "typical", "tail", "outlier"]
@@ -47,8 +46,6 @@ def limits(exchanges: pa.Table, slow_ms: float | None) -> Array:
 
     That is `slow_ms`, or the protocol's default.
     """
-    import numpy as np
-
     code, words = arrays.codes(exchanges, "protocol")
     limit_ms: Array = np.array([limit(word, slow_ms) for word in (*words, None)])[code]
     if slow_ms is None:  # log-ins have a higher limit, except for time of held ACKs
@@ -89,8 +86,6 @@ def polls(exchanges: pa.Table) -> Array:
 
 
 def _polls(exchanges: pa.Table) -> Array:
-    import numpy as np
-
     is_marked = arrays.equals(exchanges, "kind", POLL)
     status = arrays.numbers(exchanges, "status")
     if not (status == NO_CONTENT).any():
@@ -121,8 +116,6 @@ def waits_for_streams(exchanges: pa.Table, time: Array, slow_ms: float | None) -
     The first wait is all of `time` without an answer. It is 0 if it is about as long as the pauses between the pieces:
     then the server waited for the first event.
     """
-    import numpy as np
-
     answer_start, start = (arrays.filled(exchanges, column, 0) for column in ("response_start", "start"))
     first: Array = np.where(answer_start > 0, np.minimum((answer_start - start) / NS_PER_MS, time), time)
     pieces, gap = (arrays.filled(exchanges, c, 0) for c in ("pieces", "longest_gap_ms"))
@@ -138,8 +131,6 @@ def late(exchanges: pa.Table, time: Array, slow_ms: float | None) -> Array:
     Long polls are never slow. For event streams the wait for the first piece and the delay per later piece count, not
     the time in which the server had nothing to report.
     """
-    import numpy as np
-
     limit, network = limits(exchanges, slow_ms), arrays.numbers(exchanges, "network_ms").astype(float)
     own_ms = time - np.nan_to_num(network, nan=0.0)
     is_event_stream = streams(exchanges)
@@ -164,8 +155,6 @@ def unfelt(items: Iterable[Piece], slow: Array, of: int, longest_ms: float) -> b
 
     Stalls and losses always count as noticeable, because they occur again.
     """
-    import numpy as np
-
     items = list(items)
     few_slow = how(len(slow), of) in ("tail", "outlier") or items[0].cause == "network"
     if not few_slow or longest_ms >= show.MIN_FELT_MS:
@@ -199,8 +188,6 @@ def by_family(items: Iterable[Piece], slow: Array, of: int) -> dict[str, dict[st
     The family with the most time is first. Losses are first if they took about as much, since they are observed and
     other causes are inferred. If only a few are slow, the path's round trip is no reason and does not count.
     """
-    import numpy as np
-
     spent: dict[str, dict[str, float]] = {}
     for item in items:
         ms = item.ms[np.isin(item.rows, slow)] if len(slow) else item.ms

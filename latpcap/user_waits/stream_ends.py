@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from latpcap import arrays
+from latpcap.lazy import np
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS
 from latpcap.user_waits.segments import PROBES, PROBES_MS, Segments
@@ -56,8 +57,6 @@ class Course:
 
     def with_flag(self, flag: str) -> Array:
         """Return the indexes of packets with this flag."""
-        import numpy as np
-
         return np.flatnonzero(np.array([flag in words for words in self._flags], bool))
 
     @cached_property
@@ -81,8 +80,6 @@ class Course:
 
     def goes_on_after_reset(self, client: bool) -> int | None:
         """Return the index of this side's RST if the side kept acknowledging data after it; else None."""
-        import numpy as np
-
         side_packets = np.flatnonzero(self.client == client)
         resets = np.intersect1d(self.resets, side_packets)
         if not len(resets):
@@ -94,14 +91,10 @@ class Course:
 
     def index_of(self, frame: int) -> int:
         """Return the index of this frame, or of the stream's next one if the frame is of another stream."""
-        import numpy as np
-
         return min(int(np.searchsorted(self.frame, frame)), len(self.frame) - 1)
 
     def closes(self, client: bool, after: int = -1) -> int | None:
         """Return the index of this side's first FIN or RST after an index."""
-        import numpy as np
-
         endings = np.sort(np.concatenate([self.fins, self.resets]))
         side_endings = endings[(self.client[endings] == client) & (endings > after)]
         return int(side_endings[0]) if len(side_endings) else None
@@ -111,8 +104,6 @@ class Course:
 
         Returns whether the client sent them, their number, and the index of the first.
         """
-        import numpy as np
-
         is_client = bool(self.client[-1])
         other_packets = np.flatnonzero(self.client != is_client)
         if not len(other_packets) or (other_packets[-1] in self.fins) or (other_packets[-1] in self.resets):
@@ -128,16 +119,12 @@ class Course:
 
     def silence_before(self, index: int) -> int:
         """Return for how many ns the stream was idle before this packet. Keep-alive probes count as idle."""
-        import numpy as np
-
         active = np.flatnonzero((self.len[:index] > 1) | (self.len[:index] == 0) & self._moves[:index])
         return int(self.time[index] - self.time[active[-1]]) if len(active) else 0
 
     @cached_property
     def _moves(self) -> Array:
         """Whether each packet is more than a repeat of the previous acknowledgement or a probe."""
-        import numpy as np
-
         moves = np.ones(len(self.ack), bool)
         for side in (True, False):
             side_packets = np.flatnonzero(self.client == side)
@@ -162,8 +149,6 @@ class Course:
 
     def unseen(self, client: bool) -> int:
         """Return the bytes before this side's FIN that were sent but not captured."""
-        import numpy as np
-
         side_packets = np.flatnonzero(self.client == client)
         fins = np.intersect1d(self.fins, side_packets)
         data = side_packets[(self.len[side_packets] > 0) | (self.seq[side_packets] == 0)]
@@ -187,8 +172,6 @@ class Course:
         """Return whether the server's answer that ends at `index` has as many bytes as an earlier one on this
         stream.
         """
-        import numpy as np
-
         data = np.flatnonzero((self.len > 0) & (np.arange(len(self.len)) <= index))
         turns = np.flatnonzero(np.diff(self.client[data], prepend=True) & ~self.client[data])
         if len(turns) < 2:
@@ -201,8 +184,6 @@ class Course:
 
     def held(self, client: bool) -> Resent | None:
         """Return the bytes of this side that were repeated for the longest time; None without repeats."""
-        import numpy as np
-
         data_packets = np.flatnonzero((self.client == client) & (self.len > 0))
         acks = np.flatnonzero(self.client != client)
         if not len(data_packets) or not len(acks):
@@ -254,8 +235,6 @@ class Course:
 
         Returns for each its length in ms, its first frame, and whether the window opened again.
         """
-        import numpy as np
-
         side_packets = np.setdiff1d(np.flatnonzero(self.client == client), self.resets)
         is_closed = np.concatenate([[False], self.window[side_packets] == 0, [False]])
         first, reopens = (np.flatnonzero(np.diff(is_closed.astype(np.int8)) == step) for step in (1, -1))
@@ -275,8 +254,6 @@ class Course:
         Returns the index of the packet after the hole, the hole's bytes, and the largest segment that arrived; None
         without a hole that stays open.
         """
-        import numpy as np
-
         acked = self.most_acked(client)
         data_packets = np.flatnonzero((self.client == client) & (self.len > 0))
         beyond = data_packets[self.seq[data_packets] > acked]
@@ -292,8 +269,6 @@ class Course:
 
 def courses(segments: Segments, streams: Array) -> dict[int, Course]:
     """Return the packets of these streams, by stream number."""
-    import numpy as np
-
     if not len(streams):
         return {}
     events = segments.of_streams(streams[:MAX_STREAMS])

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from latpcap import arrays
+from latpcap.lazy import np, pa
 from latpcap.tables import NS_PER_MS
 from latpcap.user_waits import services
 from latpcap.user_waits.connection_attempts import Pair, Streams, fallbacks, names_of
@@ -25,8 +26,6 @@ from latpcap.user_waits.lookups import SERVICES, Question, Resolution, late, own
 from latpcap.vocabulary import CAUSES, OWNERS, grade_of, worth
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.options import TableName
 
 KINDS = ("lookup", "connect", "tls", "greeting", "request")
@@ -166,8 +165,6 @@ def _transfers(transfers: pa.Table, requests: Mapping[int, Sequence[Wait]]) -> I
 
 def _grade(waits: Sequence[Wait], tables: Mapping[str, pa.Table]) -> None:
     """Set each wait's grade to that of the longest row of "causes" with its cause."""
-    import numpy as np
-
     causes = tables["causes"]
     connects = dict(zip(*(tables["connects"][name].to_pylist() for name in ("stream", "connect")), strict=True))
     wanted_by_link: dict[str, list[tuple[int, int, Wait]]] = defaultdict(list)
@@ -325,8 +322,6 @@ def _requests(exchanges: pa.Table, streams: Streams, actions: _Actions) -> None:
 
 def tables(actions: Sequence[Action], waits_beside: Sequence[Wait] = ()) -> tuple[pa.Table, pa.Table]:
     """Return "waits", with those outside actions last, and "actions" as Arrow tables."""
-    import pyarrow as pa
-
     rows = [*(wait for action in actions for wait in action.waits), *waits_beside]
     instant = pa.timestamp("ns", "UTC")
     causes = [wait.cause for wait in rows]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from latpcap.bars import bar
 from latpcap.errors import NoSuchRowError
 from latpcap.format import count
+from latpcap.lazy import pa, pc, pd
 from latpcap.options import FlowOptions
 from latpcap.reading import sources, timestamps
 from latpcap.reading.feed import Feed
@@ -24,9 +25,6 @@ from latpcap.views.recording import Recording
 from latpcap.views.view import View
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
-
     from latpcap.answers.why import Why
     from latpcap.findings import Lazy
     from latpcap.options import Flows, Pick, SequencePanel, Side, TableName, TimeFormat, Tool
@@ -361,9 +359,6 @@ class Stream(View):
         if name == "findings":
             return self._findings()
         if name not in self._arrow:
-            import pyarrow as pa
-            import pyarrow.compute as pc
-
             table = self.capture.arrow(name)
             if name == "causes":
                 table = of_rows(table, {link: self.arrow(of)[link] for link, of in LINKS.items()})

@@ -13,14 +13,13 @@ from latpcap import arrays, bars, words
 from latpcap.errors import NoSuchRowError
 from latpcap.findings.evidence import names_of
 from latpcap.format import requested
+from latpcap.lazy import np, pa, pc
 from latpcap.options import FlowOptions, Flows, Pick, TableName
 from latpcap.tables import SETUP, HasTables, Needed, TableSlice, of_stretches, stretches, with_pushes
 from latpcap.user_waits import cause_totals
 from latpcap.views.partial_columns import Exchanges, Streams
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.plot.flow.graph import FlowGraph
     from latpcap.views.recording import Recording
     from latpcap.views.view import View
@@ -76,8 +75,6 @@ class _First:
         self._most, self.total = most, 0
 
     def __call__(self, rows: pa.Table) -> pa.ChunkedArray:
-        import numpy as np
-
         room = rows.num_rows if self._most is None else self._most - self.total
         self.total += rows.num_rows
         return arrays.column(np.arange(rows.num_rows) < room)
@@ -194,8 +191,6 @@ def pick(exchanges: pa.Table, which: int | Pick, counted_by: str = "exchange") -
     """Return the row of `exchanges` that a number or word selects. ValueError for an unknown word, IndexError for
     none.
     """
-    import pyarrow.compute as pc
-
     table = exchanges.select(_PICKED)
     table = table.set_column(_PICKED.index("start"), "start", table["start"].cast("int64"))
     rows: list[dict[str, Any]]
@@ -224,16 +219,11 @@ def _is_counted(row: dict[str, Any], counted_by: str) -> bool:
 
 
 def _where(table: pa.Table, column: str, values: list[int]) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     return table.filter(pc.is_in(table[column], value_set=pa.array(values, table[column].type)))
 
 
 def _last_frame(events: pa.Table, row: dict[str, Any]) -> int:
     """Return the exchange's last frame, or the next frame of its stream if that is a pure ACK of the other side."""
-    import pyarrow.compute as pc
-
     last: int = row["response_last_frame"] or row["request_last_frame"]
     after = events.filter(pc.greater_equal(events["frame"], last)).select(["frame", "from_client", "len", "flags"])
     rows = after.slice(0, 2).to_pylist()
@@ -305,7 +295,6 @@ def _segments(capture: Recording, low: int, high: int) -> list[dict[str, Any]]:
     """Return the TCP segments as packets with labels; the first segment of an HTTP message has its first line as
     label.
     """
-    import pyarrow.compute as pc
 
     from latpcap.plot.flow.packet_rows import comment, label
     from latpcap.plot.flow.pagination import packets_of

@@ -9,14 +9,12 @@ import os
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from latpcap.format import printable, shortest
+from latpcap.lazy import pa, pc
 from latpcap.options import Group
 from latpcap.tables import CAPTURE_BITS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 OTHER_NAMES = {"uri": "target"}
 """Words of `by` for columns with another name."""
@@ -34,7 +32,6 @@ _SPAN = re.compile(rf"([1-9]\d{{0,8}}) ?({'|'.join(_UNITS)})|({'|'.join(_UNITS.v
 @cache
 def _columns() -> tuple[str, ...]:
     """Columns of `exchanges` that can group: words, integers and booleans, but not durations and instants."""
-    import pyarrow as pa
 
     from latpcap.tables import fields
 
@@ -42,8 +39,6 @@ def _columns() -> tuple[str, ...]:
 
 
 def _instant(kind: Any) -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_timestamp(kind))
 
 
@@ -90,9 +85,6 @@ def column(exchanges: pa.Table, by: Group, files: Sequence[str] = ("",)) -> Any:
     """Return the key of each exchange; a server includes its port, a client does not. `files` are the captures by
     number.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if by in PLACES:
         names = shortest(files) if by == "capture" else _folders(files)
         return pa.array(names).take(captures(exchanges))
@@ -111,8 +103,6 @@ def column(exchanges: pa.Table, by: Group, files: Sequence[str] = ("",)) -> Any:
 
 def captures(exchanges: pa.Table) -> Any:
     """Return the number of each exchange's capture, in results of several captures; else 0."""
-    import pyarrow.compute as pc
-
     return pc.shift_right(exchanges["exchange"], CAPTURE_BITS)
 
 

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from latpcap.format import count
+from latpcap.lazy import np, pa, pd
 from latpcap.options import Group, LatencyPanel, Scale, Which
 from latpcap.views import groups
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
     from matplotlib.axes import Axes
 
     from latpcap.arrays import Array
@@ -113,9 +112,6 @@ class Latency:
 
     def _table(self) -> pd.DataFrame:
         """Return the rows of `table`, summed over all groups at once: there may be very many."""
-        import numpy as np
-        import pandas as pd
-
         samples, which = self._samples, self.which
         keys = samples.groupby(list(self.by), dropna=False, observed=True, sort=True).ngroup() if self.by else 0
         group = np.zeros(len(samples), np.int64) + np.asarray(keys)
@@ -147,8 +143,6 @@ class Latency:
 
     def _seconds(self, keys: dict[str, Any]) -> Any:
         """Return the seconds by which each group's numbers are divided: those of its captures, within its time span."""
-        import numpy as np
-
         places = [name for name in self.by if name in groups.PLACES]
         stretch = next((name for name in self.by if groups.span(name)), None)
         if not places and stretch is None:
@@ -232,8 +226,6 @@ def needed(by: Group | Sequence[Group] | None, which: Which) -> list[str]:
 
 def _samples(exchanges: pa.Table, by: Sequence[Group], which: Which, files: Sequence[str]) -> pd.DataFrame:
     """Return the exchanges with the keys of their groups, in columns with the names of `by`; words as categories."""
-    import pyarrow as pa
-
     columns = {name: exchanges[name] for name in needed((), which) if name != "exchange"}
     columns["of_capture"] = groups.captures(exchanges)
     columns |= {name: groups.column(exchanges, name, files) for name in by}
@@ -268,8 +260,6 @@ def merged(spans: _Spans) -> _Spans:
 
 
 def _within(spans: _Spans, begin: pd.Timestamp, stretch: str) -> _Spans:
-    import pandas as pd
-
     number, unit = groups.span(stretch) or (1, "second")
     low, high = begin.value, (begin + pd.Timedelta(f"{number} {unit}")).value
     return [(max(first, low), min(last, high)) for first, last in spans if first < high and last > low]
@@ -282,8 +272,6 @@ def length(spans: _Spans) -> float:
 
 def _summary(rising: Array, group: Array, count: Array, percentiles: Sequence[float]) -> dict[str, Array]:
     """Return the statistics per group, of values sorted by group and then by value; NaN for empty groups."""
-    import numpy as np
-
     group_count, end = len(count), np.cumsum(count)
     filled, several = count > 0, count > 1
     mean = np.divide(np.bincount(group, rising, group_count), count, where=filled, out=np.full(group_count, np.nan))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from latpcap import _core, arrays, spill
 from latpcap.answers.why import Question, Why
 from latpcap.findings import Lazy
+from latpcap.lazy import np, pa
 from latpcap.reading import links, slices, sources
 from latpcap.reading.drain import Portion, portions, taken
 from latpcap.reading.drain import table as as_table
@@ -24,8 +25,6 @@ from latpcap.views import recording
 from latpcap.views.partial_columns import Causes, Exchanges, Folded, Streams, requests
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.options import TableName
 
 
@@ -88,8 +87,6 @@ class AnswerView(recording.Recording):
     """
 
     def __init__(self, feed: Feed, rows: _Rows, keylog: Keylog | None):
-        import pyarrow as pa
-
         super().__init__(feed.name, feed.analysis, feed.broken, origins=feed.origins, keylog=keylog)
         del feed.analysis  # frees the state of all streams
         spill.trim_heap()
@@ -107,8 +104,6 @@ class AnswerView(recording.Recording):
 
     def arrow(self, name: TableName) -> pa.Table:
         """As `Recording.arrow`."""
-        import pyarrow as pa
-
         if self._counts.get(name) and name not in self._arrow:
             self._raw[name] = pa.concat_tables(self._reread(name))
         return super().arrow(name)
@@ -119,7 +114,6 @@ class AnswerView(recording.Recording):
 
     def why(self, *, slow_ms: float | None = None, server: str | None = None, top: int | None = None) -> Why:
         """As `Capture.why`."""
-        import pyarrow as pa
 
         from latpcap.side_sources import processes
 
@@ -130,8 +124,6 @@ class AnswerView(recording.Recording):
         """Return the few events that an answer quotes, analysed from these packets alone; no rows where the result
         depends on other packets.
         """
-        import numpy as np
-
         packets = list(self.records(frames))
         if len({(packet.link, packet.interface) for packet in packets}) != 1:
             return self.arrow("events")

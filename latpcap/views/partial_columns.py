@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from latpcap import arrays, spill
+from latpcap.lazy import np, pa
 from latpcap.tables import LINKS, SETUP, as_exchanges, of_stretches
 from latpcap.user_waits.slow_requests import streams
 from latpcap.vocabulary import CAUSES, cause_names
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.arrays import Array
     from latpcap.findings import Lazy
     from latpcap.options import TableName
@@ -35,8 +34,6 @@ class Numbers:
 
     def add(self, values: Array) -> None:
         """Append values."""
-        import numpy as np
-
         if not values.any():
             self._column.skip(len(values))
             return
@@ -80,16 +77,12 @@ class Words:
 
     def add(self, codes: Array, words: list[str]) -> None:
         """Append rows, as `arrays.codes` returns them."""
-        import numpy as np
-
         places = [self.known.setdefault(word, len(self.known)) for word in words]
         kept = np.array([0, *(place + 1 for place in places)], np.min_scalar_type(len(self.known)))  # 0: null
         self._codes.add(kept[codes + 1])
 
     def arrow(self, order: Array | None) -> pa.Array:
         """Return all rows as a dictionary array, and empty the column."""
-        import numpy as np
-
         codes, is_known = self._codes.lowered(order)
         kind = "int8" if len(self.known) <= np.iinfo("int8").max else "int32"
         narrowed = codes.view(kind) if codes.itemsize == np.dtype(kind).itemsize else codes.astype(kind)
@@ -124,8 +117,6 @@ class Exchanges:
 
     def add(self, rows: pa.Table) -> None:
         """Append rows."""
-        import numpy as np
-
         self.count += rows.num_rows
         complete = arrays.numbers(rows, "complete")
         self._complete.add(complete)
@@ -182,8 +173,6 @@ class Causes:
 
     def add(self, rows: pa.Table) -> None:
         """Append rows."""
-        import numpy as np
-
         self.count += rows.num_rows
         self._number.add(arrays.numbers(rows, "exchange"))
         self._duration.add(arrays.numbers(rows, "duration_ms"))
@@ -248,8 +237,6 @@ class Streams:
 
     def add(self, rows: pa.Table) -> None:
         """Append rows."""
-        import numpy as np
-
         self.count += rows.num_rows
         for name, numbers in self._numbers.items():
             values = arrays.numbers(rows, name)
@@ -312,8 +299,6 @@ def compact_tables(capture: Recording) -> Lazy:
 
 def requests(rows: pa.Table) -> pa.Table:
     """Return the numbers of those rows of `stretches` that are requests."""
-    import pyarrow as pa
-
     numbers = arrays.numbers(rows, "exchange")
     is_setup = spill.positions_by_key(arrays.equals(rows, "protocol", SETUP).astype("int8"))
     numbers = spill.take(numbers, is_setup[0]) if 0 in is_setup else numbers[:0].astype("uint64")
@@ -332,9 +317,6 @@ def _as_named(words: pa.DictionaryArray) -> pa.DictionaryArray:
     """Return a column of words with its list in the order in which the rows use the words: findings prefer the first of
     equal words.
     """
-    import numpy as np
-    import pyarrow as pa
-
     first = words.indices.unique().drop_null()
     places = np.zeros(max(len(words.dictionary), 1), str(words.indices.type))
     named = arrays.numbers(pa.table([first], ["place"]), "place")
@@ -347,6 +329,4 @@ def _as_named(words: pa.DictionaryArray) -> pa.DictionaryArray:
 
 
 def _table(columns: dict[str, pa.Array]) -> pa.Table:
-    import pyarrow as pa
-
     return pa.Table.from_arrays(list(columns.values()), list(columns))

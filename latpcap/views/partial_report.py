@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from latpcap import arrays, spill
+from latpcap.lazy import np, pa
 from latpcap.reading import sources
 from latpcap.reading.drain import portions, table
 from latpcap.reading.feed import Feed
@@ -17,8 +18,6 @@ from latpcap.tables import LINKS, ORDER, Needed, TableSlice, in_order, of_rows
 from latpcap.views import recording
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.options import TableName
 
 TAKE_BYTES = 4 << 20
@@ -36,8 +35,6 @@ def of_streams(numbers: Sequence[int]) -> Needed:
     """Return the tables and rows to read for these streams: all of their rows, and all of `streams`."""
 
     def has_stream(rows: pa.Table) -> pa.ChunkedArray:
-        import numpy as np
-
         return arrays.column(np.isin(arrays.numbers(rows, "stream"), numbers))
 
     selected = TableSlice(None, has_stream)
@@ -92,15 +89,11 @@ class _Rows:
         return rows
 
     def _copy(self) -> None:
-        import pyarrow as pa
-
         self._parts.append(pa.concat_tables(self._waiting).unify_dictionaries().combine_chunks())
         self._waiting.clear()
 
     def table(self) -> pa.Table:
         """Return all rows in order, and empty this object."""
-        import pyarrow as pa
-
         if self._waiting:
             self._copy()
         rows = pa.concat_tables(self._parts).unify_dictionaries()

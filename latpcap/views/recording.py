@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Any, Self
 from latpcap import _core, spill
 from latpcap.errors import CaptureError, NoSuchRowError
 from latpcap.format import count, escaped
+from latpcap.lazy import pa, pd
 from latpcap.reading import sources, timestamps
 from latpcap.reading.drain import TABLES, taken
 from latpcap.tables import ORDER, in_order, to_pandas
 from latpcap.views.view import View
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
-
     from latpcap.options import TableName
     from latpcap.reading.keylog import Keylog
     from latpcap.reading.pcapng_blocks import Foreign
@@ -95,8 +93,6 @@ class Recording(View):
                 if name in self._arrow:  # another thread has just made it
                     return self._arrow[name]
                 raise KeyError(f"no table {name!r}; there are {', '.join(TABLES)}, findings, waits, actions, groups")
-            import pyarrow as pa
-
             # as pa.table(), which would import pandas
             table = pa.RecordBatchReader.from_stream(raw).read_all()
             if name == "streams":
@@ -123,8 +119,6 @@ class Recording(View):
 
     def pieces(self, name: TableName) -> Iterator[pa.Table]:
         """Yield the rows of a table in parts, in the core's order, or sorted if the table was made already."""
-        import pyarrow as pa
-
         raw, table = self._raw.get(name), self._arrow.get(name)
         if raw is None or table is not None:
             table = self.arrow(name)
@@ -156,8 +150,6 @@ class Recording(View):
 
     def _issues(self, table: pa.Table) -> pa.Table:
         """Return the core's issues, and errors of reading that occurred before the core."""
-        import pyarrow as pa
-
         if not self._broken:
             return table
         plain = pa.schema([f.with_type(pa.string()) if f.name in ("kind", "layer") else f for f in table.schema])

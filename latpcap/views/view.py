@@ -11,13 +11,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
+from latpcap.lazy import pa, pc, pd
 from latpcap.options import TableName
 from latpcap.tables import of_rows, signed, sql, to_pandas, to_polars
 
 if TYPE_CHECKING:
-    import pandas as pd
     import polars as pl
-    import pyarrow as pa
 
     from latpcap.exports.names import Names
     from latpcap.options import Align, EvidencePanel, Group, Scale, Sort, ThroughputGroup, Which
@@ -150,7 +149,6 @@ class View:
 
         if not (wanted := groups.of_processes(by)):
             return exchanges
-        import pyarrow as pa
 
         from latpcap.reading.processes import by_stream
 
@@ -249,8 +247,6 @@ class View:
 
     def _folded(self) -> dict[str, pa.Table]:
         """Return the tables below the answer in a notebook's card, by caption: a few columns of a few rows."""
-        import pyarrow.compute as pc
-
         by_caption = {}
         for name, columns in _FOLDED.items():
             table = self.arrow(name)

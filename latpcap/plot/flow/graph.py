@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 from latpcap import files, words
 from latpcap.bars import bar
 from latpcap.errors import NoSuchRowError
+from latpcap.lazy import pa, pc
 from latpcap.options import FlowOptions
 from latpcap.plot import figure as paper
 from latpcap.plot.flow import drawing, layout, packet_rows, pagination
@@ -25,7 +26,6 @@ from latpcap.plot.numbers import tenths
 from latpcap.plot.pen import Ink, figure_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -311,8 +311,6 @@ class FlowGraph:
 
 def _select_frames(events: pa.Table, frames: tuple[int, int] | None) -> tuple[pa.Table, int]:
     """Return the events of these frames, and the instant of the first of all events in ns."""
-    import pyarrow.compute as pc
-
     if events.num_rows == 0:
         raise ValueError("no TCP segment in the events table: there is nothing to draw")
     first_ns = int(pagination.nanoseconds(events.slice(0, 1)["time"])[0].as_py())
@@ -330,9 +328,6 @@ def _select_frames(events: pa.Table, frames: tuple[int, int] | None) -> tuple[pa
 
 
 def _has_nanoseconds(table: pa.Table) -> bool:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     instants = pagination.nanoseconds(table["time"])
     whole = pc.multiply(pc.divide(instants, pa.scalar(1000)), pa.scalar(1000))
     return not pc.all(pc.equal(instants, whole)).as_py()

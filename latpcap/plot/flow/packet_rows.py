@@ -12,12 +12,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from latpcap import words
+from latpcap.lazy import np, pa, pc
 from latpcap.options import TimeFormat
 from latpcap.plot.numbers import tenths
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
 FORMATS: dict[TimeFormat, str] = {
@@ -246,8 +245,6 @@ def run_begins(
     ACKs between and after them. SYN, FIN, RST and packets with a mark of Wireshark's have a row each. A run ends
     before a gap of `mark_ms`, before the frames `before` and after the frames `after`.
     """
-    import numpy as np
-
     frame, stream, time, client, length, plain, acks = _columns(packets)
     data = plain & (length > 0)
     ack = plain & (length == 0) & acks
@@ -269,8 +266,6 @@ def run_begins(
 
 def _up_to_first_data(cut: NDArray[np.bool_], data: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return the packets of each run up to its first data segment; ACKs before that segment get rows of their own."""
-    import numpy as np
-
     places, begins = np.arange(len(cut)), np.flatnonzero(cut)
     data_places = np.append(np.flatnonzero(data), len(cut))
     first = data_places[np.searchsorted(data_places, begins)]  # for a run without data: the data of a later run
@@ -280,14 +275,10 @@ def _up_to_first_data(cut: NDArray[np.bool_], data: NDArray[np.bool_]) -> NDArra
 
 def _columns(packets: pa.Table | Sequence[Record]) -> tuple[Any, ...]:
     """Columns: frame, stream, time, from the client, length, without mark and SYN, FIN or RST, flags are only ACK."""
-    import numpy as np
-
     if isinstance(packets, Sequence):
         rows = [_column_values(packet) for packet in packets]
         kinds = (np.int64, np.int64, np.int64, bool, np.int64, bool, bool)
         return tuple(np.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True))
-    import pyarrow as pa
-    import pyarrow.compute as pc
 
     def column(name: str, missing: int) -> Any:
         if name not in packets.column_names:

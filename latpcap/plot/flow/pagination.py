@@ -13,14 +13,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from latpcap.errors import NoSuchRowError
+from latpcap.lazy import np, pa, pc
 from latpcap.options import FlowOptions
 from latpcap.plot.flow import packet_rows, wait_marks
 from latpcap.plot.flow.packet_rows import Clock, FlowRow, Record
 from latpcap.plot.flow.wait_marks import FlowBracket, FlowMark, brackets, label_messages
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
 EVENTS = (
@@ -117,8 +116,6 @@ class FlowPages:
         """Return the indices of the packets that begin a row. No marked wait and no exchange begins or ends inside a
         run.
         """
-        import pyarrow.compute as pc
-
         self._records(0, 0)  # KeyError for a missing column
         before, after = [], []
         if self._exchanges is not None:
@@ -176,9 +173,6 @@ class FlowPages:
 
     def longest_wait(self) -> tuple[float, str, int, int] | None:
         """Return the longest wait among all packets: its ms, cause, first and last frame. None if no wait is marked."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         if self._causes is None or not len(self):
             return None
         (low,), (high,) = self._records(0, 1), self._records(len(self._packets) - 1, 1)
@@ -289,9 +283,6 @@ class FlowPages:
 
 def _numbers(columns: Sequence[pa.ChunkedArray[Any]]) -> NDArray[np.int64]:
     """Return all frame numbers in these columns."""
-    import numpy as np
-    import pyarrow as pa
-
     parts = [column.drop_null().cast(pa.int64()).to_numpy() for column in columns]
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
@@ -308,9 +299,6 @@ def _conversation(packet: Record) -> int:
 
 def _causes_during(causes: pa.Table, shown: Sequence[Record]) -> pa.Table:
     """Return the causes that overlap the time of the packets shown."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     low, high = min(event["time"] for event in shown), max(event["time"] for event in shown)
     before = pc.less_equal(nanoseconds(causes["start"]), pa.scalar(high))
     after = pc.greater_equal(nanoseconds(causes["end"]), pa.scalar(low))
@@ -319,8 +307,6 @@ def _causes_during(causes: pa.Table, shown: Sequence[Record]) -> pa.Table:
 
 def _exchanges_of(exchanges: pa.Table, shown: Sequence[Record]) -> pa.Table:
     """Return the exchanges whose frames overlap those of the packets shown."""
-    import pyarrow.compute as pc
-
     low, high = min(event["frame"] for event in shown), max(event["frame"] for event in shown)
     last = pc.coalesce(exchanges["response_last_frame"], exchanges["request_last_frame"])
     return exchanges.filter(pc.and_(pc.less_equal(exchanges["request_first_frame"], high), pc.greater_equal(last, low)))
@@ -328,8 +314,6 @@ def _exchanges_of(exchanges: pa.Table, shown: Sequence[Record]) -> pa.Table:
 
 def nanoseconds(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
     """Return a column of instants as integers, in ns since 1970."""
-    import pyarrow as pa
-
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("ns", tz=column.type.tz)).cast(pa.int64())
     return column

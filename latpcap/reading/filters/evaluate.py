@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from latpcap.errors import FilterError
+from latpcap.lazy import pa, pc
 from latpcap.reading.filters import arithmetic, grammar
 from latpcap.reading.filters.fields import FIELDS, Field
 from latpcap.reading.filters.functions import FUNCTIONS, applied, packed, per_frame
@@ -23,8 +24,6 @@ from latpcap.reading.filters.values import KINDS as _KINDS
 from latpcap.reading.filters.values import Meaning, address
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.reading.rereadable import Recorded
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -81,8 +80,6 @@ class _Evaluation:
         self.source = source
 
     def truths(self, node: Any) -> Any:
-        import pyarrow.compute as pc
-
         if isinstance(node, grammar.Joined):
             return functools.reduce(pc.and_ if node.word == "and" else pc.or_, map(self.truths, node.parts))
         if isinstance(node, grammar.Not):
@@ -171,8 +168,6 @@ class _Evaluation:
 
     def relation(self, node: grammar.Relation) -> Any:
         """Evaluate a test with arithmetic, frame by frame."""
-        import pyarrow as pa
-
         named = [*arithmetic.fields(node.left), *arithmetic.fields(node.right)]
         signs = {*arithmetic.operators(node.left), *arithmetic.operators(node.right)}
         if next(arithmetic.fields(node.left), None) is None:
@@ -219,9 +214,6 @@ class _Evaluation:
 
     def some(self, field: Field, truths: _Test) -> Any:
         """Return a mask of the rows that have a value that passes."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         events = self.source.events
         masks = []
         for column in field.get(self.source):
@@ -234,8 +226,6 @@ class _Evaluation:
 
     def every(self, field: Field, truths: _Test) -> Any:
         """Return a mask of the rows that have the field and whose values all pass."""
-        import pyarrow.compute as pc
-
         return pc.and_not(self.some(field, pc.is_valid), self.some(field, lambda column: pc.invert(truths(column))))
 
     def test(self, node: grammar.Test, field: Field) -> Any:
@@ -257,8 +247,6 @@ class _Evaluation:
 
     def columns(self, field: Field) -> list[Column | Keyed]:
         """Return a field's values, as `Column` wherever each frame has at most one."""
-        import pyarrow.compute as pc
-
         out: list[Column | Keyed] = []
         for column in field.get(self.source):
             if isinstance(column, Keyed) and len(pc.unique(column.frames)) == len(column.frames):
@@ -269,9 +257,6 @@ class _Evaluation:
 
     def compared(self, value: Any, field: Field, named: grammar.Field, word: str) -> _Test:
         """Return a test that compares a column with one literal."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         is_word = isinstance(value, grammar.Word)
         if is_word and field.kind == "text" and re.fullmatch(r"[a-z_]+(\.[a-z_]+)+", value.text):
             reason = f"{value.text!r} is no field that latpcap filters by; a string stands in quotes"
@@ -319,15 +304,11 @@ class _Evaluation:
 
     def octets(self, named: grammar.Field, is_match: Callable[[bytes], bool]) -> _Test:
         """Return a test of the bytes that the field's slices select."""
-        import pyarrow as pa
-
         test = _test_of_slices(named, is_match)
         return lambda c: pa.chunked_array([[row is not None and test(row) for row in c.to_pylist()]], "bool")
 
     def item(self, item: Any, field: Field, named: grammar.Field) -> _Test:
         """Return a test for one member of a set: a value, or a range that includes both ends."""
-        import pyarrow.compute as pc
-
         if not isinstance(item, grammar.Range):
             return self.compared(item, field, named, "eq")
         low = self.compared(item.low, field, named, "ge")
@@ -336,9 +317,6 @@ class _Evaluation:
 
     def two_fields(self, node: grammar.Test, field: Field, word: str, every: bool) -> Any:
         """Compare two fields of each frame."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         other = FIELDS[node.value.text]
         if other.kind != field.kind or field.kind == "label":
             raise self.meaning.error(node.value, f"{node.field.name} and {node.value.text} are not of one kind")
@@ -361,8 +339,6 @@ class _Evaluation:
 
     def two_lists(self, left: list[Column | Keyed], right: list[Column | Keyed], word: str, every: bool) -> Any:
         """Compare two fields that a frame may have several times; some pair of values or (`every`) all pairs pass."""
-        import pyarrow as pa
-
         events = self.source.events["frame"]
         a, b = (per_frame(columns, events) for columns in (left, right))
         fits = {

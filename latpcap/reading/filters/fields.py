@@ -9,14 +9,12 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
+from latpcap.lazy import pa, pc
 from latpcap.reading.filters.dissected import DISSECTED
 from latpcap.reading.filters.heads import BODIES, CHUNKS, NAMES, OTHERS
 from latpcap.reading.filters.source import Column, Keyed, Source, between, keyed, mapped
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _Getter: TypeAlias = "Callable[[Source], list[Column | Keyed]]"
 
@@ -77,9 +75,6 @@ def _header(name: str, version: int | None = None) -> _Getter:
     """Read a header field that `events` lacks; `version` limits it to IPv4 or IPv6."""
 
     def get(source: Source) -> list[Column | Keyed]:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         values = source.headers[name]
         if version is None:
             return [Column(values)]
@@ -93,9 +88,6 @@ def _label(mask: Callable[[Source], pa.ChunkedArray]) -> _Getter:
     """Make a label of a boolean column: true becomes present, false becomes null."""
 
     def get(source: Source) -> list[Column | Keyed]:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         return [Column(pc.if_else(mask(source), True, pa.scalar(None, pa.bool_())))]
 
     return get
@@ -105,23 +97,17 @@ def _has_flags(mask: int, wanted: int) -> Callable[[Source], pa.ChunkedArray]:
     """Return a test of the TCP flags under a mask: 0x12, 0x02 finds a SYN without ACK."""
 
     def test(source: Source) -> pa.ChunkedArray:
-        import pyarrow.compute as pc
-
         return pc.equal(pc.bit_wise_and(source.flags, mask), wanted)
 
     return test
 
 
 def _acks_nothing(source: Source) -> pa.ChunkedArray:
-    import pyarrow.compute as pc
-
     return pc.and_(_has_flags(0x10, 0)(source), pc.not_equal(source.column("ack"), 0))
 
 
 def _flag(bit: int) -> _Getter:
     def get(source: Source) -> list[Column | Keyed]:
-        import pyarrow.compute as pc
-
         return [Column(pc.bit_wise_and(pc.shift_right(source.flags, bit), 1))]
 
     return get
@@ -131,16 +117,12 @@ def _modulo_32_bits(name: str) -> _Getter:
     """Read a relative sequence number modulo 2^32, as Wireshark shows it."""
 
     def get(source: Source) -> list[Column | Keyed]:
-        import pyarrow.compute as pc
-
         return [Column(pc.bit_wise_and(source.column(name), 0xFFFFFFFF))]
 
     return get
 
 
 def _next_seq(source: Source) -> list[Column | Keyed]:
-    import pyarrow.compute as pc
-
     ends = pc.not_equal(pc.bit_wise_and(source.flags, 3), 0).cast("int64")  # together they count once, as in Wireshark
     total = pc.add(pc.add(source.column("seq"), source.column("len").cast("int64")), ends)
     return [Column(pc.bit_wise_and(total, 0xFFFFFFFF))]
@@ -148,8 +130,6 @@ def _next_seq(source: Source) -> list[Column | Keyed]:
 
 def _since_first(source: Source) -> list[Column | Keyed]:
     """Compute ns since the stream's first segment (`streams.start`)."""
-    import pyarrow.compute as pc
-
     streams = source.capture.arrow("streams")
     rows = pc.index_in(source.column("stream"), value_set=streams["stream"].combine_chunks())
     return [Column(pc.subtract(source.times, pc.take(streams["start"].cast("int64"), rows)))]
@@ -157,8 +137,6 @@ def _since_first(source: Source) -> list[Column | Keyed]:
 
 def _of_stream(name: str) -> _Getter:
     def get(source: Source) -> list[Column | Keyed]:
-        import pyarrow.compute as pc
-
         streams = source.capture.arrow("streams")
         rows = pc.index_in(source.column("stream"), value_set=streams["stream"].combine_chunks())
         return [Column(pc.take(streams[name], rows))]
@@ -170,9 +148,6 @@ def _sack(side: str | None) -> _Getter:
     """Read the "left" or "right" edges of the SACK blocks, or (None) the number of blocks."""
 
     def get(source: Source) -> list[Column | Keyed]:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         blocks = source.column("sack")
         if side is None:
             return [Column(pc.list_value_length(blocks))]
@@ -203,8 +178,6 @@ def _exchange_value(frame: str, value: str | None, protocol: str = "http") -> _G
     """
 
     def get(source: Source) -> list[Column | Keyed]:
-        import pyarrow.compute as pc
-
         exchanges = getattr(source, protocol)
         table = exchanges.filter(pc.is_valid(exchanges[frame]))
         values = pc.is_valid(table[frame]).cast("int8") if value is None else table[value]
@@ -227,8 +200,6 @@ def _dns(value: str | None) -> _Getter:
 
 def _dns_response(source: Source) -> list[Column | Keyed]:
     """Give 0 on a query, 1 on a response."""
-    import pyarrow.compute as pc
-
     (requests,), (answers,) = (_exchange_value(frame, None, "dns")(source) for frame in ("request_in", "response_in"))
     return [Keyed(requests.frames, pc.multiply(requests.values, 0)), answers]  # type: ignore[union-attr]
 
@@ -240,8 +211,6 @@ def _messages(source: Source) -> list[Column | Keyed]:
 
 def _http_time(source: Source) -> list[Column | Keyed]:
     """Compute the time from the frame that completes the request to the one that completes the response."""
-    import pyarrow.compute as pc
-
     table = source.http.filter(pc.is_valid(source.http["response_in"]))
     return [Keyed(table["response_in"], between(table, source.capture.unfiltered.arrow("events")))]
 
@@ -251,9 +220,6 @@ def _scale(source: Source) -> list[Column | Keyed]:
 
     -1 if the handshake was not captured, -2 if one side does not scale. SYNs have no factor.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     columns = [_of_stream(name)(source)[0].values for name in ("client_wscale", "server_wscale", "completeness")]
     client, server, seen = columns
     answers = pc.not_equal(pc.bit_wise_and(seen.cast("int64"), 2), 0)
@@ -267,17 +233,12 @@ def _scale(source: Source) -> list[Column | Keyed]:
 
 def _initial_rtt(source: Source) -> list[Column | Keyed]:
     """Read the handshake's round trip, on every segment that has another field of Wireshark's analysis."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     rtt_ns = pc.round(pc.multiply(_of_stream("initial_rtt_ms")(source)[0].values, 1e6)).cast("int64")
     return [Column(pc.if_else(_noted(source), rtt_ns, pa.scalar(None, pa.int64())))]
 
 
 def _noted(source: Source) -> pa.ChunkedArray:
     """Return a mask of the segments that have a field of Wireshark's analysis (`tcp.analysis`)."""
-    import pyarrow.compute as pc
-
     more = [pc.is_valid(source.column(name)) for name in ("acks_frame", "bytes_in_flight", "push_bytes_sent")]
     return functools.reduce(pc.or_, [*more, pc.fill_null(_any_mark(source), False)])
 
@@ -303,9 +264,6 @@ def _dsack(side: str) -> _Getter:
     """Read an edge of the first SACK block of an ACK that reports bytes received twice (RFC 2883)."""
 
     def get(source: Source) -> list[Column | Keyed]:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         table = source.events.select(["frame", "sack", "dsack"])
         table = table.filter(pc.fill_null(table["dsack"], False)).combine_chunks()
         edges = [blocks[0][side] & 0xFFFFFFFF for blocks in table["sack"].to_pylist()]
@@ -315,8 +273,6 @@ def _dsack(side: str) -> _Getter:
 
 
 def _any_mark(source: Source) -> pa.ChunkedArray:
-    import pyarrow.compute as pc
-
     return functools.reduce(pc.or_, (source.column(mark) for mark in MARKS))
 
 
@@ -345,8 +301,6 @@ def _rto(of_frame: bool) -> _Getter:
     """
 
     def get(source: Source) -> list[Column | Keyed]:
-        import pyarrow.compute as pc
-
         names = ["frame", "time", "stream", "from_client", "seq", "len", "retransmission", *_OTHER_REPEATS, *_PROBES]
         events = source.capture.unfiltered.arrow("events")
         counted = mapped(events["flags"], lambda flags: int("SYN" in flags or "FIN" in flags), "int64")
@@ -417,8 +371,6 @@ def _number(frame: str, shift: int = 0, shown: tuple[str, ...] = ()) -> _Getter:
 
 def _phrase(source: Source) -> list[Column | Keyed]:
     """Look up the reason phrase of the status (RFC 9110, section 15)."""
-    import pyarrow as pa
-
     phrases = {status.value: status.phrase for status in HTTPStatus}
     (column,) = FIELDS["http.response.code"].get(source)
     words = [phrases.get(status) for status in column.values.to_pylist()]

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from latpcap.lazy import pa
 from latpcap.reading.filters.fields import Field
 from latpcap.reading.filters.source import Column, Keyed, Source, keyed
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _ALL = frozenset({
     "int", "signed", "bool", "duration", "ms", "instant", "seconds", "ipv4", "ipv6", "text", "bytes", "ether",
@@ -65,8 +63,6 @@ _VALUES: dict[str, tuple[Callable[[Any], Any], str | None]] = {
 
 
 def _mapped(column: Column | Keyed, function: Callable[[Any], Any]) -> Column | Keyed:
-    import pyarrow as pa
-
     values = [None if value is None else function(value) for value in column.values.to_pylist()]
     kind = pa.int64() if all(value is None for value in values) else None  # nulls alone have no type
     mapped = pa.chunked_array([pa.array(values, kind)])

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import bisect
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+from latpcap.lazy import pa, pc
 
 _REPEATS = ("retransmission", "out_of_order", "lost_segment")
 
@@ -21,8 +20,6 @@ def completed(exchanges: pa.Table, events: pa.Table, protocol: str) -> pa.Table:
 
     Null where a message is incomplete, or has no method or status.
     """
-    import pyarrow.compute as pc
-
     table = exchanges.filter(pc.equal(exchanges["protocol"].cast("string"), protocol))
     is_request = pc.is_valid(table["method"])
     table = table.append_column("request_in", _frames(table, events, "request", True, is_request))
@@ -31,9 +28,6 @@ def completed(exchanges: pa.Table, events: pa.Table, protocol: str) -> pa.Table:
 
 
 def _frames(table: pa.Table, events: pa.Table, message: str, from_client: bool, is_whole: Any) -> pa.ChunkedArray:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     last = pc.if_else(is_whole, table[f"{message}_last_frame"], pa.scalar(None, pa.uint64()))
     marked = functools.reduce(pc.or_, (events[name] for name in _REPEATS))
     marked = pc.and_(marked, pc.equal(events["from_client"], from_client))

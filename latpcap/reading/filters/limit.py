@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from latpcap.lazy import np, pa, pc, pd
 from latpcap.reading.filters.evaluate import datagrams, mask
 from latpcap.tables import LINKS, as_exchanges, of_rows
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.reading.rereadable import Recorded
 
 
@@ -23,9 +22,6 @@ def tables(capture: Recorded, expression: str) -> dict[str, pa.Table]:
 
     Raises FilterError for a mistake in the expression.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     events = capture.arrow("events")
     events = events.filter(mask(capture, expression))
     streams = capture.arrow("streams")
@@ -57,9 +53,6 @@ def _kept(exchanges: pa.Table, events: pa.Table) -> pa.Array:
     not included. A segment without data belongs to every exchange whose first and last frame enclose it. An exchange
     without a response lasts until the end of its stream.
     """
-    import numpy as np
-    import pandas as pd
-    import pyarrow as pa
 
     def numbers(table: pa.Table, name: str, unknown: int) -> Any:
         return table[name].cast("int64").fill_null(unknown).to_numpy()

@@ -13,13 +13,12 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from latpcap.lazy import np, pa, pc
 from latpcap.reading.filters import reassembly
 from latpcap.reading.filters.http import completed
 from latpcap.user_waits.lookups import SERVICES
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from latpcap.reading.rereadable import Recorded
 
 ENCAPSULATIONS = {0: 15, 1: 1, 12: 7, 14: 7, 101: 7, 9: 4, 104: 28, 108: 15, 113: 25, 228: 129, 229: 130, 276: 210}
@@ -207,9 +206,6 @@ class Source:
     @cached_property
     def frames(self) -> dict[str, pa.Array]:
         """Lengths (bytes) and times since the first and the previous frame (ns), aligned with `events`."""
-        import numpy as np
-        import pyarrow as pa
-
         table = np.frombuffer(b"".join(self.capture.heads()), "<i8").reshape(-1, 3)
         times, rows = table[:, 0], self.events["frame"].to_numpy().astype(np.int64) - 1
         since = {"time_relative": times - times[:1], "time_delta": np.diff(times, prepend=times[:1])}
@@ -229,8 +225,6 @@ class Source:
 
     def nanos(self, name: str) -> pa.ChunkedArray:
         """Return a column of `events` that is in ms as whole ns."""
-        import pyarrow.compute as pc
-
         return pc.round(pc.multiply(self.events[name], 1e6)).cast("int64")
 
     @cached_property
@@ -243,9 +237,6 @@ class Datagrams(Source):
     """Field values of the DNS queries and responses over UDP, from `lookups`. TCP's columns are null."""
 
     def __init__(self, capture: Recorded):
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         table = capture.arrow("lookups")
         over_udp = pc.and_(pc.is_null(table["stream"]), pc.greater(table["server_port"], 0))  # no ARP, no NDP
         self.lookups = table.filter(over_udp)
@@ -258,8 +249,6 @@ class Datagrams(Source):
 
     def _side(self, capture: Recorded, way: str) -> pa.Table:
         """Return frame, time, addresses and ports of the queries (`way` "request") or of the responses."""
-        import pyarrow.compute as pc
-
         rows = self.lookups.filter(pc.is_valid(self.lookups[f"{way}_frame"]))
         is_request = way == "request"
         sender, receiver = ("client", "server") if is_request else ("server", "client")
@@ -278,9 +267,6 @@ class Datagrams(Source):
     @cached_property
     def dns(self) -> pa.Table:
         """The DNS lookups, without requests to other services (NTP and the like)."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         services = pc.is_in(self.lookups["method"].cast("string"), pa.array(SERVICES))
         table = self.lookups.filter(pc.invert(services))
         names = {"request_frame": "request_in", "response_frame": "response_in"}
@@ -300,10 +286,6 @@ class Frames(Source):
     whole = True
 
     def __init__(self, capture: Recorded):
-        import numpy as np
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         events = capture.arrow("events")
         heads = np.frombuffer(b"".join(capture.heads()), "<i8").reshape(-1, 3)
         frames = pa.array(np.arange(1, len(heads) + 1, dtype=np.uint64)).cast(events.schema.field("frame").type)
@@ -321,8 +303,6 @@ class Frames(Source):
     @cached_property
     def dns(self) -> pa.Table:
         """DNS queries over TCP and UDP."""
-        import pyarrow as pa
-
         both = [super().dns, Datagrams(self.capture).dns]
         names = ["request_in", "response_in", "target", "status", "dns_ns"]
         parts = [table.select(names) for table in both]
@@ -331,8 +311,6 @@ class Frames(Source):
 
 def keyed(frames: list[int], values: list[Any]) -> Keyed:
     """Build a `Keyed` of frame numbers and their values."""
-    import pyarrow as pa
-
     kind = pa.large_binary() if values and isinstance(values[0], bytes) else None
     array = pa.array(values, kind) if values else pa.array([], pa.int64())
     return Keyed(pa.chunked_array([pa.array(frames, pa.uint64())]), pa.chunked_array([array]))
@@ -358,24 +336,17 @@ def ports_of(protocol: str) -> list[tuple[str, int]]:
 
 def _repeats(events: pa.Table) -> set[int]:
     """Return the frames whose payload repeats earlier bytes, including keep-alives."""
-    import pyarrow.compute as pc
-
     names = ("retransmission", "fast_retransmission", "spurious_retransmission", "keep_alive")
     marked = functools.reduce(pc.or_, (events[name] for name in names))
     return set(events["frame"].filter(pc.and_(marked, pc.greater(events["len"], 0))).to_pylist())
 
 
 def _nulls(kind: Any, rows: int) -> pa.ChunkedArray:
-    import pyarrow as pa
-
     return pa.chunked_array([pa.nulls(rows, kind if isinstance(kind, pa.DataType) else pa.type_for_alias(kind))])
 
 
 def mapped(column: pa.ChunkedArray, function: Callable[[str], Any], to: str) -> pa.ChunkedArray:
     """Apply a function to a column of words; it is called once per distinct word."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     chunks = []
     for chunk in column.chunks:
         if not pa.types.is_dictionary(chunk.type):
@@ -394,8 +365,6 @@ def between(table: pa.Table, events: pa.Table) -> pa.ChunkedArray:
 
     Null where one of the two frames is unknown.
     """
-    import pyarrow.compute as pc
-
     frames, times = events["frame"].combine_chunks(), events["time"].cast("int64")
     begin, end = (pc.take(times, pc.index_in(table[name], value_set=frames)) for name in ("request_in", "response_in"))
     return pc.subtract(end, begin)
