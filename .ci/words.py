@@ -66,7 +66,7 @@ def main():
     names = textwrap.fill(", ".join(f'"{name}"' for name in vocabulary.CAUSES), 116) + ","
     written = (
         (PAGE, between(PAGE, BEGIN, END, f"\n{words()}")),
-        (LIMITS, sensitivity.table(_core.thresholds(), sensitivity.known_of(LIMITS))),
+        (LIMITS, sensitivity.table(_core.thresholds(), sensitivity.results_on_page(LIMITS))),
         (OPTIONS, between(OPTIONS, CAUSES, "\n]", textwrap.indent(names, "    "))),
     )
     for path, text in written:

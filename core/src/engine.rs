@@ -46,7 +46,7 @@ use until::Until;
 /// some hundred KB, would take fresh pages: a quarter of the CPU time without Python, on a virtual machine. Freeing
 /// one allocation of this size raises glibc's dynamic mmap threshold (mallopt(3), M_MMAP_THRESHOLD) above the
 /// batches.
-const KEPT_BYTES: usize = 2 << 20;
+const MMAP_THRESHOLD_BYTES: usize = 2 << 20;
 
 /// Reads captures: the reader of the file format, and the pipeline behind it.
 #[derive(Default)]
@@ -416,7 +416,7 @@ impl Pipeline {
 
 impl Engine {
     pub fn new() -> Self {
-        drop(black_box(Vec::<u8>::with_capacity(KEPT_BYTES)));
+        drop(black_box(Vec::<u8>::with_capacity(MMAP_THRESHOLD_BYTES)));
         Engine::default()
     }
 

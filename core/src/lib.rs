@@ -12,7 +12,8 @@
 //! 5. `assemble` orders the payload, `decrypt` decrypts TLS, and `messages` finds where requests and responses begin
 //!    and end.
 //! 6. `exchange` pairs requests with responses, and cuts the time of each exchange into steps.
-//! 7. `judge` gives every step its causes of delay, as soon as the evidence of other exchanges suffices.
+//! 7. `judge` gives every step its causes of delay: at once where round trips suffice, else at the end of the capture
+//!    or when many exchanges wait.
 //! 8. `table` appends rows to the Arrow tables.
 //!
 //! DNS, ARP and ICMP leave this way after step 2, for `lookup` and `probe`. `engine` is the pipeline that calls the

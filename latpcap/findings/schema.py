@@ -168,7 +168,7 @@ class Finding:
     gain_p50_low_ms: Annotated[float | None, "double", "the median latency without it, at best"] = None
     gain_p50_high_ms: Annotated[
         float | None, "double",
-        "and at worst: what is proven of it gone; not below now where `gain_open` sentence why",
+        "and at worst: only the proven ones gone; not below now where `gain_open` has a reason",
     ] = None  # fmt: skip
     gain_p99_low_ms: Annotated[float | None, "double", "the 99th percentile without it, at best"] = None
     gain_rate_low: Annotated[
@@ -178,7 +178,7 @@ class Finding:
     gain_rate_high: Annotated[float | None, "double"] = None
     gain_limit: Annotated[str | None, "string", "what is the limit then: server, path and programs, or unknown"] = None
     gain_open: Annotated[str | None, "string", "why nothing may be won; null where something is, at worst"] = None
-    rate_per_s: Annotated[float | None, "double", "of a flood: connections a second"] = None
+    rate_per_s: Annotated[float | None, "double", "connections per second of a flood"] = None
     text: Annotated[str | None, "string", "the finding in a sentence, where it is not about latency"] = None
     harm: Annotated[
         Harmful | None, "string",

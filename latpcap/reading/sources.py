@@ -180,7 +180,8 @@ def _captured(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
     """The blocks of a capture; of a capture that tcpdump printed as text, converted."""
     head = next(blocks, b"")
     blocks = chain([head] if head else [], blocks)
-    if head[:1] in b"\t\n\r\xef\xfe\xff" or b" " <= head[:1] <= b"~":
+    is_binary = not head or (b"\0" in head[:64] and head[:1] not in (b"\xff", b"\xfe"))  # UTF-16 has zeros, too
+    if not is_binary:
         from latpcap.reading.text_formats import captured  # late: compiling its patterns takes long
 
         blocks = captured(blocks, name)

@@ -128,7 +128,7 @@ pub enum RowKind {
     Connect,
     /// A message that the server sent without a request.
     Push,
-    /// The client's pause between a response and its next request.
+    /// The client's pause between a response and its next request, or before data that waited for an ACK.
     Pause,
     /// The wait before data that the client sent without waiting for a response, and that an ACK released.
     Held,
@@ -270,7 +270,8 @@ fn few_steps() -> [Vec<Step>; 2] {
 impl Exchange {
     /// Resets the exchange and keeps its buffers.
     fn clear(&mut self) {
-        // In place, as a new value would be built on the stack and copied. All fields are named, so that none is forgotten.
+        // In place, as a new value would be built on the stack and copied. All fields are named, so that none is
+        // forgotten.
         let Exchange {
             id: _,
             stream: _,

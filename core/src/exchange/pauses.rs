@@ -1,5 +1,5 @@
-//! Waits that belong to no request, with rows of their own: a client's pause before its next request, and suspected
-//! stalls in captures of one direction. Like a connection's set-up, they are never complete and have no latency.
+//! Waits that belong to no request, with rows of their own: a client's pause before its next request, data that an
+//! ACK released, and suspected stalls in captures of one direction. Like a connection's set-up, they are never complete and have no latency.
 
 use super::{Context, RowKind};
 use crate::base::{At, Side};
@@ -64,7 +64,7 @@ pub fn push_pause(step: Step, origin: RowOrigin, context: &mut Context) {
 /// Adds the row of data that the client may have written long before its segment left, released by an ACK that the
 /// server's data carried.
 #[cold]
-pub fn push_held(candidate: Box<Candidate>, origin: RowOrigin, context: &mut Context) {
+pub fn push_pause_before_ack(candidate: Box<Candidate>, origin: RowOrigin, context: &mut Context) {
     let (since, to) = (candidate.small, candidate.freed);
     if to.time_ns.saturating_sub(since.time_ns) >= TWO_TICKS_NS.get() {
         let wait = Wait::FreedTurn { since, candidate };
@@ -81,7 +81,7 @@ pub fn push_held(candidate: Box<Candidate>, origin: RowOrigin, context: &mut Con
 
 /// Adds the row of data that is no request and left when the ACK of a small segment before it arrived.
 #[cold]
-pub fn push_unsolicited(mut step: Step, origin: RowOrigin, context: &mut Context) {
+pub fn push_held(mut step: Step, origin: RowOrigin, context: &mut Context) {
     if let Wait::FreedTurn { since, .. } = &step.wait {
         step.from = *since;
     }

@@ -145,7 +145,8 @@ impl Http1 {
         }
     }
 
-    /// Reads a body after its head, and further messages. Apart from `bytes`, so that the common case is inlined.
+    /// Reads a body after its head, and further messages. Apart from `read_bytes`, so that its common case is
+    /// inlined.
     #[inline(never)]
     fn read_parts<'a>(
         &mut self,

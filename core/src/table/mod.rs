@@ -1,8 +1,9 @@
 //! The Arrow tables: what the analysis found becomes record batches here and nowhere else.
 //!
-//! Each table has a file (connects, pushes and gaps share one) with a list of its columns: name, type, and whether null is possible. The order of the list
-//! is the order of the columns. The long tables (`events`, `streams`, `exchanges`, `causes`) write each row into column
-//! buffers at once (`columns.rs`). The short ones keep rows as structs until a batch is built (`cells.rs`).
+//! Each table has a file (connects, pushes and gaps share one) with a list of its columns: name, type, and whether null
+//! is possible. The order of the list is the order of the columns. The long tables (`events`, `streams`, `exchanges`,
+//! `causes`) write each row into column buffers at once (`columns.rs`). The short ones keep rows as structs until a
+//! batch is built (`cells.rs`).
 
 mod addresses;
 mod cause_times;

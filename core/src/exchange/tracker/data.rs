@@ -80,7 +80,7 @@ impl Tracker {
             }
             self.forward(side, step, &data, seen.trips, context);
             if let Some(candidate) = freed {
-                pauses::push_held(candidate, self.pairing.row_origin(), context);
+                pauses::push_pause_before_ack(candidate, self.pairing.row_origin(), context);
             }
         }
         if let Outcome::Forward(step) = outcome {
@@ -263,7 +263,7 @@ impl Pairing {
             merge_pairs(steps);
         }
         steps.push(step);
-        if self.counted > 0 || steps.len() >= FEW_STEPS {
+        if self.counted_steps > 0 || steps.len() >= FEW_STEPS {
             self.count_steps(context);
         }
     }
@@ -313,14 +313,14 @@ impl Pairing {
     #[cold]
     pub(super) fn count_steps(&mut self, context: &mut Context) {
         let [client, server] = &self.steps;
-        let before = std::mem::replace(&mut self.counted, client.len() + server.len());
-        context.step_count = (context.step_count + self.counted).saturating_sub(before);
+        let before = std::mem::replace(&mut self.counted_steps, client.len() + server.len());
+        context.step_count = (context.step_count + self.counted_steps).saturating_sub(before);
     }
 
     /// Removes this stream's steps from that number.
     pub(super) fn forget_steps(&mut self, context: &mut Context) {
         context.step_count = context
             .step_count
-            .saturating_sub(std::mem::take(&mut self.counted));
+            .saturating_sub(std::mem::take(&mut self.counted_steps));
     }
 }

@@ -34,8 +34,8 @@ pub(super) struct Pairing {
     pub(super) rounds: [KernelRtt; 2],
     /// The capture contains each segment of the stream twice.
     pub(super) doubled: bool,
-    /// Number of steps that are counted in `Context::steps`; 0 while there are few.
-    pub(super) counted: usize,
+    /// Number of steps that are counted in `Context::step_count`; 0 while there are few.
+    pub(super) counted_steps: usize,
     /// Requests without a complete response, oldest first; boxed, as an exchange is moved several times.
     pub(super) open: Queue<Box<Exchange>>,
     /// Answered exchanges that later packets may still change, oldest first.
@@ -325,7 +325,7 @@ impl Pairing {
         if let Some(step) = client.last().filter(|step| step.to.frame == at.frame)
             && !self.open.iter().any(|e| asks(e))
         {
-            pauses::push_unsolicited(step.clone(), self.row_origin(), context);
+            pauses::push_held(step.clone(), self.row_origin(), context);
         }
     }
 
