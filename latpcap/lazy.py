@@ -1,6 +1,4 @@
-"""numpy, pandas and pyarrow, imported when they are first used: `import latpcap` and the command line's help take a
-tenth of a second without them.
-"""
+"""numpy, pandas and pyarrow, imported upon first use so that `import latpcap` and the command's help start fast."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Thresholds of how answers are worded and how long they are.
+"""Thresholds of answers: how they are worded, how long they are, and which finding leads.
 
-MIN_NESTED_SHARE, the SCAN constants and MIN_EXCEEDED_SHARE also decide what a proxy, a scan or a traceroute is;
-MIN_CAUSE_SHARE, MIN_FAILED_SHARE and PATH_WEIGHT decide which finding leads. The others only decide what is printed.
-Shares are of 1. Each value was chosen by reading the answers to the samples and test cases; no standard has them.
+Those that `user_waits` and `findings` read also decide what is slow and what is a finding; those that
+`answers/capture_kind.py` reads decide what a scan or a traceroute is. Shares are of 1. Each value was chosen by reading
+the answers to the samples and test cases; no standard has them.
 """
 
 from __future__ import annotations

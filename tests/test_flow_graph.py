@@ -102,7 +102,7 @@ def test_a_gap_of_several_causes_shows_each_in_order_of_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("grade", "confidence", "said"),
+    ("grade", "confidence", "grade_words"),
     [
         ("proven", 0.95, ""),
         ("probable", 0.6, ", probable"),
@@ -111,12 +111,12 @@ def test_a_gap_of_several_causes_shows_each_in_order_of_time() -> None:
         (None, 0.5, ", suspected"),  # a table without grades
     ],
 )
-def test_a_wait_has_the_grade_of_its_cause(grade: str | None, confidence: float, said: str) -> None:
+def test_a_wait_has_the_grade_of_its_cause(grade: str | None, confidence: float, grade_words: str) -> None:
     rows: list[Row] = [(0, True, "PSH, ACK", 9, 1, 1), (40, False, "PSH, ACK", 9, 1, 10)]
     causes = causes_of((0, 40, "server_think", "server", None, 1, 2, confidence))
     if grade is not None:
         causes = causes.append_column("grade", pa.array([grade]))
-    assert waits(graph(rows, causes)) == [(1, 2, f"40.0 ms server_think (server){said}")]
+    assert waits(graph(rows, causes)) == [(1, 2, f"40.0 ms server_think (server){grade_words}")]
 
 
 def test_the_longest_wait_of_a_gap_colours_its_packet() -> None:

@@ -53,9 +53,9 @@ def test_the_ack_line_and_the_window_are_the_receivers(slow: lp.Stream) -> None:
 
 
 @pytest.mark.parametrize(
-    ("grade", "said"), [("probable", "probable"), ("suspected", "not proven"), ("unknown", "not proven")]
+    ("grade", "legend"), [("probable", "probable"), ("suspected", "not proven"), ("unknown", "not proven")]
 )
-def test_the_legend_calls_probable_only_what_is(slow: lp.Stream, grade: str, said: str) -> None:
+def test_the_legend_calls_probable_only_what_is(slow: lp.Stream, grade: str, legend: str) -> None:
     causes = slow.arrow("causes")
     confidence = {"probable": 0.6, "suspected": 0.5, "unknown": 0.0}[grade]
     for name, value in (("grade", grade), ("confidence", confidence)):
@@ -63,8 +63,8 @@ def test_the_legend_calls_probable_only_what_is(slow: lp.Stream, grade: str, sai
     picture = TimeSequence.from_tables(slow.arrow("events"), causes)
     keys = {key.name: key for key in TimeSequence.keys(picture)}
     assert (keys["dashed bar"].words, keys["dashed bar"].alone) == (
-        f"{said}: confidence below 0.9",
-        f"dashed bar: {said}",
+        f"{legend}: confidence below 0.9",
+        f"dashed bar: {legend}",
     )
 
 

@@ -339,7 +339,7 @@ def _fix(fix: str | None, facts: Judged) -> Lines:
 
 
 def _next(facts: Judged) -> Lines:
-    """The line with the findings after a stall; the same option fixes the stall of the other direction there."""
+    """The line with the findings after a stall. A stall of the other direction needs the option there, too."""
     rows = [r for r in facts.findings[1:4] if r.share >= show.MIN_NEXT_SHARE]
     if not rows:
         return []

@@ -178,7 +178,7 @@ class NoRequests(CommonFacts):
 
 @dataclass(frozen=True, kw_only=True)
 class WithRequests(CommonFacts):
-    """Facts about the requests of the headline's server; of just this class if nothing took time of theirs."""
+    """Facts about the requests of the headline's server. Where a cause took time they are `Judged`."""
 
     server: str
     servers: list[Row]

@@ -261,16 +261,16 @@ def _facts(capture: Subject, scope: HasTables, stream: int | None, question: Que
     tables = findings.read_from(scope)
     streams, exchanges = tables["streams"], tables["exchanges"]
     checks = quality.judge(tables)
-    ledger = cause_totals.CauseTotals(streams, exchanges, tables["causes"], question.slow_ms)
+    totals = cause_totals.CauseTotals(streams, exchanges, tables["causes"], question.slow_ms)
     if question.server is not None:
-        ledger.put_first(question.server, lambda server: evidence.names_of(server, tables))
-    rows = findings.rows(tables, checks, ledger, servers=1)
+        totals.put_first(question.server, lambda server: evidence.names_of(server, tables))
+    rows = findings.rows(tables, checks, totals, servers=1)
     events = [row for row in rows if row.kind != "latency"]
     is_without_tcp = not streams.num_rows and capture.display_filter is None
-    kind = capture_kind.kind_of(tables, events, alone=not ledger.servers)
+    kind = capture_kind.kind_of(tables, events, alone=not totals.servers)
     if kind is None and is_without_tcp and hasattr(scope, "records"):
         kind = capture_kind.without_tcp(scope.records())
-    kind_id, kind_sentence = kind or ("requests" if ledger.servers else "nothing", "")
+    kind_id, kind_sentence = kind or ("requests" if totals.servers else "nothing", "")
     position, positions = arrays.codes(streams, "position")
     common = types.CommonFacts(
         **vars(_head(capture)),
@@ -284,8 +284,8 @@ def _facts(capture: Subject, scope: HasTables, stream: int | None, question: Que
         capture_sentence=kind_sentence,
         dns=lookups.summary(tables),
     )
-    if ledger.servers:
-        return _facts_of_requests(common, ledger, capture, tables, question)
+    if totals.servers:
+        return _facts_of_requests(common, totals, capture, tables, question)
     return NoRequests(
         **vars(common),
         silent=_unanswered(streams),
@@ -299,19 +299,19 @@ def _facts(capture: Subject, scope: HasTables, stream: int | None, question: Que
 
 def _facts_of_requests(
     common: types.CommonFacts,
-    ledger: cause_totals.CauseTotals,
+    totals: cause_totals.CauseTotals,
     capture: Subject,
     tables: Mapping[str, pa.Table],
     question: Question,
 ) -> WithRequests:
     """Judge the requests to the first server."""
-    server, exchanges = ledger.servers[0], tables["exchanges"]
-    items = ledger.spent(server)
+    server, exchanges = totals.servers[0], tables["exchanges"]
+    items = totals.spent(server)
     software, names = evidence.software_of(server, tables), evidence.names_of(server, tables)
     requests = WithRequests(
         **vars(common),
         server=server.name,
-        servers=_servers(ledger, common.quality, exchanges),
+        servers=_servers(totals, common.quality, exchanges),
         shown=question.top or 0,
         traffic=traffic.of(exchanges, server.all_requests, server.port, software, names),
         slow=_slow(server, items, tables, question.slow_ms),
@@ -333,7 +333,7 @@ def _facts_of_requests(
     typical = _typical(requests.findings[0], items[0], tables, quoted)
     evidence_rows = findings.by_server(capture.arrow("evidence")).get((server.address, server.port), [])
     senders = {side: socket_options.pool(evidence_rows, side) for side in ("server", "client")}
-    return _judged(requests, typical, senders, items, ledger, tables)
+    return _judged(requests, typical, senders, items, totals, tables)
 
 
 def _judged(
@@ -341,7 +341,7 @@ def _judged(
     typical: Typical,
     senders: Mapping[str, socket_options.Pool],
     items: Sequence[cause_totals.CauseTotal],
-    ledger: cause_totals.CauseTotals,
+    totals: cause_totals.CauseTotals,
     tables: Mapping[str, pa.Table],
 ) -> Judged:
     """Add what is known about the first finding, the one with the most time."""
@@ -375,7 +375,7 @@ def _judged(
         fin_released=fin_released,
         first_fast=first_fast,
         closes_late=closes_late,
-        backend=_backend(first, item, ledger, tables["exchanges"]) if item.owner == BACKEND else None,
+        backend=_backend(first, item, totals, tables["exchanges"]) if item.owner == BACKEND else None,
         senders=senders,
         pushed=_pushes(tables, item.server),
         halves=halves,
@@ -405,10 +405,10 @@ def _fix(requests: WithRequests, first: LatencyFinding, owners: dict[str, str], 
 
 
 def _backend(
-    first: LatencyFinding, item: cause_totals.CauseTotal, ledger: cause_totals.CauseTotals, exchanges: pa.Table
+    first: LatencyFinding, item: cause_totals.CauseTotal, totals: cause_totals.CauseTotals, exchanges: pa.Table
 ) -> types.Behind:
     """The server that the first server waited for, and what the requests to that one wait for."""
-    source = proxies.source(item.server, item.cause, ledger, exchanges)
+    source = proxies.source(item.server, item.cause, totals, exchanges)
     clause = fixes.backend_clause(item.cause, source, headline.phrase(first))
     return {"server": source.server.name if source else fixes.unknown_backend(), "text": clause}
 
@@ -448,21 +448,21 @@ def _halves(
     return count if count >= show.MIN_HALVES and not in_a_row and count >= show.MIN_HALVES_SHARE * len(gap_ms) else 0
 
 
-def _servers(ledger: cause_totals.CauseTotals, checks: Sequence[quality.Check], exchanges: pa.Table) -> list[types.Row]:
+def _servers(totals: cause_totals.CauseTotals, checks: Sequence[quality.Check], exchanges: pa.Table) -> list[types.Row]:
     """The servers with requests in their order, each followed by the servers behind it as a proxy."""
     rows: list[types.Row] = []
     max_confidence = quality.ceiling(list(checks))
-    fronts = proxies.fronts(ledger.servers, exchanges)
-    counts = [len(server.rows) for server in ledger.servers]
+    fronts = proxies.fronts(totals.servers, exchanges)
+    counts = [len(server.rows) for server in totals.servers]
     ranks = {share: arrays.nearest_ranks(counts, share) for share in (0.50, 0.99)}
-    for position in proxies.in_order(len(ledger.servers), fronts):
-        server, front = ledger.servers[position], fronts.get(position)
-        items = ledger.spent(server) if position < show.MIN_SERVERS_EXAMINED else []
+    for position in proxies.in_order(len(totals.servers), fronts):
+        server, front = totals.servers[position], fronts.get(position)
+        items = totals.spent(server) if position < show.MIN_SERVERS_EXAMINED else []
         families = slow_requests.by_family(items, server.waited_for, len(server.rows)) if items else {}
         rows.append(
             {
                 "server": server.name,
-                "behind": None if front is None else ledger.servers[front].name,
+                "behind": None if front is None else totals.servers[front].name,
                 "requests": len(server.rows),
                 "slow": 0 if items and _unfelt(server, items) else len(server.slow),
                 "p50_ms": float(server.latency[ranks[0.50][position]]),

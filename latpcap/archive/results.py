@@ -281,7 +281,6 @@ class Results:
 
     def _account(self, name: str) -> pa.Table:
         """Return one of the tables that are computed from the others."""
-
         from latpcap.user_waits import groups, waits
 
         def compute(tables: Mapping[str, pa.Table]) -> pa.Table:

@@ -240,7 +240,6 @@ class Union(View):
 
     def timeline(self, *, scale: Scale = "auto") -> Timeline:
         """As `Capture.timeline`; keeps only the stored events that it draws."""
-
         from latpcap.plot.timeline import COLUMNS, MARKED, Timeline, in_a_lane
 
         exchanges = pa.concat_tables(list(self.pieces("exchanges", COLUMNS)) or [self.arrow("exchanges")])

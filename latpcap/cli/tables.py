@@ -141,7 +141,6 @@ def _command(
 
 def _of_one(table: pa.Table, capture: Capture, stream: int | None, exchange: str) -> pa.Table:
     """Return the rows of one exchange."""
-
     from latpcap.cli.options import usage_errors
     from latpcap.tables import stretches
     from latpcap.views.flows import chosen as picked

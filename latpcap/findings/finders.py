@@ -48,8 +48,8 @@ def _latency(search: Search) -> list[Finding]:
     findings: list[Finding] = []
     for server in search.main_servers:
         evidence = search.evidence.get((server.address, server.port), [])
-        findings += latency.find(server, search.ledger, search.tables, evidence, search.checks)
-        queue = queues.find(server, search.ledger.spent(server), search.tables)
+        findings += latency.find(server, search.totals, search.tables, evidence, search.checks)
+        queue = queues.find(server, search.totals.spent(server), search.tables)
         findings += [queues.finding(queue, server)] if queue is not None else []
     return findings
 
@@ -57,7 +57,7 @@ def _latency(search: Search) -> list[Finding]:
 def _pushes(search: Search) -> list[Finding]:
     if search.pushed is None:
         return []
-    tables, slow_ms = search.tables, search.ledger.slow_ms
+    tables, slow_ms = search.tables, search.totals.slow_ms
     return pushes.find(search.pushed, tables["streams"], search.evidence, search.checks, slow_ms)
 
 
@@ -86,7 +86,7 @@ def _options_without_wait(search: Search) -> list[Finding]:
 
 
 def _servers_left(search: Search) -> list[Finding]:
-    servers = search.ledger.servers[len(search.main_servers) :] if search.servers is None else []
+    servers = search.totals.servers[len(search.main_servers) :] if search.servers is None else []
     if not servers:
         return []
     slow, requests = sum(len(server.slow) for server in servers), sum(len(server.rows) for server in servers)
@@ -153,19 +153,19 @@ in any order."""
 def rows(
     tables: Mapping[str, pa.Table],
     checks: Sequence[quality.Check] | None = None,
-    ledger: cause_totals.CauseTotals | None = None,
+    totals: cause_totals.CauseTotals | None = None,
     servers: int | None = None,
 ) -> list[Finding]:
     """Return the findings, the most important first.
 
-    `checks` and `ledger` are computed from the tables unless given. `servers` limits the latency findings to that
+    `checks` and `totals` are computed from the tables unless given. `servers` limits the latency findings to that
     many servers, those whose slow requests did the most harm. Without it the limit is `MAX_SERVERS`, and a row of
     kind "rest" counts the others.
     """
     pushed, tables = pushes_of(tables), with_stretches(tables)
     checks = quality.judge(tables) if checks is None else checks
-    ledger = ledger or cause_totals.CauseTotals(tables["streams"], tables["exchanges"], tables["causes"])
-    search = Search(tables, pushed, checks, ledger, servers)
+    totals = totals or cause_totals.CauseTotals(tables["streams"], tables["exchanges"], tables["causes"])
+    search = Search(tables, pushed, checks, totals, servers)
     finders = [finder for finder in FINDERS if all(name in tables for name in finder.needs)]
     findings = transfers.excused([f for finder in finders for f in finder.find(search)], search.queue_costs)
     return [replace(_with_text(finding), finding=number) for number, finding in enumerate(findings)]

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def find(
-    server: cause_totals.Server, ledger: cause_totals.CauseTotals, tables: Mapping[str, pa.Table],
+    server: cause_totals.Server, totals: cause_totals.CauseTotals, tables: Mapping[str, pa.Table],
     evidence_rows: list[dict[str, Any]], checks: Sequence[quality.Check],
 ) -> list[LatencyFinding]:  # fmt: skip
     """Return the causes worth a row, the one most important to the slow requests first.
 
     `evidence_rows` are the rows of "evidence" of this server.
     """
-    items = ledger.spent(server)
+    items = totals.spent(server)
     pools = {side: socket_options.pool(evidence_rows, side) for side in ("server", "client")}
     total = float(server.latency.sum()) or 1.0
     handshake_ms = evidence.handshake_ms(server, tables)
@@ -44,7 +44,7 @@ def find(
         options = _options(item, items, [] if item.owner == BACKEND else evidence_rows)
         stalled = item.cause in STALLS
         timer = socket_options.timer(pools[options.sender]) if stalled else socket_options.Timer()
-        fix, gain = _fix_and_gain(item, ledger, tables, typical.ms, verdict.grade, rival)
+        fix, gain = _fix_and_gain(item, totals, tables, typical.ms, verdict.grade, rival)
         ordered = item.ordered
         findings.append(LatencyFinding(
             kind="latency", server=server.address, server_port=server.port, cause=item.cause, owner=item.owner,
@@ -121,14 +121,14 @@ def _options(
 
 def _fix_and_gain(
     item: cause_totals.CauseTotal,
-    ledger: cause_totals.CauseTotals,
+    totals: cause_totals.CauseTotals,
     tables: Mapping[str, pa.Table],
     typical_ms: float,
     grade: Grade,
     rival: str,
 ) -> tuple[fixes.Fix, fixes.Gain | None]:
     """Return what mends a cause and what that gains; for time of a backend, the fix at the backend."""
-    source = proxies.source(item.server, item.cause, ledger, tables["exchanges"]) if item.owner == BACKEND else item
+    source = proxies.source(item.server, item.cause, totals, tables["exchanges"]) if item.owner == BACKEND else item
     source = source or item
     has_own_words = source.cause in fixes.NAMES_SETTINGS
     fix = fixes.fix(
@@ -139,5 +139,5 @@ def _fix_and_gain(
     if item.owner == BACKEND:
         name = source.server.name if source is not item else fixes.unknown_backend()
         fix = fixes.Fix(fixes.of_backend(name, fix.knob, source.owner), BACKEND if fix.side else None, fix.cost)
-    items = ledger.spent(item.server)
+    items = totals.spent(item.server)
     return fix, fixes.gain(item, items, tables["exchanges"], tables["causes"]) if fix.knob else None

@@ -39,14 +39,14 @@ class Search:
     tables: Mapping[str, pa.Table]
     pushed: Pushed | None
     checks: Sequence[quality.Check]
-    ledger: CauseTotals
+    totals: CauseTotals
     servers: int | None
     """Upper bound on the servers with latency findings; None for `MAX_SERVERS` and a row that counts the rest."""
 
     @property
     def main_servers(self) -> list[Server]:
         """The servers with latency findings of their own."""
-        return self.ledger.servers[: MAX_SERVERS if self.servers is None else self.servers]
+        return self.totals.servers[: MAX_SERVERS if self.servers is None else self.servers]
 
     @cached_property
     def evidence(self) -> dict[tuple[str, int], list[dict[str, Any]]]:
@@ -63,14 +63,14 @@ class Search:
         """Waits at a server that are not work: locks, pools of workers, proxies, transactions."""
         findings: list[Finding] = []
         count = MAX_SERVERS if self.servers is None else max(self.servers, show.MIN_SERVERS_EXAMINED)
-        for server in self.ledger.servers[:count]:
+        for server in self.totals.servers[:count]:
             findings += self._waits_at(server)
         # a server that a stampede comes from waits for the server that it goes to
         clients = {f.client for f in findings if f.sentence == "stampede"}
         return [f for f in findings if f.sentence != "stampede" or f.server not in clients]
 
     def _waits_at(self, server: Server) -> list[Finding]:
-        tables, spent = self.tables, self.ledger.spent(server)
+        tables, spent = self.tables, self.totals.spent(server)
         candidates = (
             sessions.blocked(server, tables, self.pushed) if self.pushed is not None else None,
             worker_pools.find_pool(server, tables) or worker_pools.find_rate_limit(server, tables),

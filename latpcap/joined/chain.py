@@ -166,7 +166,6 @@ class Chain:
         As `Joined.flow_graph`: `exchange` is typical (the default), worst, first, or a number of A's; `stream` and
         `frames` are A's. ValueError for packets that do not exist, and for more than six points.
         """
-
         from latpcap.joined import flow_data
 
         if frames is not None or (stream is not None and exchange is None):

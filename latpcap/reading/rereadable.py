@@ -67,7 +67,6 @@ def headers(capture: Recorded, events: pa.Table) -> pa.Table:
 
     CaptureError where the capture cannot be read twice.
     """
-
     from latpcap import arrays
 
     read = np.frombuffer(b"".join(capture.headers_again()), "<i8").reshape(-1, 6)

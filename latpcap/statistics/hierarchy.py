@@ -23,7 +23,6 @@ _MAX_DEPTH = 32
 
 def hierarchy(capture: Recorded) -> pa.Table:
     """One row per protocol below the one that carries it; see `Capture.hierarchy`."""
-
     from latpcap.statistics.conversations import left_by_filter
 
     whole = capture.unfiltered

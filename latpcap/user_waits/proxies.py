@@ -81,19 +81,19 @@ def _is_nested(back: Server, front: Server, exchanges: pa.Table) -> bool:
     return bool(inside.mean() > chance + show.MIN_NESTED_DEVIATIONS * deviation)
 
 
-def source(server: Server, cause: str, ledger: CauseTotals, exchanges: pa.Table) -> CauseTotal | None:
+def source(server: Server, cause: str, totals: CauseTotals, exchanges: pa.Table) -> CauseTotal | None:
     """Return the time of this cause at the backend with the most of it, following chains of proxies to their end.
 
     None if no server of the capture is a backend of this one.
     """
-    behind = fronts(ledger.servers, exchanges)
-    position, visited = ledger.servers.index(server), set[int]()
+    behind = fronts(totals.servers, exchanges)
+    position, visited = totals.servers.index(server), set[int]()
     while position not in visited:
         visited.add(position)
-        backs = [ledger.servers[back] for back, front in behind.items() if front == position]
-        items = [item for leg in backs for item in ledger.spent(leg) if item.cause == cause]
+        backs = [totals.servers[back] for back, front in behind.items() if front == position]
+        items = [item for leg in backs for item in totals.spent(leg) if item.cause == cause]
         largest = max(items, key=lambda item: item.total_ms, default=None)
         if largest is None or largest.owner != BACKEND:
             return largest
-        position = ledger.servers.index(largest.server)
+        position = totals.servers.index(largest.server)
     return None

@@ -295,7 +295,6 @@ def _segments(capture: Recording, low: int, high: int) -> list[dict[str, Any]]:
     """Return the TCP segments as packets with labels; the first segment of an HTTP message has its first line as
     label.
     """
-
     from latpcap.plot.flow.packet_rows import comment, label
     from latpcap.plot.flow.pagination import packets_of
 

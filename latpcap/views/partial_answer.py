@@ -114,7 +114,6 @@ class AnswerView(recording.Recording):
 
     def why(self, *, slow_ms: float | None = None, server: str | None = None, top: int | None = None) -> Why:
         """As `Capture.why`."""
-
         from latpcap.side_sources import processes
 
         answer = Why.of(self, self, question=Question(slow_ms, server, top, self._quoted))

@@ -24,6 +24,8 @@ use controls::Controls;
 pub use spread::Tick;
 pub(super) use spread::fit_tick;
 use spread::{at_share, slope};
+#[cfg(test)]
+pub(super) use wait::tests::paused;
 
 words! {
     /// Whether Nagle's algorithm acts at a sender.

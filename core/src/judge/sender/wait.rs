@@ -96,14 +96,14 @@ impl SenderVerdict {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::judge::sender::controls::{Controls, Pause};
 
     const MS: i64 = 1_000_000;
 
     /// A sender at this distance, with these pauses where nothing was held.
-    fn paused(sender_rtt: i64, pauses: &[i64]) -> SenderVerdict {
+    pub(in crate::judge) fn paused(sender_rtt: i64, pauses: &[i64]) -> SenderVerdict {
         let of_program = pauses.iter().map(|ns| Pause::of_program(*ns));
         SenderVerdict {
             sender_rtt,
