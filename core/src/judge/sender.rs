@@ -25,7 +25,7 @@ pub use spread::Tick;
 pub(super) use spread::fit_tick;
 use spread::{at_share, slope};
 #[cfg(test)]
-pub(super) use wait::tests::paused;
+pub(super) use tests::paused;
 
 words! {
     /// Whether Nagle's algorithm acts at a sender.

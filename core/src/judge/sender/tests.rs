@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use super::controls::Pause;
 use super::*;
 use crate::base::At;
 use crate::evidence::Key;
@@ -9,6 +10,17 @@ use crate::observe::{Candidate, Early};
 
 const US: i64 = 1_000;
 const MS: i64 = 1_000_000;
+
+/// A sender with this round trip, and with pauses of these lengths where nothing was held; in ns.
+pub(in crate::judge) fn paused(sender_rtt: i64, pauses: &[i64]) -> SenderVerdict {
+    let of_program = pauses.iter().map(|ns| Pause::of_program(*ns));
+    SenderVerdict {
+        sender_rtt,
+        prompt_limit_ns: 3 * MS,
+        controls: Controls::paused(of_program.collect()),
+        ..SenderVerdict::default()
+    }
+}
 
 /// Its pool and the paths to it, with so many refutations.
 fn seen(sender_rtt: i64, refutations: usize) -> (SenderStore, Pairs) {

@@ -96,22 +96,11 @@ impl SenderVerdict {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::judge::sender::controls::{Controls, Pause};
+    use crate::judge::sender::paused;
 
     const MS: i64 = 1_000_000;
-
-    /// A sender at this distance, with these pauses where nothing was held.
-    pub(in crate::judge) fn paused(sender_rtt: i64, pauses: &[i64]) -> SenderVerdict {
-        let of_program = pauses.iter().map(|ns| Pause::of_program(*ns));
-        SenderVerdict {
-            sender_rtt,
-            prompt_limit_ns: 3 * MS,
-            controls: Controls::paused(of_program.collect()),
-            ..SenderVerdict::default()
-        }
-    }
 
     #[test]
     fn from_afar_a_wait_that_outlasts_its_ack_is_a_pause_where_nothing_was_sooner() {
