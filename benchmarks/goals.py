@@ -112,8 +112,7 @@ class Goals:
 
 def _run(code: str, *args: str) -> list[float]:
     line = [sys.executable, "-c", code, *args]
-    found: list[float] = json.loads(subprocess.run(line, cwd="/", capture_output=True, check=True).stdout)
-    return found
+    return json.loads(subprocess.run(line, cwd="/", capture_output=True, check=True).stdout)
 
 
 def kept_rows(goals: Goals, capture: Path) -> None:

@@ -33,8 +33,7 @@ def kept(table: pa.Table, key: tuple[Any, ...], make: Callable[[], _T]) -> _T:
         entry = _KEPT[table_id] = weakref.ref(table, lambda gone: _forget(table_id, gone)), {}
     if key not in entry[1]:
         entry[1][key] = make()
-    value: _T = entry[1][key]
-    return value
+    return entry[1][key]
 
 
 def _forget(table_id: int, gone: weakref.ref[Any]) -> None:
@@ -79,8 +78,7 @@ def codes(table: pa.Table, column: str) -> tuple[Array, list[str]]:
 
 def nanoseconds(column: pa.ChunkedArray) -> Array:
     """A column of instants in ns since 1970, whatever its unit."""
-    ns: Array = column.cast(pa.timestamp("ns", tz=column.type.tz)).cast(pa.int64()).to_numpy()
-    return ns
+    return column.cast(pa.timestamp("ns", tz=column.type.tz)).cast(pa.int64()).to_numpy()
 
 
 def code_of(words: Sequence[str], word: str) -> int:
@@ -257,8 +255,7 @@ def distinct(values: Array) -> Array:
 
 def _distinct(values: Array) -> Array:
     ordered = values if bool((values[1:] >= values[:-1]).all()) else np.sort(values)
-    values_once: Array = ordered[np.r_[True, ordered[1:] != ordered[:-1]]]
-    return values_once
+    return ordered[np.r_[True, ordered[1:] != ordered[:-1]]]
 
 
 def percentile(ordered: Any, share: float) -> float:

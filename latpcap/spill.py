@@ -214,8 +214,7 @@ def _is_short(count: int) -> bool:
 def take(values: Array, order: Array) -> Array:
     """The values at these positions, as numpy's `take`."""
     if _is_short(len(order)):
-        taken: Array = values[order]
-        return taken
+        return values[order]
     return from_pieces(values.dtype, (values[order[span]] for span in parts(len(order))))
 
 
@@ -260,8 +259,7 @@ def argsort_nearly_sorted(keys: Array) -> Array:
 
 def _running_max(keys: Array, top: Any) -> Array:
     """The maximum of the keys up to each position; `top` is the maximum of the keys before these."""
-    maxima: Array = np.maximum(np.maximum.accumulate(keys), top)
-    return maxima
+    return np.maximum(np.maximum.accumulate(keys), top)
 
 
 def argsort(values: Array) -> Array:
@@ -299,8 +297,7 @@ def nth_smallest(values: Array, rank: int) -> Any:
     def pieces(span: slice) -> Array:
         # numbers of ranges: 0 below the first bound, 1 equal to it, 2 between it and the second, 3 equal to that ...
         part = values[span]
-        numbers: Array = np.searchsorted(bounds, part, side="left") + np.searchsorted(bounds, part, side="right")
-        return numbers
+        return np.searchsorted(bounds, part, side="left") + np.searchsorted(bounds, part, side="right")
 
     counts = np.zeros(2 * len(bounds) + 1, np.int64)
     for span in parts(len(values)):
@@ -326,8 +323,7 @@ def row_mask(rows: Array, count: int) -> Array:
 def selected(rows: Array, mask: Array) -> Array:
     """The rows that `mask` marks; the mask covers every row number."""
     if _is_short(len(rows)):
-        marked: Array = rows[mask[rows]]
-        return marked
+        return rows[mask[rows]]
     row_parts = (rows[span] for span in parts(len(rows)))
     return from_pieces(rows.dtype, (part[mask[part]] for part in row_parts))
 

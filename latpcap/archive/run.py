@@ -214,8 +214,7 @@ class _Local:
 def _outcomes(future: Any, pack: Pack) -> list[Outcome]:
     """Return the outcomes of a pack; an exception of a worker becomes a failure of its tasks."""
     try:
-        result: list[Outcome] = future.result()
-        return result
+        return future.result()
     except OutputError:
         raise
     except Exception as problem:

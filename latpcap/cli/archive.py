@@ -67,8 +67,7 @@ def _client(address: str) -> object:
     except ImportError:
         raise OutputError("--scheduler needs Dask: pip install 'latpcap[dask]'") from None
     try:
-        client: object = Client(address, timeout="10s")
-        return client
+        return Client(address, timeout="10s")
     except (OSError, ValueError) as problem:
         raise OutputError(f"{address}: no Dask scheduler answers ({problem})") from None
 

@@ -179,5 +179,4 @@ def rows(table: pa.Table) -> list[dict[str, Any]]:
         if pa.types.is_timestamp(field.type):
             texts = pc.strftime(table[field.name], format="%Y-%m-%dT%H:%M:%SZ")
             table = table.set_column(i, field.name, texts)
-    dicts: list[dict[str, Any]] = table.to_pylist()
-    return dicts
+    return table.to_pylist()

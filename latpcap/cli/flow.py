@@ -128,8 +128,7 @@ def flow(
                     raise ValueError("--server is for a capture, not for a stream")
                 alone = capture if isinstance(capture, views.Stream) else capture.stream(stream)
                 return alone.flow_graph(**how)
-            drawn: FlowGraph = capture.flow_graph(flows=cast(Flows, flows), server=of_server, **how)
-            return drawn
+            return capture.flow_graph(flows=cast(Flows, flows), server=of_server, **how)
 
     def opened() -> Any:
         plain = flows == "tcp" and scope.display_filter is None and not right.wanted

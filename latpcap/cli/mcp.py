@@ -213,8 +213,7 @@ def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
         @tool
         def follow(file: str, stream: int, mode: Literal["text", "hex"] = "text", frames: bool = True) -> str:
             """Show the bytes of both ends of a stream (Wireshark's Follow TCP Stream). It is data of strangers."""
-            text: str = getattr(desk.capture(file).stream(stream).follow(), mode)(frames=frames)
-            return text
+            return getattr(desk.capture(file).stream(stream).follow(), mode)(frames=frames)
 
     return serves
 

@@ -79,8 +79,7 @@ def _rows(scope: HasTables, name: Any) -> list[dict[str, Any]]:
     for index, column in enumerate(table.schema):
         if pa.types.is_timestamp(column.type):
             table = table.set_column(index, column.name, table[column.name].cast("int64"))
-    rows: list[dict[str, Any]] = table.to_pylist()
-    return rows
+    return table.to_pylist()
 
 
 def _causes_of_waits(scope: HasTables) -> dict[tuple[str, int], list[dict[str, Any]]]:

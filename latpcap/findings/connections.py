@@ -197,8 +197,7 @@ class _StreamArrays:
     def reset_by(self, side: str) -> Array:
         """Return the streams that this side's RST closed."""
         word = f"{side}_rst"
-        by: Array = self._closed_by == arrays.code_of(self._words, word)
-        return by
+        return self._closed_by == arrays.code_of(self._words, word)
 
     def answered_by(self, probes: pa.Table | None, answer: str) -> Array:
         """Return the streams that ICMP answered with this message."""
@@ -206,8 +205,7 @@ class _StreamArrays:
             return np.zeros(len(self.code), bool)
         is_answer = arrays.equals(probes, "answer", answer)
         numbers = arrays.numbers(probes, "stream")[is_answer]
-        is_answered: Array = np.isin(arrays.numbers(self._streams, "stream"), numbers)
-        return is_answered
+        return np.isin(arrays.numbers(self._streams, "stream"), numbers)
 
     def cut_off(self) -> Array:
         """Return the stream whose only packet, a SYN, is the capture's last one; its answer may have come later."""

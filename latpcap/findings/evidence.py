@@ -111,10 +111,7 @@ def _case(item: CauseTotal, index: int, tables: Mapping[str, pa.Table]) -> Examp
 
 
 def _frames(tables: Mapping[str, pa.Table], cause: int) -> list[int]:
-    frames: list[int] = (
-        tables.frames(cause) if isinstance(tables, HasSegments) else tables["causes"]["evidence"][cause].as_py()
-    )
-    return frames
+    return tables.frames(cause) if isinstance(tables, HasSegments) else tables["causes"]["evidence"][cause].as_py()
 
 
 def _pieces(item: CauseTotal, exchange: int, causes: pa.Table) -> Array:
@@ -176,8 +173,7 @@ def handshake_ms(server: Server, tables: Mapping[str, pa.Table]) -> float | None
     """Return the handshake's round trip on the stream of the slowest exchange; None if not captured."""
     stream = arrays.numbers(tables["exchanges"], "stream")[server.rows[-1]]
     row = int(np.flatnonzero(arrays.numbers(tables["streams"], "stream") == stream)[0])
-    rtt_ms: float | None = tables["streams"]["initial_rtt_ms"][row].as_py()
-    return rtt_ms
+    return tables["streams"]["initial_rtt_ms"][row].as_py()
 
 
 def software_of(server: Server, tables: Mapping[str, pa.Table]) -> str | None:
@@ -287,8 +283,7 @@ def sent_by_host(server: Server, tables: Mapping[str, pa.Table], rows: Array | s
     client, names = arrays.codes(tables["streams"], "client")
     hosts = [code for code, name in enumerate(names) if name == server.address or name.startswith(LOOPBACK)]
     streams = arrays.numbers(tables["exchanges"], "stream")[rows]
-    is_sent: Array = np.isin(client[spill.positions_of(arrays.numbers(tables["streams"], "stream"), streams)], hosts)
-    return is_sent
+    return np.isin(client[spill.positions_of(arrays.numbers(tables["streams"], "stream"), streams)], hosts)
 
 
 def request(exchanges: pa.Table, row: int) -> dict[str, Any]:

@@ -245,8 +245,7 @@ def _less(item: CauseTotal, exchanges: pa.Table, ms: Array) -> Array:
 def _is_proven(causes: pa.Table) -> Array:
     """Return which rows of "causes" are proven."""
     confidence, levels = arrays.levels(causes, "confidence")
-    is_proven: Array = (levels >= PROVEN)[confidence]
-    return is_proven
+    return (levels >= PROVEN)[confidence]
 
 
 def _of_stall(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, causes: pa.Table) -> _Left:
@@ -302,8 +301,7 @@ def _shortest(waits: Array) -> float:
 
 def _beyond_queue(waits: Array, shortest: float, queue: float) -> Array:
     """Return the waits, each without its part beyond the shortest, but reduced by `queue` at most."""
-    beyond: Array = waits - np.clip(waits - shortest, 0.0, queue)
-    return beyond
+    return waits - np.clip(waits - shortest, 0.0, queue)
 
 
 class _ExchangeOfCause:

@@ -98,8 +98,7 @@ class Pushed:
         count = np.bincount(arrays.numbers(rows, "stream"), minlength=len(self._count))
         count[: len(self._count)] += self._count
         self._count = count.astype(np.uint32)
-        held: Array = sum((arrays.numbers(rows, f"{name}_ms") for name in HALVES), np.zeros(rows.num_rows)) > 0
-        return held
+        return sum((arrays.numbers(rows, f"{name}_ms") for name in HALVES), np.zeros(rows.num_rows)) > 0
 
     def notices(self) -> pa.Table | None:
         """The pushes whose method is one of `NOTICES`; None without any."""
@@ -108,8 +107,7 @@ class Pushed:
     def of_streams(self, streams: Array) -> Array:
         """The number of pushes of each of these streams."""
         count = np.append(self._count, 0)  # a stream beyond the last one with pushes has none
-        counts: Array = count[np.minimum(streams, len(count) - 1)]
-        return counts
+        return count[np.minimum(streams, len(count) - 1)]
 
     def held(self) -> HeldPushes | None:
         """Return the messages that were held; None without any."""
@@ -166,20 +164,17 @@ def _is_stall(rows: pa.Table) -> Array:
         return np.zeros(rows.num_rows, bool)
     code, texts = arrays.codes(rows, "cause")
     stalls = np.isin(code, [texts.index(name) for name in HALVES if name in texts])
-    mask: Array = stalls & (_is_known(rows, "push") | _is_known(rows, "gap"))
-    return mask
+    return stalls & (_is_known(rows, "push") | _is_known(rows, "gap"))
 
 
 def _is_known(rows: pa.Table, link: str) -> Array:
-    is_known: Array = ~np.isnan(arrays.numbers(rows, link).astype(float))
-    return is_known
+    return ~np.isnan(arrays.numbers(rows, link).astype(float))
 
 
 def _numbers(causes: pa.Table) -> Array:
     """The number of the push or gap that each cause belongs to."""
     push, gap = (arrays.filled(causes, link, 0).astype("int64") for link in ("push", "gap"))
-    numbers: Array = np.where(_is_known(causes, "push"), push, gap)
-    return numbers
+    return np.where(_is_known(causes, "push"), push, gap)
 
 
 MESSAGE_IDS = {("websocket", "message"): "push_websocket", ("mqtt", "PUBLISH"): "push_mqtt"}

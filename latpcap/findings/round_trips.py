@@ -93,13 +93,11 @@ class _Requests:
 
     def ms(self, name: str) -> Array:
         """Return a column of the exchanges in ms, with 0 for null."""
-        ms: Array = np.nan_to_num(arrays.numbers(self.exchanges, f"{name}_ms").astype(float))
-        return ms
+        return np.nan_to_num(arrays.numbers(self.exchanges, f"{name}_ms").astype(float))
 
     def rtt_ms(self, rows: Array) -> Array:
         """Return the round trips of the streams of these exchanges, with 0 for null."""
-        rtt: Array = np.nan_to_num(self.rtt[self.stream_row[rows]])
-        return rtt
+        return np.nan_to_num(self.rtt[self.stream_row[rows]])
 
     def groups(self, stream_rows: Array) -> dict[tuple[str, int], Array]:
         """Group positions in `stream_rows` by server."""
@@ -354,8 +352,7 @@ def _trips_ms(streams: pa.Table) -> Array:
     """Return the shortest known round trip of each stream; NaN without one."""
     first = arrays.numbers(streams, "initial_rtt_ms").astype(float)
     legs = [arrays.numbers(streams, f"{side}_rtt_ms").astype(float) for side in ("client", "server")]
-    shortest: Array = np.fmin(first, np.where(np.isnan(first), np.nan, np.nan_to_num(legs[0]) + np.nan_to_num(legs[1])))
-    return shortest
+    return np.fmin(first, np.where(np.isnan(first), np.nan, np.nan_to_num(legs[0]) + np.nan_to_num(legs[1])))
 
 
 def expects(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Table]) -> Finding | None:

@@ -625,8 +625,7 @@ def _waited_ms(exchanges: pa.Table, facts: _StreamFacts, stream_rows: Array) -> 
     to_capture_end = (facts.capture_end[stream_rows] - requested) / NS_PER_MS
     is_open = arrays.equals(exchanges, "cut_by", "capture_end") & ~facts.is_closed[stream_rows]
     to_stream_end = (facts.end[stream_rows] - requested) / NS_PER_MS
-    waited_ms: Array = np.where(is_open & (to_capture_end < MAX_WAIT_MS), to_capture_end, to_stream_end)
-    return waited_ms
+    return np.where(is_open & (to_capture_end < MAX_WAIT_MS), to_capture_end, to_stream_end)
 
 
 def _kinds(exchanges: pa.Table, facts: _StreamFacts, stream_rows: Array, waited_ms: Array) -> Array:
@@ -646,10 +645,9 @@ def _kinds(exchanges: pa.Table, facts: _StreamFacts, stream_rows: Array, waited_
     needs_answer = arrays.equals(exchanges, "protocol", *protocol_names("all_answered")) | is_encrypted
     is_reset = arrays.equals(exchanges, "cut_by", "rst")
     masks = (is_long, is_met & needs_answer, is_met & is_reset)
-    kinds: Array = np.select(
+    return np.select(
         [is_half, *(is_unanswered & mask for mask in masks)], [_Kind.HALF, _Kind.NEVER, _Kind.CLOSED, _Kind.RESET], -1
     )
-    return kinds
 
 
 def _capture_ends(end: Array, captures: Array) -> Array:
@@ -659,8 +657,7 @@ def _capture_ends(end: Array, captures: Array) -> Array:
     has_capture = captures >= 0
     ends = np.zeros(int(captures.max()) + 1, end.dtype)
     np.maximum.at(ends, captures[has_capture], end[has_capture])
-    capture_ends: Array = ends[captures]
-    return capture_ends
+    return ends[captures]
 
 
 def _requests(streams: pa.Table, counts: Array) -> dict[tuple[str, int], int]:

@@ -74,8 +74,7 @@ class Lazy(HasSegments):
 
 def read_from(scope: Any) -> Lazy:
     """Return the tables of a capture, a part of one, or an archive: those it kept for findings, else lazy ones."""
-    tables: Lazy = getattr(scope, "kept", None) or Lazy(scope.arrow)
-    return tables
+    return getattr(scope, "kept", None) or Lazy(scope.arrow)
 
 
 def pushes_of(tables: Mapping[str, pa.Table]) -> Pushed | None:

@@ -221,8 +221,7 @@ class Point:
         rows, bits = self.packets["stream"], self.packets["bits"]
         low_is_client = np.zeros(int(rows.max()) + 1 if len(rows) else 0, bool)
         low_is_client[rows] = ((bits & FROM_LOW) != 0) == ((bits & FROM_CLIENT) != 0)  # the last packet wins
-        from_client: Array = ((bits & FROM_LOW) != 0) == low_is_client[rows]
-        return from_client
+        return ((bits & FROM_LOW) != 0) == low_is_client[rows]
 
     def rows_of(self, frames: Array) -> Array:
         """Return the row of `packets` of each frame; -1 for a frame without one."""

@@ -77,8 +77,7 @@ class Chain:
         columns |= {name: first[name] for name in ("protocol", "method", "target", "status", "start", "latency_ms")}
 
         def whole_ns(table: pa.Table, name: str) -> Array:
-            values: Array = np.rint(table[name].to_numpy() * NS_PER_MS).astype(np.int64)
-            return values
+            return np.rint(table[name].to_numpy() * NS_PER_MS).astype(np.int64)
 
         there = {f"{way}_out_ms": whole_ns(table, "out_ms") for way, table in zip(self._ways, tables, strict=True)}
         back = {f"{way}_back_ms": whole_ns(table, "back_ms") for way, table in zip(self._ways, tables, strict=True)}

@@ -352,8 +352,7 @@ def _above_chords(x: Array, y: Array) -> Array:
     size = len(x) // 64 + 1
     starts = np.arange(0, len(x), size)
     tops = np.unique([0, *(int(s + y[s : s + size].argmax()) for s in starts), len(x) - 1])
-    above: Array = y >= np.interp(x, x[tops], y[tops])
-    return above
+    return y >= np.interp(x, x[tops], y[tops])
 
 
 def widest(low: Array, high: Array, centre: float) -> tuple[float, float]:

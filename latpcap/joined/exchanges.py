@@ -164,8 +164,7 @@ def contents(point: Point, answered: Requests) -> list[Any]:
 
 
 def _words(table: pa.Table, name: str) -> list[str | None]:
-    words: list[str | None] = table[name].cast(pa.string()).to_pylist()
-    return words
+    return table[name].cast(pa.string()).to_pylist()
 
 
 def through_proxy(a: Point, b: Point) -> Matched | None:

@@ -193,8 +193,7 @@ def _rows(packets: pa.Table, rows: Any) -> list[dict[str, Any]]:
     table = packets.take(pa.array(rows))
     for name in ("a_time", "b_time"):
         table = table.set_column(table.column_names.index(name), name, table[name].cast(pa.int64()))
-    dicts: list[dict[str, Any]] = table.to_pylist()
-    return dicts
+    return table.to_pylist()
 
 
 def chosen(exchanges: pa.Table, which: str | int, stream: int | None) -> dict[str, Any]:
@@ -216,8 +215,7 @@ def chosen(exchanges: pa.Table, which: str | int, stream: int | None) -> dict[st
         raise ValueError(f"no exchange {which!r}; known are {', '.join(positions)}, or a number")
     if which == "first":
         table = table.sort_by("start")
-    row: dict[str, Any] = table.slice(positions[which], 1).to_pylist()[0]
-    return row
+    return table.slice(positions[which], 1).to_pylist()[0]
 
 
 def _spans(joined: Pair, exchange: int) -> list[Span]:

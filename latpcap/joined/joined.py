@@ -92,8 +92,7 @@ class Joined:
         tables = TABLES[1:] if self.one_file else TABLES
         if name not in tables:
             raise KeyError(f"no table {name!r}; there are {', '.join(tables)}")
-        table: pa.Table = getattr(self, f"_{name}")
-        return table
+        return getattr(self, f"_{name}")
 
     @property
     def packets(self) -> pd.DataFrame:

@@ -223,8 +223,7 @@ def sides(a: Point, b: Point, pairs: Streams) -> Sides:
         count = int(point.packets["stream"].max()) + 1 if len(point.packets) else 0
         pair_of = np.full(count, -1, np.int32)
         pair_of[streams] = np.arange(len(streams))
-        numbers: Array = pair_of[point.packets["stream"]]
-        return numbers
+        return pair_of[point.packets["stream"]]
 
     pair_a, pair_b = numbered(a, pairs.a), numbered(b, pairs.b)
     seq, ack = b.packets["seq"], b.packets["ack"]

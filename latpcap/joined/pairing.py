@@ -142,8 +142,7 @@ def _is_up(point: Point, pair: Array, is_turned: Array) -> Array:
     """Return whether each packet travels from A to B. Connections that one capture lacks go with the majority."""
     is_mostly_turned = bool(is_turned.mean() > 1 / 2) if len(is_turned) else False
     flip = np.where(pair >= 0, is_turned[np.maximum(pair, 0)], is_mostly_turned)
-    up: Array = point.client != flip
-    return up
+    return point.client != flip
 
 
 def _delays(a_time: Array, b_time: Array, up: Array) -> dict[bool, tuple[float, float, float]]:
@@ -308,5 +307,4 @@ def _pair_parts(
 def counted(point: Point, rows: Array) -> Array:
     """Return the sequence numbers that each packet consumes: its data, and one each for SYN and FIN."""
     flags = point.packets["flags"][rows]
-    takes: Array = point.packets["len"][rows].astype("int64") + ((flags & SYN) != 0) + ((flags & FIN) != 0)
-    return takes
+    return point.packets["len"][rows].astype("int64") + ((flags & SYN) != 0) + ((flags & FIN) != 0)

@@ -98,8 +98,7 @@ class Dots:
 
     def named(self) -> list[int]:
         """Return the indices of the slowest requests, which have a text at the pointer."""
-        indices: list[int] = np.argsort(-self.latency_ms, kind="stable")[:NAMED_DOTS].tolist()
-        return indices
+        return np.argsort(-self.latency_ms, kind="stable")[:NAMED_DOTS].tolist()
 
 
 def timeline(dots: Dots, tips: Sequence[str]) -> str:

@@ -249,8 +249,7 @@ class _Requests:
         """Return the row of the longest request of each top cause, the longest first."""
         code, _ = arrays.codes(self._table, "top_cause")
         first = np.unique(code[self.by_length], return_index=True)[1]
-        rows: list[int] = self.by_length[np.sort(first)].tolist()
-        return rows
+        return self.by_length[np.sort(first)].tolist()
 
     def of(self, exchange: int | None) -> list[int]:
         """Return the row of this exchange, in a list; empty for None or an unknown exchange."""

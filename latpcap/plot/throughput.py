@@ -149,8 +149,7 @@ def _edges(first: float, last: float) -> Array:
     step = float(unit * next(times for times in (1, 2, 5, 10) if times * unit >= min_step * 0.999))
     begin = np.floor(first / step + 1e-9)
     count = int(np.floor(last / step + 1e-9) - begin) + 1
-    edges: Array = (begin + np.arange(count + 1)) * step
-    return edges
+    return (begin + np.arange(count + 1)) * step
 
 
 def _rate(mbit: float) -> str:

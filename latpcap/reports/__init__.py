@@ -38,7 +38,7 @@ def make_report(capture: Subject, tool: Tool, server: str | None = None) -> Repo
     if tool in TOOLS:
         from latpcap.reports import ping_traceroute
 
-        return getattr(ping_traceroute, tool)(capture, server)  # type: ignore[no-any-return]
+        return getattr(ping_traceroute, tool)(capture, server)
     raise ValueError(f"no tool {tool!r}; known are {', '.join(TOOLS)}")
 
 
@@ -46,8 +46,7 @@ def needed(tool: Tool) -> Needed:
     """Return the columns and rows that the report of this tool reads."""
     from latpcap.reports import curl, pgbench, ping_traceroute, wrk
 
-    slices: Needed = {"wrk": wrk, "curl": curl, "pgbench": pgbench}.get(tool, ping_traceroute).needed()
-    return slices
+    return {"wrk": wrk, "curl": curl, "pgbench": pgbench}.get(tool, ping_traceroute).needed()
 
 
 __all__ = ["TOOLS", "Report", "make_report", "needed"]

@@ -158,8 +158,7 @@ def _busy_ms(exchanges: pa.Table, server_rows: Array, counted: Array) -> Array |
     pauses = pause[~np.isnan(pause)]
     if not len(pauses) or pauses.min() < 0 or np.median(pauses) - pauses.min() > AT_ONCE_MS:
         return None
-    busy: Array = np.nan_to_num(pause - pauses.min())
-    return busy
+    return np.nan_to_num(pause - pauses.min())
 
 
 def _latency_us(exchanges: pa.Table, rows: Array, busy: Array | None) -> Array:
@@ -169,8 +168,7 @@ def _latency_us(exchanges: pa.Table, rows: Array, busy: Array | None) -> Array:
     at_capture = arrays.numbers(exchanges, "latency_ms")[rows].astype(float)
     at_client = arrays.numbers(exchanges, "client_latency_ms")[rows].astype(float)
     latency_ms = np.where(np.isnan(at_client), at_capture, at_client) + (0.0 if busy is None else busy)
-    us: Array = np.floor(latency_ms * 1000).astype(np.int64)
-    return us
+    return np.floor(latency_ms * 1000).astype(np.int64)
 
 
 def statistics(us: Array, runtime_us: float, complete: int, connections: int) -> dict[str, Any]:

@@ -231,8 +231,7 @@ class _Judgement:
 
     def count(self, mask: Callable[[slice], Array]) -> Array:
         """Return for each server the number of the marked exchanges."""
-        counts: Array = self.sum(mask, None).astype(int)
-        return counts
+        return self.sum(mask, None).astype(int)
 
     def sum(self, mask: Callable[[slice], Array], weights: Array | None) -> Array:
         """Return for each server the sum of the weights of the marked exchanges."""
@@ -243,39 +242,32 @@ class _Judgement:
         return sums
 
     def _is_answered(self, span: slice) -> Array:
-        is_answered: Array = self.facts.is_request[span] & self.facts.is_complete[span]
-        return is_answered
+        return self.facts.is_request[span] & self.facts.is_complete[span]
 
     def _is_complete(self, span: slice) -> Array:
         is_no_poll = ~self.facts.is_poll[span] | self._has_polls_only[self.server_of[span]]
-        is_complete: Array = self._is_answered(span) & is_no_poll
-        return is_complete
+        return self._is_answered(span) & is_no_poll
 
     def _is_stuck(self, span: slice) -> Array:
-        is_stuck: Array = self._is_open(span) & (self.facts.stuck_ms[span] > LIMITS["stuck_ms"])
-        return is_stuck
+        return self._is_open(span) & (self.facts.stuck_ms[span] > LIMITS["stuck_ms"])
 
     def _is_open(self, span: slice) -> Array:
-        is_open: Array = self.facts.is_request[span] & ~self.facts.is_complete[span]
-        return is_open
+        return self.facts.is_request[span] & ~self.facts.is_complete[span]
 
     def is_cut(self, span: slice) -> Array:
         """Mark incomplete exchanges that are judged by what was captured of them."""
         servers = self.server_of[span]
         is_begun = self._is_open(span) & self.facts.has_begun[span]
-        is_cut: Array = (self._is_stuck(span) & self._is_held[servers]) | (is_begun & self._has_none[servers])
-        return is_cut
+        return (self._is_stuck(span) & self._is_held[servers]) | (is_begun & self._has_none[servers])
 
     def is_poll(self, span: slice) -> Array:
         """Mark long polls of servers that have other requests."""
         has_others = ~self._has_polls_only[self.server_of[span]]
-        is_poll: Array = self._is_answered(span) & self.facts.is_poll[span] & has_others
-        return is_poll
+        return self._is_answered(span) & self.facts.is_poll[span] & has_others
 
     def is_incomplete(self, span: slice) -> Array:
         """Mark incomplete requests that are not judged."""
-        is_incomplete: Array = self.facts.is_request[span] & ~self.judged[span] & ~self.is_poll(span)
-        return is_incomplete
+        return self.facts.is_request[span] & ~self.judged[span] & ~self.is_poll(span)
 
     def is_goodbye(self, span: slice) -> Array:
         """Mark those that are a client's last message before it closed."""
@@ -430,8 +422,7 @@ def _is_goodbye(streams: pa.Table, exchanges: pa.Table, stream_row: Array) -> Ar
     nameless = arrays.codes(exchanges, "method")[0] < 0
     fins: Array = arrays.equals(exchanges, "cut_by", "fin")
     fins = fins & arrays.equals(streams, "closed_by", "client_fin")[stream_row]
-    is_goodbye: Array = nameless & fins & (ended < LIMITS["goodbye_ns"])
-    return is_goodbye
+    return nameless & fins & (ended < LIMITS["goodbye_ns"])
 
 
 def _server_of_exchange(streams: pa.Table, exchanges: pa.Table) -> Array:

@@ -88,8 +88,7 @@ class Streams:
         is_to_server = (self.server_code == self.servers.index(server[0])) & (self.port == server[1])
         if client is not None:
             is_to_server &= self.client_code == self.clients.index(client)
-        numbers: Array = self.number[is_to_server]
-        return numbers
+        return self.number[is_to_server]
 
     def count(self, server: tuple[str, int]) -> int:
         """Return the number of streams to this server."""

@@ -139,8 +139,7 @@ class Segments:
         first = np.flatnonzero(np.r_[True, (key[1:] != key[:-1]) | (seq[1:] != seq[:-1])])
         last = np.r_[first[1:], len(key)] - 1
         is_stuck = (last - first + 1 >= STUCK_REPEATS) & (time[last] - time[first] >= LIMITS["stuck_ms"] * NS_PER_MS)
-        stuck: Array = key[first[is_stuck]] >> 1
-        return stuck
+        return key[first[is_stuck]] >> 1
 
     def add(self, events: pa.Table) -> None:
         """Keep what matters of the next events."""
@@ -295,8 +294,7 @@ class HasSegments(Mapping[str, "pa.Table"]):
 
     def frames(self, cause: int) -> list[int]:
         """Return the frames that this row of "causes" names."""
-        frames: list[int] = self["causes"]["evidence"][cause].as_py()
-        return frames
+        return self["causes"]["evidence"][cause].as_py()
 
 
 def segments(tables: Mapping[str, pa.Table]) -> Segments | None:

@@ -101,8 +101,7 @@ def _polls(exchanges: pa.Table) -> Array:
     empty_rows = empty_rows[np.lexsort((took_ms[empty_rows], path[empty_rows]))]
     empty_path, empty_took_ms = path[empty_rows], took_ms[empty_rows]
     is_again = (empty_path[1:] == empty_path[:-1]) & (empty_took_ms[1:] <= SAME_TIMER * empty_took_ms[:-1])
-    is_poll: Array = is_marked | (is_get & np.isin(path, empty_path[1:][is_again]))
-    return is_poll
+    return is_marked | (is_get & np.isin(path, empty_path[1:][is_again]))
 
 
 def streams(exchanges: pa.Table) -> Array:
@@ -137,8 +136,7 @@ def late(exchanges: pa.Table, time: Array, slow_ms: float | None) -> Array:
     if is_event_stream.any():
         first_ms, later_ms = waits_for_streams(exchanges, time, slow_ms)
         own_ms = np.where(is_event_stream, np.maximum(first_ms - (time - own_ms), later_ms), own_ms)
-    is_late: Array = (own_ms > limit) & ~polls(exchanges)
-    return is_late
+    return (own_ms > limit) & ~polls(exchanges)
 
 
 def how(slow: int, of: int) -> How:

@@ -114,8 +114,7 @@ class Capture(Recording):
             from latpcap.views import partial_columns
 
             self.__dict__["_kept"] = partial_columns.compact_tables(self)
-        found: Lazy = self.__dict__["_kept"]
-        return found
+        return self.__dict__["_kept"]
 
     def stream(self, number: int) -> Stream:
         """Return one TCP connection; `number` is Wireshark's tcp.stream. IndexError where there is none."""

@@ -90,8 +90,7 @@ def _rows(scope: HasTables, name: Any, columns: tuple[str, ...]) -> list[dict[st
     table = scope.arrow(name).select(list(columns))
     for instant in {"start", "end"}.intersection(columns):
         table = table.set_column(table.column_names.index(instant), instant, table[instant].cast("int64"))
-    rows: list[dict[str, Any]] = table.to_pylist()
-    return rows
+    return table.to_pylist()
 
 
 def _entry(

@@ -230,8 +230,7 @@ def _samples(exchanges: pa.Table, by: Sequence[Group], which: Which, files: Sequ
     columns["of_capture"] = groups.captures(exchanges)
     columns |= {name: groups.column(exchanges, name, files) for name in by}
     table = pa.table(columns).unify_dictionaries()
-    frame: pd.DataFrame = table.to_pandas(integer_object_nulls=True)
-    return frame
+    return table.to_pandas(integer_object_nulls=True)
 
 
 def _covered(timed: pd.DataFrame, places: Sequence[str]) -> dict[tuple[Any, ...], _Spans]:

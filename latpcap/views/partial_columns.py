@@ -203,8 +203,7 @@ class Causes:
         order, lengths, frames = self._evidence
         row = row if order is None else int(order[row])
         begin = sum(int(lengths[:row][span].sum()) for span in spill.parts(row))
-        evidence_frames: list[int] = frames[begin : begin + int(lengths[row])].tolist()
-        return evidence_frames
+        return frames[begin : begin + int(lengths[row])].tolist()
 
 
 class Streams:

@@ -269,8 +269,7 @@ def _up_to_first_data(cut: NDArray[np.bool_], data: NDArray[np.bool_]) -> NDArra
     places, begins = np.arange(len(cut)), np.flatnonzero(cut)
     data_places = np.append(np.flatnonzero(data), len(cut))
     first = data_places[np.searchsorted(data_places, begins)]  # for a run without data: the data of a later run
-    leading: NDArray[np.bool_] = places <= first[np.cumsum(cut) - 1]
-    return leading
+    return places <= first[np.cumsum(cut) - 1]
 
 
 def _columns(packets: pa.Table | Sequence[Record]) -> tuple[Any, ...]:
