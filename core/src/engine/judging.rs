@@ -165,10 +165,10 @@ impl Pipeline {
         let rtts = pair.rtts.each_ref();
         Paths {
             min: rtts.map(Rtt::min),
-            behind: rtts.map(Rtt::behind),
+            handshake_behind_middlebox: rtts.map(Rtt::handshake_behind_middlebox),
             rounds,
             by_program: rtts.map(|rtt| !rtt.has_kernel_answer()),
-            alone: rtts.map(Rtt::is_one_answer),
+            by_one_answer: rtts.map(Rtt::is_one_answer),
         }
     }
 

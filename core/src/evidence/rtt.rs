@@ -115,7 +115,7 @@ impl Rtt {
 
     /// Returns the round trip to the host itself where a nearer one may acknowledge for it (NAT of a virtual machine,
     /// WAN accelerator): ACKs come much sooner than any SYN/ACK.
-    pub fn behind(&self) -> Option<i64> {
+    pub fn handshake_behind_middlebox(&self) -> Option<i64> {
         let (nearest, handshake) = (self.min?, self.handshake?);
         let is_far = handshake.saturating_sub(nearest) >= UNHELD_NS.get()
             && handshake >= nearest.saturating_mul(LARGE_RATIO.get());

@@ -6,14 +6,14 @@
 //! Rivals: a program that sleeps for as long, on the same tick (`program`). So a cork is never proven.
 
 use super::grounds::Grounds;
-use super::partition::{Cutter, row};
-use super::path::{Paths, queued_turn, reach};
-use super::program::{approach, bounded, program_row, think, turn};
+use super::partition::{Attribution, Cutter};
+use super::path::attribute_request_path;
+use super::program::program_attribution;
 use super::sender::{SenderVerdict, fit_tick};
+use super::turn::{self, attribute_turn_path, turn_attribution_bounded_by_ack};
 use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::base::At;
 use crate::evidence::MessageStarts;
-use crate::exchange::TimeSlice;
 use crate::limits::{
     CHANCE_MAX_ALONE, CORK_NS, CORK_ROUND_NS, MIN_SAMPLES, OUTLIER_ONE_IN, PROMPT_NS, RATED_NS,
 };
@@ -52,66 +52,66 @@ pub(super) fn corked(starts: &MessageStarts, path: [i64; 2]) -> (bool, bool) {
 
 /// Judges a small first segment of a message, sent after about the probe timer. `acked` and `late` are those of
 /// `Wait::LateTurn`.
-pub(super) fn late_turn(
+pub(super) fn judge_turn(
     cutter: &mut Cutter<'_>,
     since: At,
     [acked, late]: [u32; 2],
     judged: Option<&SenderVerdict>,
-    slice: &TimeSlice<'_>,
-    paths: &Paths,
 ) {
+    let (slice, paths) = (cutter.slice, cutter.paths);
     let side = slice.sender;
     let waited = slice.step.to.time_ns - since.time_ns;
-    let timer = |to_answer| has_timer_length(waited, [paths.to(side), to_answer]);
+    let is_as_long_as_timer = |to_answer| has_timer_length(waited, [paths.to(side), to_answer]);
     match judged {
-        Some(judged) if judged.corked && timer(judged.to_answer) => {
-            approach(cutter, since, slice, paths);
+        Some(judged) if judged.corked && is_as_long_as_timer(judged.to_answer) => {
+            attribute_turn_path(cutter, since);
             // a program that sleeps on the same tick would look alike
-            let grounds = Grounds::probable(Because::TimerOnTick, think(side));
+            let grounds = Grounds::probable(Because::TimerOnTick, Cause::program_of(side));
             let evidence = cutter.ends();
-            let held = row(Cause::Cork, Owner::of(side), Rule::CorkPool, grounds, evidence);
-            cutter.cut(slice.end, held);
+            let cork = Attribution::new(Cause::Cork, Owner::of(side), Rule::CorkPool, grounds, evidence);
+            cutter.attribute(slice.end, cork);
         }
-        _ if paths.behind(side, waited).is_some() => turn(cutter, since, acked, slice, paths),
+        _ if paths.rtt_behind_middlebox(side, waited).is_some() => turn::judge(cutter, since, acked),
         Some(judged)
-            if (judged.timed || judged.corked) && timer(judged.to_answer.max(CORK_ROUND_NS.get())) =>
+            if (judged.timed || judged.corked)
+                && is_as_long_as_timer(judged.to_answer.max(CORK_ROUND_NS.get())) =>
         {
-            approach(cutter, since, slice, paths);
-            let mut named = bounded(cutter, since, acked, 0, side, paths);
+            attribute_turn_path(cutter, since);
+            let mut program = turn_attribution_bounded_by_ack(cutter, since, acked, 0);
             let cap = Grounds::probable(Because::TimerLength, Cause::Cork);
-            named.grounds.at_most(cap);
-            cutter.cut(slice.end, named);
+            program.grounds.at_most(cap);
+            cutter.attribute(slice.end, program);
         }
-        _ if late > 0 => queued_turn(cutter, since, acked, [late, 0], false, slice, paths),
-        _ => turn(cutter, since, acked, slice, paths),
+        _ if late > 0 => turn::judge_queued(cutter, since, acked, [late, 0], false),
+        _ => turn::judge(cutter, since, acked),
     }
 }
 
 /// Judges a small tail behind full segments that left after the probe timer's length, with nothing in flight.
-pub(super) fn tail(cutter: &mut Cutter<'_>, slice: &TimeSlice<'_>) {
-    let (side, ends) = (slice.sender, cutter.ends());
-    let grounds = Grounds::probable(Because::TimerLength, think(side));
-    cutter.cut(
+pub(super) fn tail(cutter: &mut Cutter<'_>) {
+    let (slice, side, ends) = (cutter.slice, cutter.slice.sender, cutter.ends());
+    let grounds = Grounds::probable(Because::TimerLength, Cause::program_of(side));
+    cutter.attribute(
         slice.end,
-        row(Cause::Cork, Owner::of(side), Rule::CorkTimer, grounds, ends),
+        Attribution::new(Cause::Cork, Owner::of(side), Rule::CorkTimer, grounds, ends),
     );
 }
 
 /// Judges a segment that is neither full nor pushed, behind the ACK of the small one before it: its program had
 /// announced more data (MSG_MORE).
-pub(super) fn unfinished(cutter: &mut Cutter<'_>, small: At, ack: At, slice: &TimeSlice<'_>, paths: &Paths) {
-    let (side, to) = (slice.sender, slice.step.to);
-    let attribution = if to.time_ns - ack.time_ns - paths.to(side) <= PROMPT_NS.get() {
+pub(super) fn unfinished(cutter: &mut Cutter<'_>, small: At, ack: At) {
+    let (slice, side, to) = (cutter.slice, cutter.slice.sender, cutter.slice.step.to);
+    let attribution = if to.time_ns - ack.time_ns - cutter.paths.to(side) <= PROMPT_NS.get() {
         let evidence = [small.frame, ack.frame, to.frame];
         let grounds = Grounds::probable(Because::NotPushed, Cause::Nagle);
-        row(Cause::Cork, Owner::of(side), Rule::CorkAck, grounds, evidence)
+        Attribution::new(Cause::Cork, Owner::of(side), Rule::CorkAck, grounds, evidence)
     } else {
-        reach(cutter, slice, paths);
+        attribute_request_path(cutter);
         let ends = cutter.ends();
         let grounds = Grounds::probable(Because::LateAfterAck, Cause::Cork);
-        program_row(side, Rule::App, grounds, ends)
+        program_attribution(side, Rule::App, grounds, ends)
     };
-    cutter.cut(slice.end, attribution);
+    cutter.attribute(slice.end, attribution);
 }
 
 #[cfg(test)]
@@ -176,13 +176,11 @@ mod tests {
                 ..Paths::default()
             };
             let mut rows: Vec<Row> = Vec::new();
-            late_turn(
-                &mut Cutter::new(&slice, &mut rows),
+            judge_turn(
+                &mut Cutter::new(&slice, &paths, &mut rows),
                 step.from,
                 [0; 2],
                 Some(&judged),
-                &slice,
-                &paths,
             );
             rows.last().map(|row| (row.cause, row.grounds.grade))
         };

@@ -6,48 +6,41 @@
 //! a program that wrote just then (`program`).
 
 use super::grounds::Grounds;
-use super::partition::{Attribution, Cutter, row};
-use super::path::{Paths, reach};
-use super::program::{program_row, think};
+use super::partition::{Attribution, Cutter};
+use super::path::attribute_request_path;
+use super::program::program_attribution;
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rival, Rule};
 use crate::base::At;
-use crate::exchange::TimeSlice;
 use crate::limits::{HELD_NS, PROMPT_NS};
 
 /// Judges a segment after an ACK of earlier data, with nothing small in flight.
 #[inline(always)]
-pub(super) fn clocked(cutter: &mut Cutter<'_>, ack: At, acked: At, slice: &TimeSlice<'_>, paths: &Paths) {
-    let named = released_by(ack, acked, slice, paths);
-    if named.cause == think(slice.sender) {
-        reach(cutter, slice, paths);
+pub(super) fn clocked(cutter: &mut Cutter<'_>, ack: At, acked: At) {
+    let slice = cutter.slice;
+    let releaser = released_by(ack, acked, cutter);
+    if releaser.cause == Cause::program_of(slice.sender) {
+        attribute_request_path(cutter);
     }
-    cutter.cut(slice.end, named);
+    cutter.attribute(slice.end, releaser);
 }
 
 /// Judges a segment after the ACK of the only full segment in flight. If its sender has room for one (`single`), it
 /// waited for that ACK, which the receiver held beyond the path's time. Other senders have a window of two and more,
 /// and Linux sends small segments behind full ones (tcp_minshall_check): then the late ACK delayed nothing.
-pub(super) fn lone(
-    cutter: &mut Cutter<'_>,
-    ack: At,
-    acked: At,
-    single: bool,
-    slice: &TimeSlice<'_>,
-    paths: &Paths,
-) {
-    let side = slice.sender;
-    let hold = ack.time_ns - acked.time_ns - paths.to(side.other());
-    let named = released_by(ack, acked, slice, paths);
-    let program = named.cause == think(side);
-    let held = !program && named.rule != Rule::Spacing && HELD_NS.contains(hold);
-    let evidence = [acked.frame, ack.frame, slice.step.to.frame];
-    if held && single {
+pub(super) fn lone(cutter: &mut Cutter<'_>, ack: At, acked: At, single: bool) {
+    let side = cutter.slice.sender;
+    let hold = ack.time_ns - acked.time_ns - cutter.paths.to(side.other());
+    let releaser = released_by(ack, acked, cutter);
+    let by_program = releaser.cause == Cause::program_of(side);
+    let is_held = !by_program && releaser.rule != Rule::Spacing && HELD_NS.contains(hold);
+    let evidence = [acked.frame, ack.frame, cutter.slice.step.to.frame];
+    if is_held && single {
         let rule = Rule::CwndDelayedAck;
-        let grounds = Grounds::probable(Because::WindowOfOne, think(side));
-        let waits = row(Cause::Cwnd, Owner::of(side), rule, grounds, evidence);
+        let grounds = Grounds::probable(Because::WindowOfOne, Cause::program_of(side));
+        let waits = Attribution::new(Cause::Cwnd, Owner::of(side), rule, grounds, evidence);
         let delayed = Attribution {
             parent: Some(Cause::Cwnd),
-            ..row(
+            ..Attribution::new(
                 Cause::DelayedAck,
                 Owner::of(side.other()),
                 rule,
@@ -55,36 +48,37 @@ pub(super) fn lone(
                 evidence,
             )
         };
-        cutter.cut(ack.time_ns - hold, waits);
-        cutter.cut(ack.time_ns, delayed);
-        return cutter.cut(cutter.end, waits);
+        cutter.attribute(ack.time_ns - hold, waits);
+        cutter.attribute(ack.time_ns, delayed);
+        return cutter.attribute(cutter.end, waits);
     }
-    if program || held {
-        reach(cutter, slice, paths);
+    if by_program || is_held {
+        attribute_request_path(cutter);
     }
-    let named = if held {
+    let attribution = if is_held {
         let grounds = Grounds::probable(Because::FullBefore, Cause::Nagle);
-        program_row(side, Rule::LookAlike, grounds, evidence)
+        program_attribution(side, Rule::LookAlike, grounds, evidence)
     } else {
-        named
+        releaser
     };
-    cutter.cut(cutter.end, named);
+    cutter.attribute(cutter.end, attribution);
 }
 
 /// Returns what a segment after an ACK waited for: that ACK, the line, or its program.
-fn released_by(ack: At, acked: At, slice: &TimeSlice<'_>, paths: &Paths) -> Attribution {
+fn released_by(ack: At, acked: At, cutter: &Cutter<'_>) -> Attribution {
+    let (slice, paths) = (cutter.slice, cutter.paths);
     let (side, from, to) = (slice.sender, slice.step.from, slice.step.to);
     let evidence = [acked.frame, ack.frame, to.frame];
     let sender = paths.to(side);
     let release = to.time_ns - ack.time_ns;
     let line = |rule, because, rival| {
         let grounds = Grounds::probable(because, rival);
-        row(Cause::Bandwidth, Owner::Network, rule, grounds, evidence)
+        Attribution::new(Cause::Bandwidth, Owner::Network, rule, grounds, evidence)
     };
     if release - sender > PROMPT_NS.get() {
         let ends = [from.frame, to.frame, 0];
         let grounds = Grounds::probable(Because::LateAfterAck, Cause::Cwnd);
-        return program_row(side, Rule::App, grounds, ends);
+        return program_attribution(side, Rule::App, grounds, ends);
     }
     if release < sender / 2 {
         let pacing = Rival::from(Hypothesis::Pacing);
@@ -97,5 +91,5 @@ fn released_by(ack: At, acked: At, slice: &TimeSlice<'_>, paths: &Paths) -> Attr
         return line(Rule::Queue, Because::RoundTripGrew, Cause::Cwnd.into());
     }
     let grounds = Grounds::probable(Because::WithTheAck, Hypothesis::Pacing);
-    row(Cause::Cwnd, Owner::of(side), Rule::AckClocked, grounds, evidence)
+    Attribution::new(Cause::Cwnd, Owner::of(side), Rule::AckClocked, grounds, evidence)
 }

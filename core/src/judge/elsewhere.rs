@@ -6,14 +6,12 @@
 //! Rivals: a program that sleeps for as long on the same tick (`program`). So this is never proven.
 
 use super::grounds::Grounds;
-use super::partition::{Cutter, row};
-use super::path::Paths;
-use super::program::{self, approach};
+use super::partition::{Attribution, Cutter};
 use super::sender::{SenderVerdict, fit_tick};
+use super::turn::{self, attribute_turn_path};
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
 use crate::evidence::MessageStarts;
-use crate::exchange::TimeSlice;
 use crate::limits::{CHANCE_MAX_ALONE, HELD_ELSEWHERE_NS, MIN_SAMPLES, OUTLIER_ONE_IN, SOON_NS};
 
 /// Whether enough messages waited as long as a held ACK, hardly any waited between half of that and its least, and the
@@ -31,26 +29,20 @@ pub(super) fn on_tick(starts: &MessageStarts, rtt: i64) -> bool {
 }
 
 /// Judges the first segment of a turn, sent after about the timer's length.
-pub(super) fn turn(
-    cutter: &mut Cutter<'_>,
-    since: At,
-    acked: u32,
-    judged: Option<&SenderVerdict>,
-    slice: &TimeSlice<'_>,
-    paths: &Paths,
-) {
-    let waits = judged.is_some_and(|judged| judged.waits_elsewhere);
-    let near = paths
-        .behind(Side::Server, slice.step.to.time_ns - since.time_ns)
+pub(super) fn judge_turn(cutter: &mut Cutter<'_>, since: At, acked: u32, judged: Option<&SenderVerdict>) {
+    let (slice, paths) = (cutter.slice, cutter.paths);
+    let waits_elsewhere = judged.is_some_and(|judged| judged.waits_elsewhere);
+    let is_direct = paths
+        .rtt_behind_middlebox(Side::Server, slice.step.to.time_ns - since.time_ns)
         .is_none();
     let waited = slice.step.to.time_ns - since.time_ns - paths.to(Side::Server);
-    let longer = waited > HELD_ELSEWHERE_NS.most() + SOON_NS.get(); // (of a busy host)
-    if !waits || slice.sender != Side::Server || !near || waited < HELD_ELSEWHERE_NS.least() {
-        return program::turn(cutter, since, acked, slice, paths);
+    let is_longer = waited > HELD_ELSEWHERE_NS.most() + SOON_NS.get(); // (of a busy host)
+    if !waits_elsewhere || slice.sender != Side::Server || !is_direct || waited < HELD_ELSEWHERE_NS.least() {
+        return turn::judge(cutter, since, acked);
     }
-    approach(cutter, since, slice, paths);
+    attribute_turn_path(cutter, since);
     let evidence = cutter.ends();
-    let (cause, rule, grounds) = if longer {
+    let (cause, rule, grounds) = if is_longer {
         // the program worked before that wait, or instead of it
         let grounds = Grounds::probable(Because::TimerLength, Hypothesis::OtherPath);
         (Cause::ServerThink, Rule::Turn, grounds)
@@ -58,7 +50,8 @@ pub(super) fn turn(
         let grounds = Grounds::probable(Because::TimerOnTick, Cause::ServerThink);
         (Cause::DelayedAck, Rule::Elsewhere, grounds)
     };
-    cutter.cut(slice.end, row(cause, Owner::Server, rule, grounds, evidence));
+    let attribution = Attribution::new(cause, Owner::Server, rule, grounds, evidence);
+    cutter.attribute(slice.end, attribution);
 }
 
 #[cfg(test)]

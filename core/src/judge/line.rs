@@ -5,29 +5,28 @@
 //! Rivals: pacing (SO_MAX_PACING_RATE, BBR), a program that writes at an even pace (`program`).
 
 use super::grounds::Grounds;
-use super::partition::{Cutter, row};
+use super::partition::{Attribution, Cutter};
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
-use crate::exchange::TimeSlice;
 
 /// Judges a segment right behind a full one.
 #[inline(always)]
-pub(super) fn burst(cutter: &mut Cutter<'_>, slice: &TimeSlice<'_>) {
+pub(super) fn burst(cutter: &mut Cutter<'_>) {
     let grounds = Grounds::probable(Because::FullSegments, Hypothesis::Pacing);
-    cut(cutter, Rule::Burst, grounds, slice);
+    attribute_to_line(cutter, Rule::Burst, grounds);
 }
 
 /// Judges a segment at an even pace.
 #[inline(always)]
-pub(super) fn spaced(cutter: &mut Cutter<'_>, slice: &TimeSlice<'_>) {
+pub(super) fn spaced(cutter: &mut Cutter<'_>) {
     let grounds = Grounds::probable(Because::EvenPace, Hypothesis::Pacing);
-    cut(cutter, Rule::Spacing, grounds, slice);
+    attribute_to_line(cutter, Rule::Spacing, grounds);
 }
 
 #[inline(always)]
-fn cut(cutter: &mut Cutter<'_>, rule: Rule, grounds: Grounds, slice: &TimeSlice<'_>) {
+fn attribute_to_line(cutter: &mut Cutter<'_>, rule: Rule, grounds: Grounds) {
     let ends = cutter.ends();
-    cutter.cut(
-        slice.end,
-        row(Cause::Bandwidth, Owner::Network, rule, grounds, ends),
+    cutter.attribute(
+        cutter.slice.end,
+        Attribution::new(Cause::Bandwidth, Owner::Network, rule, grounds, ends),
     );
 }

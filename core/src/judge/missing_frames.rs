@@ -2,23 +2,22 @@
 //! cause is a rival.
 
 use super::grounds::Grounds;
-use super::partition::{Cutter, row};
+use super::partition::{Attribution, Cutter};
 use super::vocabulary::{Because, Cause, Owner, Rule};
-use crate::exchange::TimeSlice;
 
 /// Judges time in which the capture lacks frames.
-pub(super) fn hole(cutter: &mut Cutter<'_>, slice: &TimeSlice<'_>) {
+pub(super) fn hole(cutter: &mut Cutter<'_>) {
     let grounds = Grounds::proven(Because::FramesMissing);
-    cut(cutter, Cause::CaptureGap, Rule::FramesMissing, grounds, slice);
+    attribute_to_capture(cutter, Cause::CaptureGap, Rule::FramesMissing, grounds);
 }
 
 /// Judges a wait of a sender beyond the bound on senders.
-pub(super) fn unjudged(cutter: &mut Cutter<'_>, slice: &TimeSlice<'_>) {
+pub(super) fn unjudged(cutter: &mut Cutter<'_>) {
     let grounds = Grounds::unknown(Because::NotRemembered);
-    cut(cutter, Cause::Unknown, Rule::NoPool, grounds, slice);
+    attribute_to_capture(cutter, Cause::Unknown, Rule::NoPool, grounds);
 }
 
-fn cut(cutter: &mut Cutter<'_>, cause: Cause, rule: Rule, grounds: Grounds, slice: &TimeSlice<'_>) {
-    let ends = cutter.ends();
-    cutter.cut(slice.end, row(cause, Owner::Capture, rule, grounds, ends));
+fn attribute_to_capture(cutter: &mut Cutter<'_>, cause: Cause, rule: Rule, grounds: Grounds) {
+    let attribution = Attribution::new(cause, Owner::Capture, rule, grounds, cutter.ends());
+    cutter.attribute(cutter.slice.end, attribution);
 }

@@ -22,6 +22,7 @@ mod program;
 mod repair;
 mod sender;
 pub mod transfer;
+mod turn;
 mod vocabulary;
 mod window;
 mod worth;
@@ -132,15 +133,14 @@ fn judge_outlined(slice: &TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &m
 /// Judges one slice: the frequent kinds are matched here, the others in `judge_rare`.
 #[inline(always)]
 fn judge(slice: &TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Vec<Row>) {
-    let paths = context.paths;
-    let mut cutter = Cutter::new(slice, rows);
+    let cutter = &mut Cutter::new(slice, context.paths, rows);
     match &slice.step.wait {
-        Wait::Turn { since, acked } => program::turn(&mut cutter, *since, *acked, slice, paths),
-        Wait::App => program::paused(&mut cutter, Grounds::proven(Because::NothingOpen), slice, paths),
-        Wait::FullBurst => line::burst(&mut cutter, slice),
-        Wait::Burst => program::wrote_again(&mut cutter, slice),
-        Wait::Spaced => line::spaced(&mut cutter, slice),
-        Wait::Clocked { ack, acked } => cwnd::clocked(&mut cutter, *ack, *acked, slice, paths),
+        Wait::Turn { since, acked } => turn::judge(cutter, *since, *acked),
+        Wait::App => program::paused(cutter, Grounds::proven(Because::NothingOpen)),
+        Wait::FullBurst => line::burst(cutter),
+        Wait::Burst => program::wrote_again(cutter),
+        Wait::Spaced => line::spaced(cutter),
+        Wait::Clocked { ack, acked } => cwnd::clocked(cutter, *ack, *acked),
         _ => judge_rare(*slice, context, rows),
     }
 }
@@ -148,9 +148,9 @@ fn judge(slice: &TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Vec<Ro
 /// Judges a slice of a rarer kind, passed by value so that LLVM keeps it in registers.
 #[inline(never)]
 fn judge_rare(slice: TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Vec<Row>) {
-    let (paths, slice) = (context.paths, &slice);
+    let slice = &slice;
     let sender = |sender_id: u32| context.judged_senders.get(sender_id as usize);
-    let cutter = &mut Cutter::new(slice, rows);
+    let cutter = &mut Cutter::new(slice, context.paths, rows);
     match &slice.step.wait {
         Wait::QueuedTurn {
             since,
@@ -159,11 +159,11 @@ fn judge_rare(slice: TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Ve
             queued,
             fine,
         } => {
-            path::queued_turn(cutter, *since, *acked, [*late, *queued], *fine, slice, paths);
+            turn::judge_queued(cutter, *since, *acked, [*late, *queued], *fine);
         }
         Wait::AgainTurn { since, acked } => {
-            program::turn(cutter, *since, *acked, slice, paths);
-            repair::may_be_again(cutter, slice);
+            turn::judge(cutter, *since, *acked);
+            repair::may_be_retransmission(cutter);
         }
         Wait::LateTurn {
             since,
@@ -172,9 +172,9 @@ fn judge_rare(slice: TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Ve
             sender_id,
             again,
         } => {
-            cork::late_turn(cutter, *since, [*acked, *late], sender(*sender_id), slice, paths);
+            cork::judge_turn(cutter, *since, [*acked, *late], sender(*sender_id));
             if *again {
-                repair::may_be_again(cutter, slice);
+                repair::may_be_retransmission(cutter);
             }
         }
         Wait::TimedTurn {
@@ -183,40 +183,40 @@ fn judge_rare(slice: TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Ve
             sender_id,
         } => {
             let judged = sender(*sender_id).filter(|_| !context.calls_others);
-            elsewhere::turn(cutter, *since, *acked, judged, slice, paths);
+            elsewhere::judge_turn(cutter, *since, *acked, judged);
         }
-        Wait::Suspected { held } => one_way::suspected(cutter, *held, slice),
+        Wait::Suspected { held } => one_way::suspected(cutter, *held),
         Wait::Small(c) => match sender(c.sender_id) {
-            Some(judged) => nagle::cut(cutter, c, context.ruling(judged, slice.sender, c), slice, paths),
-            None => missing_frames::unjudged(cutter, slice),
+            Some(judged) => nagle::attribute(cutter, c, context.ruling(judged, slice.sender, c)),
+            None => missing_frames::unjudged(cutter),
         },
         Wait::FreedTurn { since, candidate } => {
             let ruling = sender(candidate.sender_id).map(|j| context.ruling(j, slice.sender, candidate));
-            nagle::in_turn(cutter, *since, candidate, ruling, slice, paths);
+            nagle::judge_turn(cutter, *since, candidate, ruling);
         }
-        Wait::LoneClocked { ack, acked, single } => cwnd::lone(cutter, *ack, *acked, *single, slice, paths),
-        Wait::Window { opened } => window::opened(cutter, *opened, false, slice),
-        Wait::FillsWindow { since } => window::filled(cutter, *since, slice),
-        Wait::ZeroWindow { opened } => window::opened(cutter, *opened, true, slice),
-        Wait::Repair(repaired) => repair::repeat(cutter, **repaired, slice, context),
-        Wait::Probe { small, sender_id } => repair::probe(cutter, *small, *sender_id, slice, context),
+        Wait::LoneClocked { ack, acked, single } => cwnd::lone(cutter, *ack, *acked, *single),
+        Wait::Window { opened } => window::opened(cutter, *opened, false),
+        Wait::FillsWindow { since } => window::filled(cutter, *since),
+        Wait::ZeroWindow { opened } => window::opened(cutter, *opened, true),
+        Wait::Repair(repaired) => repair::repeat(cutter, **repaired, context),
+        Wait::Probe { small, sender_id } => repair::probe(cutter, *small, *sender_id, context),
         Wait::Unsure => {
             let grounds = Grounds::suspected(Because::LineMayBeBusy, Cause::Bandwidth);
-            program::paused(cutter, grounds, slice, paths);
+            program::paused(cutter, grounds);
         }
-        Wait::Filled { sender_id } => nagle::filled(cutter, sender(*sender_id), context.stream, slice, paths),
+        Wait::Filled { sender_id } => nagle::filled(cutter, sender(*sender_id), context.stream),
         Wait::Early { sender_id, bytes } => {
             let waited = slice.end - slice.start;
             let grounds = sender(*sender_id).map_or(Grounds::proven(Because::LeftBeforeAck), |j| {
                 j.early(waited, *bytes)
             });
-            program::paused(cutter, grounds, slice, paths);
+            program::paused(cutter, grounds);
         }
-        Wait::Close => program::closed_late(cutter, slice, paths),
-        Wait::Cork => cork::tail(cutter, slice),
-        Wait::Corked { small, ack } => cork::unfinished(cutter, *small, *ack, slice, paths),
-        Wait::Handshake => path::handshake(cutter, slice, paths),
-        Wait::Hole => missing_frames::hole(cutter, slice),
+        Wait::Close => program::closed_late(cutter),
+        Wait::Cork => cork::tail(cutter),
+        Wait::Corked { small, ack } => cork::unfinished(cutter, *small, *ack),
+        Wait::Handshake => path::handshake(cutter),
+        Wait::Hole => missing_frames::hole(cutter),
         Wait::Turn { .. }
         | Wait::App
         | Wait::FullBurst

@@ -9,14 +9,14 @@
 //! option was set later.
 
 use super::grounds::Grounds;
-use super::partition::{Attribution, Cutter, row};
-use super::path::{Paths, queue, reach};
-use super::program::{approach, paused, program_row, think, thought};
+use super::partition::{Attribution, Cutter};
+use super::path::{Paths, attribute_request_path, queue_by_timestamps};
+use super::program::{paused, program_attribution};
 use super::sender::{Control, NagleUse, SenderVerdict};
+use super::turn::{attribute_turn_path, turn_attribution};
 use super::vocabulary::{Because, Cause, Grade, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
 use crate::evidence::AckWait;
-use crate::exchange::TimeSlice;
 use crate::limits::{AT_HOST_NS, HELD_NS, MIN_SAMPLES, NOISE_NS, SOON_NS, UNHELD_NS};
 use crate::observe::{Candidate, Wait};
 
@@ -179,8 +179,10 @@ impl SenderVerdict {
         };
         let grounds = match control {
             _ if sure => Grounds::proven(because),
-            _ if because == Because::NotAsKernel => Grounds::probable(because, think(sender)),
-            Control::Unclear | Control::Explains { .. } => Grounds::probable(because, think(sender)),
+            _ if because == Because::NotAsKernel => Grounds::probable(because, Cause::program_of(sender)),
+            Control::Unclear | Control::Explains { .. } => {
+                Grounds::probable(because, Cause::program_of(sender))
+            }
             _ => self.probable(sender),
         };
         Ok(Ruling::Held {
@@ -217,7 +219,7 @@ impl SenderVerdict {
         } else {
             Because::FewWaits
         };
-        Grounds::probable(because, think(sender))
+        Grounds::probable(because, Cause::program_of(sender))
     }
 }
 
@@ -231,16 +233,10 @@ fn program_took(control: Control, waited: i64) -> (i64, i64) {
 }
 
 /// Attributes the time of a candidate by its ruling.
-pub(super) fn cut(
-    cutter: &mut Cutter<'_>,
-    c: &Candidate,
-    ruling: Ruling,
-    slice: &TimeSlice<'_>,
-    paths: &Paths,
-) {
-    let side = slice.sender;
+pub(super) fn attribute(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling) {
+    let (paths, side) = (cutter.paths, cutter.slice.sender);
     let evidence = [c.small.frame, c.ack.frame, c.freed.frame];
-    let nagle = |rule, grounds| row(Cause::Nagle, Owner::of(side), rule, grounds, evidence);
+    let nagle = |rule, grounds| Attribution::new(Cause::Nagle, Owner::of(side), rule, grounds, evidence);
     match ruling {
         Ruling::Held {
             hold,
@@ -252,7 +248,7 @@ pub(super) fn cut(
             let receiver = Owner::of(side.other());
             let delayed = |grounds| Attribution {
                 parent: Some(Cause::Nagle),
-                ..row(Cause::DelayedAck, receiver, rule, grounds, evidence)
+                ..Attribution::new(Cause::DelayedAck, receiver, rule, grounds, evidence)
             };
             let [held_from, held_to] = held_at(c, hold, program, paths.to(side));
             // without a control group the end of the wait is known, but not its start
@@ -260,22 +256,22 @@ pub(super) fn cut(
                 Because::FollowsAcks => (Because::FollowsAcks, held_to - UNHELD_NS.get()),
                 _ => (Because::WithinControl, known_from(c, held_from, program)),
             };
-            let within = grounds.weaker(Grounds::probable(within, think(side)));
+            let within = grounds.weaker(Grounds::probable(within, Cause::program_of(side)));
             if beyond(likely, paths) > 0 {
                 let why = match grounds.because {
                     Because::ControlExplains => Because::ControlExplains,
                     _ => Because::WithinControl,
                 };
                 let took = Grounds::probable(why, Cause::Nagle);
-                cutter.cut(
+                cutter.attribute(
                     (c.small.time_ns + likely).min(held_to),
-                    program_row(side, Rule::Control, took, evidence),
+                    program_attribution(side, Rule::Control, took, evidence),
                 );
             }
             for (until, grounds) in [(known_from, within), (cutter.end, grounds)] {
-                cutter.cut(until.min(held_from), nagle(rule, grounds));
-                cutter.cut(until.min(held_to), delayed(grounds));
-                cutter.cut(until, nagle(rule, grounds));
+                cutter.attribute(until.min(held_from), nagle(rule, grounds));
+                cutter.attribute(until.min(held_to), delayed(grounds));
+                cutter.attribute(until, nagle(rule, grounds));
             }
         }
         Ruling::Waited { freed, grounds } => {
@@ -284,11 +280,11 @@ pub(super) fn cut(
                 AckKind::ByData => Rule::NaglePiggyback,
                 AckKind::ByFin => Rule::NagleFinRelease,
             };
-            cutter.cut(cutter.end, nagle(rule, grounds));
+            cutter.attribute(cutter.end, nagle(rule, grounds));
         }
         Ruling::Pause { grounds } => {
-            reach(cutter, slice, paths);
-            let program = program_row(side, Rule::LookAlike, grounds, evidence);
+            attribute_request_path(cutter);
+            let program = program_attribution(side, Rule::LookAlike, grounds, evidence);
             let end = cutter.end;
             // the segment was late on its way, by the timestamps: that part is the path's
             let delay = c.lateness.filter(|_| c.fine && grounds.grade == Grade::Proven);
@@ -296,23 +292,17 @@ pub(super) fn cut(
             if delay > NOISE_NS.get() {
                 cutter.end = (end - delay).max(cutter.at);
             }
-            cutter.cut(cutter.end, program);
+            cutter.attribute(cutter.end, program);
             cutter.end = end;
-            cutter.cut(end, queue(evidence));
+            cutter.attribute(end, queue_by_timestamps(evidence));
         }
     }
 }
 
 /// Judges a full segment that left over a small one. If this sender waits for ACKs and makes small writes, Nagle's
 /// algorithm held the first of them until they filled a segment (RFC 896).
-pub(super) fn filled(
-    cutter: &mut Cutter<'_>,
-    judged: Option<&SenderVerdict>,
-    stream: u32,
-    slice: &TimeSlice<'_>,
-    paths: &Paths,
-) {
-    let side = slice.sender;
+pub(super) fn filled(cutter: &mut Cutter<'_>, judged: Option<&SenderVerdict>, stream: u32) {
+    let (slice, side) = (cutter.slice, cutter.slice.sender);
     let evidence = [slice.from_frame, 0, slice.to_frame];
     let grounds = match judged {
         Some(judged) if judged.goes_without(stream, slice.from_frame) => {
@@ -322,14 +312,14 @@ pub(super) fn filled(
     };
     let first = judged.and_then(|judged| judged.first_of_many(stream, slice.end - slice.start));
     if let Some(first) = first {
-        reach(cutter, slice, paths);
-        let program = program_row(side, Rule::App, grounds, evidence);
-        cutter.cut((slice.start + first).min(slice.end), program);
-        let grounds = Grounds::probable(Because::FillsSegment, think(side));
-        let held = row(Cause::Nagle, Owner::of(side), Rule::NagleWait, grounds, evidence);
-        return cutter.cut(slice.end, held);
+        attribute_request_path(cutter);
+        let program = program_attribution(side, Rule::App, grounds, evidence);
+        cutter.attribute((slice.start + first).min(slice.end), program);
+        let grounds = Grounds::probable(Because::FillsSegment, Cause::program_of(side));
+        let held = Attribution::new(Cause::Nagle, Owner::of(side), Rule::NagleWait, grounds, evidence);
+        return cutter.attribute(slice.end, held);
     }
-    paused(cutter, grounds, slice, paths);
+    paused(cutter, grounds);
 }
 
 /// Returns start and end of the row for the held ACK. A capture away from the sender sees the ACK earlier than the
@@ -391,15 +381,8 @@ pub fn held_since(
 
 /// Judges a wait by Nagle's algorithm at the start of a turn: after the peer's data came the ACK upon which this
 /// segment left.
-pub(super) fn in_turn(
-    cutter: &mut Cutter<'_>,
-    since: At,
-    c: &Candidate,
-    ruling: Option<Ruling>,
-    slice: &TimeSlice<'_>,
-    paths: &Paths,
-) {
-    approach(cutter, since, slice, paths);
+pub(super) fn judge_turn(cutter: &mut Cutter<'_>, since: At, c: &Candidate, ruling: Option<Ruling>) {
+    attribute_turn_path(cutter, since);
     match ruling {
         Some(Ruling::Held {
             hold,
@@ -417,14 +400,14 @@ pub(super) fn in_turn(
                 program,
                 likely,
             };
-            cut(cutter, c, held, slice, paths);
+            attribute(cutter, c, held);
         }
-        Some(ruling @ Ruling::Waited { .. }) => cut(cutter, c, ruling, slice, paths),
+        Some(ruling @ Ruling::Waited { .. }) => attribute(cutter, c, ruling),
         _ => {
-            let mut named = thought(cutter, slice.sender, paths, 0);
+            let mut program = turn_attribution(cutter, cutter.slice.sender, 0);
             let cap = Grounds::probable(Because::SenderNotKnown, Cause::Nagle);
-            named.grounds.at_most(cap);
-            cutter.cut(cutter.end, named);
+            program.grounds.at_most(cap);
+            cutter.attribute(cutter.end, program);
         }
     }
 }

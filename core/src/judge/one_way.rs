@@ -5,33 +5,31 @@
 //! Rivals: a program's pause of that length, which only the other direction could exclude.
 
 use super::grounds::Grounds;
-use super::partition::{Attribution, Cutter, row};
-use super::program::think;
+use super::partition::{Attribution, Cutter};
 use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::base::At;
-use crate::exchange::TimeSlice;
 
-/// Judges such a gap. `held` is this side's late ACK if the receiver was captured, with a round trip on either side of
+/// Judges a gap as long as a delayed ACK. `held_ack` is this side's late ACK if the receiver was captured, with a round trip on either side of
 /// it; None if the sender was.
-pub(super) fn suspected(cutter: &mut Cutter<'_>, held: Option<At>, slice: &TimeSlice<'_>) {
-    let sender = slice.sender;
-    let middle = held.map_or(0, |ack| ack.frame);
+pub(super) fn suspected(cutter: &mut Cutter<'_>, held_ack: Option<At>) {
+    let (slice, sender) = (cutter.slice, cutter.slice.sender);
+    let middle = held_ack.map_or(0, |ack| ack.frame);
     let evidence = [slice.from_frame, middle, slice.to_frame];
-    let grounds = Grounds::suspected(Because::OneDirection, think(sender));
-    let row_of = |cause, owner| row(cause, owner, Rule::OneWay, grounds, evidence);
+    let grounds = Grounds::suspected(Because::OneDirection, Cause::program_of(sender));
+    let one_way = |cause, owner| Attribution::new(cause, owner, Rule::OneWay, grounds, evidence);
     let delayed = Attribution {
         parent: Some(Cause::Nagle),
-        ..row_of(Cause::DelayedAck, Owner::of(sender.other()))
+        ..one_way(Cause::DelayedAck, Owner::of(sender.other()))
     };
-    if let Some(ack) = held {
+    if let Some(ack) = held_ack {
         let round = cutter.end.saturating_sub(ack.time_ns);
-        cutter.cut(
+        cutter.attribute(
             cutter.at.saturating_add(round),
-            row_of(Cause::Network, Owner::Network),
+            one_way(Cause::Network, Owner::Network),
         );
-        cutter.cut(ack.time_ns, delayed);
-        cutter.cut(cutter.end, row_of(Cause::Nagle, Owner::of(sender)));
+        cutter.attribute(ack.time_ns, delayed);
+        cutter.attribute(cutter.end, one_way(Cause::Nagle, Owner::of(sender)));
     } else {
-        cutter.cut(cutter.end, delayed);
+        cutter.attribute(cutter.end, delayed);
     }
 }

@@ -1,6 +1,7 @@
 //! Cuts a piece of an exchange's time into rows, each of which starts where the one before it ends.
 
 use super::grounds::Grounds;
+use super::path::Paths;
 use super::vocabulary::{Cause, Owner, Rule};
 use crate::exchange::TimeSlice;
 
@@ -54,9 +55,31 @@ pub(super) struct Attribution {
     pub(super) evidence: EvidenceFrames,
 }
 
+impl Attribution {
+    #[inline(always)]
+    pub(super) fn new(
+        cause: Cause,
+        owner: Owner,
+        rule: Rule,
+        grounds: Grounds,
+        evidence: EvidenceFrames,
+    ) -> Attribution {
+        Attribution {
+            cause,
+            parent: None,
+            owner,
+            rule,
+            grounds,
+            evidence,
+        }
+    }
+}
+
 /// A piece of time that is being attributed, from its start on.
 pub(super) struct Cutter<'a> {
     pub(super) rows: &'a mut Vec<Row>,
+    pub(super) slice: &'a TimeSlice<'a>,
+    pub(super) paths: &'a Paths,
     /// End of the attributed part.
     pub(super) at: i64,
     pub(super) end: i64,
@@ -66,9 +89,11 @@ pub(super) struct Cutter<'a> {
 
 impl<'a> Cutter<'a> {
     #[inline(always)]
-    pub(super) fn new(slice: &TimeSlice<'_>, rows: &'a mut Vec<Row>) -> Self {
+    pub(super) fn new(slice: &'a TimeSlice<'a>, paths: &'a Paths, rows: &'a mut Vec<Row>) -> Self {
         Cutter {
             rows,
+            slice,
+            paths,
             at: slice.start,
             end: slice.end,
             from_frame: slice.from_frame,
@@ -84,7 +109,7 @@ impl<'a> Cutter<'a> {
 
     /// Attributes the time up to `until`, if it is not attributed yet.
     #[inline(always)]
-    pub(super) fn cut(&mut self, until: i64, named: Attribution) {
+    pub(super) fn attribute(&mut self, until: i64, attribution: Attribution) {
         let until = until.min(self.end);
         if until <= self.at {
             return;
@@ -97,7 +122,7 @@ impl<'a> Cutter<'a> {
             rule,
             grounds,
             evidence,
-        } = named;
+        } = attribution;
         match self.rows.last_mut() {
             // adjacent rows of one rule are merged, but for stalls, each of which has its own evidence
             Some(last)
@@ -125,24 +150,6 @@ impl<'a> Cutter<'a> {
                 grounds,
             }),
         }
-    }
-}
-
-#[inline(always)]
-pub(super) fn row(
-    cause: Cause,
-    owner: Owner,
-    rule: Rule,
-    grounds: Grounds,
-    evidence: EvidenceFrames,
-) -> Attribution {
-    Attribution {
-        cause,
-        parent: None,
-        owner,
-        rule,
-        grounds,
-        evidence,
     }
 }
 

@@ -6,12 +6,10 @@
 //! Rivals: a program that works (`program`), a host too busy for its packets.
 
 use super::grounds::Grounds;
-use super::partition::{Attribution, Cutter, EvidenceFrames, row};
-use super::program::{approach, behind, bounded, more_likely, think};
-use super::vocabulary::{Because, Cause, Grade, Hypothesis, Owner, Rule};
-use crate::base::{At, Side};
+use super::partition::{Attribution, Cutter, EvidenceFrames};
+use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
+use crate::base::Side;
 use crate::evidence::rtt::KernelRtt;
-use crate::exchange::TimeSlice;
 use crate::limits::{AT_HOST_NS, SOON_NS};
 
 /// Round trips from the capture to each side, by `Side`, in ns.
@@ -24,9 +22,9 @@ pub struct Paths {
     /// No kernel has answered by itself: the best round trip may contain a program's time.
     pub by_program: [bool; 2],
     /// The only round trip ever seen is an answer of the program.
-    pub alone: [bool; 2],
+    pub by_one_answer: [bool; 2],
     /// Best handshake, where it is much longer than ACKs take: a nearer host may acknowledge for this side.
-    pub behind: [Option<i64>; 2],
+    pub handshake_behind_middlebox: [Option<i64>; 2],
 }
 
 impl Paths {
@@ -40,18 +38,19 @@ impl Paths {
     }
 
     /// Returns the round trip to a host behind one that acknowledges for it, if the wait is long enough for that.
-    pub fn behind(&self, side: Side, waited: i64) -> Option<i64> {
-        side.pick(&self.behind).filter(|far| waited >= far / 4 * 3)
+    pub fn rtt_behind_middlebox(&self, side: Side, waited: i64) -> Option<i64> {
+        let far = side.pick(&self.handshake_behind_middlebox);
+        far.filter(|far| waited >= far / 4 * 3)
     }
 
     /// Whether the capture may have been taken away from this side's host.
     #[inline(always)]
-    pub fn away(&self, side: Side) -> bool {
+    pub fn is_away(&self, side: Side) -> bool {
         self.best_rtt(side).is_none_or(|best| best >= AT_HOST_NS.get())
     }
 
     /// Whether the capture was taken at this side's host, and clearly not at the other's.
-    pub fn beside(&self, side: Side) -> bool {
+    pub fn is_near_host(&self, side: Side) -> bool {
         let [near, far] = [side, side.other()].map(|side| self.best_rtt(side));
         near.is_some_and(|rtt| rtt < AT_HOST_NS.get()) && far.is_some_and(|rtt| rtt >= SOON_NS.get())
     }
@@ -60,66 +59,34 @@ impl Paths {
 /// Attributes the time until the request has reached the server and an answer can be back. (A pipelined request may
 /// still be under way while earlier answers come.)
 #[inline(always)]
-pub(super) fn reach(cutter: &mut Cutter<'_>, slice: &TimeSlice<'_>, paths: &Paths) {
-    if slice.sender == Side::Server {
-        network(cutter, slice.request_at, Side::Server, paths);
+pub(super) fn attribute_request_path(cutter: &mut Cutter<'_>) {
+    if cutter.slice.sender == Side::Server {
+        attribute_path(cutter, cutter.slice.request_at, Side::Server);
     }
 }
 
 /// Attributes the best round trip to a side, from `from` on, to the path.
 #[inline(always)]
-pub(super) fn network(cutter: &mut Cutter<'_>, from: i64, side: Side, paths: &Paths) {
-    let evidence = cutter.ends();
-    let away = paths.best_rtt(side).is_some_and(|best| best >= AT_HOST_NS.get());
-    let grounds = if away && *side.pick(&paths.alone) {
-        Grounds::suspected(Because::OwnRoundTrip, think(side))
-    } else if away && *side.pick(&paths.by_program) {
-        Grounds::probable(Because::RoundTripByProgram, think(side))
+pub(super) fn attribute_path(cutter: &mut Cutter<'_>, from: i64, side: Side) {
+    let (paths, evidence) = (cutter.paths, cutter.ends());
+    let is_away = paths.best_rtt(side).is_some_and(|best| best >= AT_HOST_NS.get());
+    let grounds = if is_away && *side.pick(&paths.by_one_answer) {
+        Grounds::suspected(Because::OwnRoundTrip, Cause::program_of(side))
+    } else if is_away && *side.pick(&paths.by_program) {
+        Grounds::probable(Because::RoundTripByProgram, Cause::program_of(side))
     } else {
         Grounds::proven(Because::BestRoundTrip)
     };
-    cutter.cut(
+    cutter.attribute(
         from + paths.to(side),
-        row(Cause::Network, Owner::Network, Rule::Rtt, grounds, evidence),
+        Attribution::new(Cause::Network, Owner::Network, Rule::Rtt, grounds, evidence),
     );
 }
 
-/// Judges the first segment of a turn that was late on its way, by its sender's timestamps. The fields are those of
-/// `Wait::QueuedTurn`.
-pub(super) fn queued_turn(
-    cutter: &mut Cutter<'_>,
-    since: At,
-    acked: u32,
-    [late, queued]: [u32; 2],
-    fine: bool,
-    slice: &TimeSlice<'_>,
-    paths: &Paths,
-) {
-    let (side, end) = (slice.sender, slice.end);
-    // (where timestamps prove a part of the delay, the handshakes were in the same queue)
-    let far = paths.behind(side, slice.step.to.time_ns - since.time_ns);
-    if let Some(far) = far.filter(|far| i64::from(queued) < far / 8) {
-        return behind(cutter, since.time_ns + far, slice);
-    }
-    approach(cutter, since, slice, paths);
-    let left_at = |passed: u32| end.saturating_sub(i64::from(passed));
-    let stamped = fine && queued == 0 && paths.away(side);
-    cutter.end = left_at(if stamped { late } else { queued }).max(cutter.at);
-    let late = if queued > 0 { 0 } else { late };
-    let named = bounded(cutter, since, acked, late, side, paths);
-    if late > 0 && !stamped && paths.away(side) && named.grounds.grade != Grade::Suspected {
-        // the timestamp shows when the answer left its host, although the clock's rate is not known well yet
-        cutter.end = left_at(late).max(cutter.at);
-    }
-    cutter.cut(cutter.end, more_likely(named, cutter, side, paths));
-    cutter.end = end;
-    cutter.cut(end, queue(cutter.ends()));
-}
-
 /// Returns the attribution to a queue that timestamps show.
-pub(super) fn queue(evidence: EvidenceFrames) -> Attribution {
+pub(super) fn queue_by_timestamps(evidence: EvidenceFrames) -> Attribution {
     let grounds = Grounds::probable(Because::StampIsOlder, Hypothesis::BusyHost);
-    row(
+    Attribution::new(
         Cause::Queueing,
         Owner::Network,
         Rule::Timestamps,
@@ -130,15 +97,15 @@ pub(super) fn queue(evidence: EvidenceFrames) -> Attribution {
 
 /// Judges a kernel's answer to a SYN or SYN/ACK. Kernels answer at once, so the time above the best round trip is the
 /// path's or a busy host's.
-pub(super) fn handshake(cutter: &mut Cutter<'_>, slice: &TimeSlice<'_>, paths: &Paths) {
-    let ends = cutter.ends();
-    let network_row = |cause, rule, grounds| row(cause, Owner::Network, rule, grounds, ends);
-    if paths.best_rtt(slice.sender).is_some() {
-        network(cutter, slice.start, slice.sender, paths);
+pub(super) fn handshake(cutter: &mut Cutter<'_>) {
+    let (slice, ends) = (cutter.slice, cutter.ends());
+    let network = |cause, rule, grounds| Attribution::new(cause, Owner::Network, rule, grounds, ends);
+    if cutter.paths.best_rtt(slice.sender).is_some() {
+        attribute_path(cutter, slice.start, slice.sender);
         let grounds = Grounds::probable(Because::KernelWasLate, Hypothesis::BusyHost);
-        cutter.cut(slice.end, network_row(Cause::Queueing, Rule::Handshake, grounds));
+        cutter.attribute(slice.end, network(Cause::Queueing, Rule::Handshake, grounds));
     } else {
         let grounds = Grounds::probable(Because::NoRoundTrip, Cause::Queueing);
-        cutter.cut(slice.end, network_row(Cause::Network, Rule::Rtt, grounds));
+        cutter.attribute(slice.end, network(Cause::Network, Rule::Rtt, grounds));
     }
 }

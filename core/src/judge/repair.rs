@@ -8,28 +8,22 @@
 
 use super::ExchangeContext;
 use super::grounds::Grounds;
-use super::partition::{Cutter, row};
-use super::program::{paused, think};
+use super::partition::{Attribution, Cutter};
+use super::program::paused;
 use super::sender::NagleUse;
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
 use crate::base::At;
-use crate::exchange::TimeSlice;
 use crate::observe::{Repair, Repaired};
 
 /// Judges a retransmission, or a segment that fills a hole.
-pub(super) fn repeat(
-    cutter: &mut Cutter<'_>,
-    repaired: Repaired,
-    slice: &TimeSlice<'_>,
-    context: &ExchangeContext<'_>,
-) {
+pub(super) fn repeat(cutter: &mut Cutter<'_>, repaired: Repaired, context: &ExchangeContext<'_>) {
     let Repaired {
         how,
         first,
         filled,
         receiver_reports,
     } = repaired;
-    let (paths, side) = (context.paths, slice.sender);
+    let (slice, side) = (cutter.slice, cutter.slice.sender);
     let (from, to) = (slice.step.from, slice.step.to);
     if context.is_needless(to.frame) {
         let (cause, rule, grounds) = match how {
@@ -43,8 +37,8 @@ pub(super) fn repeat(
                 (Cause::Queueing, Rule::NotLost, grounds)
             }
         };
-        let ends = cutter.ends();
-        return cutter.cut(slice.end, row(cause, Owner::Network, rule, grounds, ends));
+        let needless = Attribution::new(cause, Owner::Network, rule, grounds, cutter.ends());
+        return cutter.attribute(slice.end, needless);
     }
     let proven = Grounds::proven;
     let filled_late = Grounds::probable(Because::FilledLate, Cause::Queueing);
@@ -77,25 +71,25 @@ pub(super) fn repeat(
     };
     let evidence = [first.map_or(from.frame, |f| f.frame), to.frame, 0];
     let by_timer = matches!(how, Repair::TailProbe | Repair::Timeout);
-    let (owner, grounds) = if by_timer && first.is_some() && paths.beside(side.other()) {
+    let (owner, grounds) = if by_timer && first.is_some() && cutter.paths.is_near_host(side.other()) {
         // the first copy had arrived at its host, where the capture was taken
         let grounds = Grounds::probable(Because::NotTaken, Cause::Queueing);
         (Owner::of(side.other()), grounds)
     } else {
         (Owner::Network, grounds)
     };
-    let mut named = row(cause, owner, rule, grounds, evidence);
+    let mut attribution = Attribution::new(cause, owner, rule, grounds, evidence);
     if !receiver_reports && how != Repair::Syn {
         let silent = Grounds::probable(Because::NobodyTells, Cause::Queueing);
-        named.grounds.at_most(silent);
+        attribution.grounds.at_most(silent);
     }
-    cutter.cut(slice.end, named);
+    cutter.attribute(slice.end, attribution);
 }
 
 /// Weakens the program's time before a segment that may be a retransmission to probable.
-pub(super) fn may_be_again(cutter: &mut Cutter<'_>, slice: &TimeSlice<'_>) {
-    let think = think(slice.sender);
-    if let Some(last) = cutter.rows.last_mut().filter(|last| last.cause == think) {
+pub(super) fn may_be_retransmission(cutter: &mut Cutter<'_>) {
+    let program = Cause::program_of(cutter.slice.sender);
+    if let Some(last) = cutter.rows.last_mut().filter(|last| last.cause == program) {
         let lost = Grounds::probable(Because::CopyMayBeLost, Cause::Rto);
         last.grounds.at_most(lost);
     }
@@ -103,34 +97,24 @@ pub(super) fn may_be_again(cutter: &mut Cutter<'_>, slice: &TimeSlice<'_>) {
 
 /// Judges a small segment over an unacknowledged small one, as late as a tail loss probe. It was a probe if Nagle's
 /// algorithm acts at this sender, as probes ignore that.
-pub(super) fn probe(
-    cutter: &mut Cutter<'_>,
-    small: At,
-    sender_id: u32,
-    slice: &TimeSlice<'_>,
-    context: &ExchangeContext<'_>,
-) {
+pub(super) fn probe(cutter: &mut Cutter<'_>, small: At, sender_id: u32, context: &ExchangeContext<'_>) {
+    let slice = cutter.slice;
     let judged = context.judged_senders.get(sender_id as usize);
     match judged.map_or(NagleUse::Unknown, |judged| judged.nagle_use) {
         NagleUse::Acts => {
             let evidence = [small.frame, slice.step.to.frame, 0];
             let grounds = Grounds::proven(Because::TimerRanOut);
-            cutter.cut(
+            cutter.attribute(
                 slice.end,
-                row(Cause::Tlp, Owner::Network, Rule::TailProbe, grounds, evidence),
+                Attribution::new(Cause::Tlp, Owner::Network, Rule::TailProbe, grounds, evidence),
             );
         }
         NagleUse::Unknown => {
             // in labelled captures, a fifth of such time was the program's
             let grounds = Grounds::suspected(Because::SenderNotKnown, Cause::Tlp);
-            paused(cutter, grounds, slice, context.paths);
+            paused(cutter, grounds);
         }
-        _ => paused(
-            cutter,
-            Grounds::proven(Because::GoesWithoutAck),
-            slice,
-            context.paths,
-        ),
+        _ => paused(cutter, Grounds::proven(Because::GoesWithoutAck)),
     }
 }
 
@@ -161,10 +145,9 @@ mod tests {
             };
             let mut rows: Vec<Row> = Vec::new();
             probe(
-                &mut Cutter::new(&slice, &mut rows),
+                &mut Cutter::new(&slice, &paths, &mut rows),
                 step.from,
                 0,
-                &slice,
                 &context,
             );
             rows.last()

@@ -307,6 +307,14 @@ impl Rival {
 }
 
 impl Cause {
+    /// Returns the cause that a side's program is.
+    pub(super) fn program_of(side: Side) -> Cause {
+        match side {
+            Side::Client => Cause::ClientThink,
+            Side::Server => Cause::ServerThink,
+        }
+    }
+
     /// With client and server in each other's place.
     pub(super) fn with_sides_swapped(self) -> Cause {
         match self {

@@ -5,14 +5,13 @@
 //! Rivals: none, where window scaling is known. (No capture shows whether the program had written the bytes yet.)
 
 use super::grounds::Grounds;
-use super::partition::{Cutter, row};
-use super::program::think;
+use super::partition::{Attribution, Cutter};
 use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::base::At;
-use crate::exchange::TimeSlice;
 
 /// Judges a segment that did not fit before the packet `opened`. `zero`: the window was 0 meanwhile.
-pub(super) fn opened(cutter: &mut Cutter<'_>, opened: At, zero: bool, slice: &TimeSlice<'_>) {
+pub(super) fn opened(cutter: &mut Cutter<'_>, opened: At, zero: bool) {
+    let slice = cutter.slice;
     let cause = if zero {
         Cause::ZeroWindow
     } else {
@@ -23,17 +22,21 @@ pub(super) fn opened(cutter: &mut Cutter<'_>, opened: At, zero: bool, slice: &Ti
         Owner::of(slice.sender.other()),
         Grounds::proven(Because::DidNotFit),
     );
-    cutter.cut(slice.end, row(cause, owner, Rule::Window, grounds, evidence));
+    cutter.attribute(
+        slice.end,
+        Attribution::new(cause, owner, Rule::Window, grounds, evidence),
+    );
 }
 
 /// Judges a segment that fills the window to the byte: the room was less than a full segment, so its sender waited for
 /// its probe timer.
-pub(super) fn filled(cutter: &mut Cutter<'_>, since: At, slice: &TimeSlice<'_>) {
+pub(super) fn filled(cutter: &mut Cutter<'_>, since: At) {
+    let slice = cutter.slice;
     let evidence = [slice.step.from.frame, since.frame, slice.step.to.frame];
     let owner = Owner::of(slice.sender.other());
-    let grounds = Grounds::probable(Because::FillsWindow, think(slice.sender));
-    cutter.cut(
+    let grounds = Grounds::probable(Because::FillsWindow, Cause::program_of(slice.sender));
+    cutter.attribute(
         slice.end,
-        row(Cause::ReceiveWindow, owner, Rule::Window, grounds, evidence),
+        Attribution::new(Cause::ReceiveWindow, owner, Rule::Window, grounds, evidence),
     );
 }

@@ -134,7 +134,11 @@ fn acks_that_come_much_sooner_than_any_syn_ack_may_be_another_hosts() {
             pairs.add_handshake_rtt(pair, Side::Server, *ns);
         }
         pairs.add(pair, Side::Server, ack, false);
-        let [client, server] = pairs.get(pair)?.rtts.each_ref().map(Rtt::behind);
+        let [client, server] = pairs
+            .get(pair)?
+            .rtts
+            .each_ref()
+            .map(Rtt::handshake_behind_middlebox);
         assert_eq!(client, None);
         server
     };

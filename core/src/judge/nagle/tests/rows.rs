@@ -1,6 +1,7 @@
 //! Which rows a stall becomes.
 
 use super::*;
+use crate::exchange::TimeSlice;
 
 /// The rows of a stall of 41 ms and 40 us beside its sender, held for 40 ms, of which the program had taken `program` at most
 /// and about `likely`, on a path of 1 ms and 20 us.
@@ -41,7 +42,7 @@ fn rows_at(
         likely,
     };
     let mut rows: Vec<Row> = Vec::new();
-    cut(&mut Cutter::new(&slice, &mut rows), &c, ruling, &slice, &paths);
+    attribute(&mut Cutter::new(&slice, &paths, &mut rows), &c, ruling);
     assert!(rows.iter().all(|row| row.owner != Owner::Network));
     rows.iter()
         .map(|row| (row.cause, row.rule, row.grounds.grade, row.end))
@@ -200,7 +201,8 @@ fn without_a_control_group_the_end_is_proven_and_not_the_length() {
 /// Nothing but a wait of so long, which the server ends in frame 3.
 fn wait_of<T>(
     end: i64,
-    rows_of: impl FnOnce(&mut Cutter<'_>, &TimeSlice<'_>) -> T,
+    paths: &Paths,
+    rows_of: impl FnOnce(&mut Cutter<'_>) -> T,
 ) -> Vec<(Cause, Rule, Grade, i64)> {
     let at = |frame, time_ns| At { frame, time_ns };
     let step = Step {
@@ -218,7 +220,7 @@ fn wait_of<T>(
         step: &step,
     };
     let mut rows: Vec<Row> = Vec::new();
-    rows_of(&mut Cutter::new(&slice, &mut rows), &slice);
+    rows_of(&mut Cutter::new(&slice, paths, &mut rows));
     rows.iter()
         .map(|row| (row.cause, row.rule, row.grounds.grade, row.end))
         .collect()
@@ -227,8 +229,8 @@ fn wait_of<T>(
 #[test]
 fn the_first_of_the_pieces_that_fill_a_segment_was_held() {
     let of_sender = |judged: &SenderVerdict| {
-        wait_of(20 * MS, |cutter, slice| {
-            filled(cutter, Some(judged), 0, slice, &Paths::default());
+        wait_of(20 * MS, &Paths::default(), |cutter| {
+            filled(cutter, Some(judged), 0);
         })
     };
     let probable = Grade::Probable;
@@ -252,8 +254,8 @@ fn what_the_end_of_a_pause_was_late_on_its_way_is_none_of_the_pause() {
             lateness: Some(late),
             ..candidate(40 * MS, 10 * MS)
         };
-        wait_of(50 * MS, |cutter, slice| {
-            cut(cutter, &c, Ruling::Pause { grounds }, slice, &Paths::default());
+        wait_of(50 * MS, &Paths::default(), |cutter| {
+            attribute(cutter, &c, Ruling::Pause { grounds });
         })
     };
     let (program, proven) = ((Cause::ServerThink, Rule::LookAlike), Grade::Proven);
@@ -283,8 +285,8 @@ fn pauses_inside_messages_do_not_bound_how_long_an_answer_took() {
             program: 0,
             likely: 0,
         };
-        let rows = wait_of(c.freed.time_ns, |cutter, slice| {
-            in_turn(cutter, c.small, &c, Some(ruling), slice, &paths);
+        let rows = wait_of(c.freed.time_ns, &paths, |cutter| {
+            judge_turn(cutter, c.small, &c, Some(ruling));
         });
         let proven = rows
             .iter()
