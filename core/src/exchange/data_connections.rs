@@ -12,7 +12,7 @@ use smol_str::{SmolStr, format_smolstr};
 use super::Exchange;
 use crate::base::At;
 use crate::limits::ANNOUNCED_NS;
-use crate::observe::{Step, Wait};
+use crate::observe::{Step, Turn, TurnDoubt, Wait};
 
 /// Upper bound on the data connections kept, of all hosts.
 const MAX_DATA_CONNECTIONS: usize = 32;
@@ -142,10 +142,7 @@ impl DataConnections {
     fn doubt(&self, step: &mut Step, pair: u32, stream: u32) {
         let since = match step.wait {
             Wait::App | Wait::Filled { .. } | Wait::Early { .. } => step.from,
-            Wait::Turn { since, .. }
-            | Wait::AgainTurn { since, .. }
-            | Wait::TimedTurn { since, .. }
-            | Wait::QueuedTurn { since, .. } => since,
+            Wait::Turn(turn) if !matches!(turn.doubt, Some(TurnDoubt::CorkLength { .. })) => turn.since,
             _ => return,
         };
         let (from, to) = (since.time_ns, step.to.time_ns);
@@ -162,28 +159,15 @@ impl DataConnections {
         }
         let busy = u32::try_from(longest).unwrap_or(u32::MAX);
         step.wait = match step.wait {
-            Wait::Turn { since, acked }
-            | Wait::AgainTurn { since, acked }
-            | Wait::TimedTurn { since, acked, .. } => Wait::QueuedTurn {
-                since,
-                acked,
-                late: busy,
-                queued: 0,
-                fine: false,
-            },
-            Wait::QueuedTurn {
-                since,
-                acked,
-                late,
-                queued,
-                ..
-            } => Wait::QueuedTurn {
-                since,
-                acked,
-                late: late.max(busy),
-                queued,
-                fine: false,
-            },
+            Wait::Turn(turn) => {
+                let (late, queued) = match turn.doubt {
+                    Some(TurnDoubt::Queued { late, queued, .. }) => (late.max(busy), queued),
+                    _ => (busy, 0),
+                };
+                let fine = false;
+                let doubt = Some(TurnDoubt::Queued { late, queued, fine });
+                Wait::Turn(Turn { doubt, ..turn })
+            }
             _ => Wait::Unsure,
         };
     }
@@ -217,17 +201,20 @@ mod tests {
             all.doubt(&mut step, pair, stream);
             step.wait
         };
-        let turn = Wait::Turn {
-            since: at(5),
-            acked: 0,
+        let turn_since = |ms, doubt| {
+            Wait::Turn(Turn {
+                since: at(ms),
+                acked: 0,
+                doubt,
+            })
         };
-        let late = Wait::QueuedTurn {
-            since: at(5),
-            acked: 0,
+        let turn = turn_since(5, None);
+        let queued = TurnDoubt::Queued {
             late: 70_000_000,
             queued: 0,
             fine: false,
         };
+        let late = turn_since(5, Some(queued));
         assert_eq!(doubted(7, 1, Wait::App), Wait::Unsure);
         assert_eq!(doubted(7, 1, turn.clone()), late);
         assert_eq!(doubted(7, 2, turn.clone()), turn); // itself
@@ -235,10 +222,7 @@ mod tests {
         assert_eq!(doubted(7, 1, Wait::Hole), Wait::Hole);
         assert_eq!(doubted(7, 6, Wait::App), Wait::Unsure); // requested there, whichever the hosts
         assert_eq!(doubted(8, 9, Wait::App), Wait::App); // it took 1 ms
-        let short = Wait::Turn {
-            since: at(81),
-            acked: 0,
-        };
+        let short = turn_since(81, None);
         assert_eq!(doubted(7, 1, short.clone()), short); // it was over before
         for stream in 0..2 * MAX_DATA_CONNECTIONS as u32 {
             all.ended(6, stream + 9, None, 0, 1);

@@ -20,12 +20,8 @@ pub struct RowOrigin {
 /// The last packet of the peer's data, if the step is the wait after it.
 fn turn(step: &Step) -> Option<At> {
     match step.wait {
-        Wait::Turn { since, .. }
-        | Wait::LateTurn { since, .. }
-        | Wait::AgainTurn { since, .. }
-        | Wait::TimedTurn { since, .. }
-        | Wait::FreedTurn { since, .. }
-        | Wait::QueuedTurn { since, .. } => Some(since),
+        Wait::Turn(turn) => Some(turn.since),
+        Wait::FreedTurn { since, .. } => Some(since),
         _ => None,
     }
 }
@@ -95,7 +91,7 @@ pub fn push_suspected(gap: &Suspect, seen: Side, origin: RowOrigin, context: &mu
     let step = Step {
         from: gap.from,
         to: gap.to,
-        wait: Wait::Suspected { held: gap.held },
+        wait: Wait::Suspected { held_ack: gap.held },
     };
     let sender = if gap.held.is_some() { seen.other() } else { seen };
     push(RowKind::OneWay, step, sender, origin, context);

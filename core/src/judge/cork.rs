@@ -17,6 +17,7 @@ use crate::evidence::MessageStarts;
 use crate::limits::{
     CHANCE_MAX_ALONE, CORK_NS, CORK_ROUND_NS, MIN_SAMPLES, OUTLIER_ONE_IN, PROMPT_NS, RATED_NS,
 };
+use crate::observe::Turn;
 
 /// Whether a wait is as long as the cork timer: the retransmission timeout, which is 200 ms and a smoothed round trip,
 /// delayed ACKs included (tcp_probe0_base, tcp_set_rto). `to_sender` is the round trip from the capture to the sender,
@@ -50,40 +51,35 @@ pub(super) fn corked(starts: &MessageStarts, path: [i64; 2]) -> (bool, bool) {
     (timed || always, timed && always)
 }
 
-/// Judges a small first segment of a message, sent after about the probe timer. `acked` and `late` are those of
-/// `Wait::LateTurn`.
-pub(super) fn judge_turn(
-    cutter: &mut Cutter<'_>,
-    since: At,
-    [acked, late]: [u32; 2],
-    judged: Option<&SenderVerdict>,
-) {
+/// Judges a small first segment of a message, sent after about the probe timer. `late` is that of
+/// `TurnDoubt::CorkLength`.
+pub(super) fn judge_turn(cutter: &mut Cutter<'_>, turn: &Turn, late: u32, judged: Option<&SenderVerdict>) {
     let (slice, paths) = (cutter.slice, cutter.paths);
     let side = slice.sender;
-    let waited = slice.step.to.time_ns - since.time_ns;
+    let waited = slice.step.to.time_ns - turn.since.time_ns;
     let is_as_long_as_timer = |to_answer| has_timer_length(waited, [paths.to(side), to_answer]);
     match judged {
         Some(judged) if judged.corked && is_as_long_as_timer(judged.to_answer) => {
-            attribute_turn_path(cutter, since);
+            attribute_turn_path(cutter, turn.since);
             // a program that sleeps on the same tick would look alike
             let grounds = Grounds::probable(Because::TimerOnTick, Cause::program_of(side));
             let evidence = cutter.ends();
             let cork = Attribution::new(Cause::Cork, Owner::of(side), Rule::CorkPool, grounds, evidence);
             cutter.attribute(slice.end, cork);
         }
-        _ if paths.rtt_behind_middlebox(side, waited).is_some() => turn::judge(cutter, since, acked),
+        _ if paths.rtt_behind_middlebox(side, waited).is_some() => turn::judge(cutter, turn),
         Some(judged)
             if (judged.timed || judged.corked)
                 && is_as_long_as_timer(judged.to_answer.max(CORK_ROUND_NS.get())) =>
         {
-            attribute_turn_path(cutter, since);
-            let mut program = turn_attribution_bounded_by_ack(cutter, since, acked, 0);
+            attribute_turn_path(cutter, turn.since);
+            let mut program = turn_attribution_bounded_by_ack(cutter, turn, 0);
             let cap = Grounds::probable(Because::TimerLength, Cause::Cork);
             program.grounds.at_most(cap);
             cutter.attribute(slice.end, program);
         }
-        _ if late > 0 => turn::judge_queued(cutter, since, acked, [late, 0], false),
-        _ => turn::judge(cutter, since, acked),
+        _ if late > 0 => turn::judge_queued(cutter, turn, [late, 0], false),
+        _ => turn::judge(cutter, turn),
     }
 }
 
@@ -178,8 +174,12 @@ mod tests {
             let mut rows: Vec<Row> = Vec::new();
             judge_turn(
                 &mut Cutter::new(&slice, &paths, &mut rows),
-                step.from,
-                [0; 2],
+                &Turn {
+                    since: step.from,
+                    acked: 0,
+                    doubt: None,
+                },
+                0,
                 Some(&judged),
             );
             rows.last().map(|row| (row.cause, row.grounds.grade))

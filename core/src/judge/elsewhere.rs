@@ -10,9 +10,10 @@ use super::partition::{Attribution, Cutter};
 use super::sender::{SenderVerdict, fit_tick};
 use super::turn::{self, attribute_turn_path};
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
-use crate::base::{At, Side};
+use crate::base::Side;
 use crate::evidence::MessageStarts;
 use crate::limits::{CHANCE_MAX_ALONE, HELD_ELSEWHERE_NS, MIN_SAMPLES, OUTLIER_ONE_IN, SOON_NS};
+use crate::observe::Turn;
 
 /// Whether enough messages waited as long as a held ACK, hardly any waited between half of that and its least, and the
 /// waits end on a tick too regularly for chance. `rtt` is the round trip to the sender.
@@ -29,18 +30,18 @@ pub(super) fn on_tick(starts: &MessageStarts, rtt: i64) -> bool {
 }
 
 /// Judges the first segment of a turn, sent after about the timer's length.
-pub(super) fn judge_turn(cutter: &mut Cutter<'_>, since: At, acked: u32, judged: Option<&SenderVerdict>) {
+pub(super) fn judge_turn(cutter: &mut Cutter<'_>, turn: &Turn, judged: Option<&SenderVerdict>) {
     let (slice, paths) = (cutter.slice, cutter.paths);
     let waits_elsewhere = judged.is_some_and(|judged| judged.waits_elsewhere);
     let is_direct = paths
-        .rtt_behind_middlebox(Side::Server, slice.step.to.time_ns - since.time_ns)
+        .rtt_behind_middlebox(Side::Server, slice.step.to.time_ns - turn.since.time_ns)
         .is_none();
-    let waited = slice.step.to.time_ns - since.time_ns - paths.to(Side::Server);
+    let waited = slice.step.to.time_ns - turn.since.time_ns - paths.to(Side::Server);
     let is_longer = waited > HELD_ELSEWHERE_NS.most() + SOON_NS.get(); // (of a busy host)
     if !waits_elsewhere || slice.sender != Side::Server || !is_direct || waited < HELD_ELSEWHERE_NS.least() {
-        return turn::judge(cutter, since, acked);
+        return turn::judge(cutter, turn);
     }
-    attribute_turn_path(cutter, since);
+    attribute_turn_path(cutter, turn.since);
     let evidence = cutter.ends();
     let (cause, rule, grounds) = if is_longer {
         // the program worked before that wait, or instead of it

@@ -31,7 +31,7 @@ use ahash::AHashSet;
 
 use crate::base::Side;
 use crate::exchange::{Exchange, TimeSlice};
-use crate::observe::{Candidate, Wait};
+use crate::observe::{Candidate, Turn, TurnDoubt, Wait};
 
 pub use backend::explain;
 pub use caps::{
@@ -73,6 +73,11 @@ impl ExchangeContext<'_> {
         } else {
             judged.rule(sender, self.stream, c)
         }
+    }
+
+    /// Returns the verdict on a sender; None for senders beyond the bound on them.
+    fn sender(&self, sender_id: u32) -> Option<&SenderVerdict> {
+        self.judged_senders.get(sender_id as usize)
     }
 
     /// Whether this frame is a needless retransmission.
@@ -130,62 +135,30 @@ fn judge_outlined(slice: &TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &m
     judge(slice, context, rows);
 }
 
-/// Judges one slice: the frequent kinds are matched here, the others in `judge_rare`.
+/// Judges one slice: the frequent kinds without a call, the others in `judge_any`.
 #[inline(always)]
 fn judge(slice: &TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Vec<Row>) {
     let cutter = &mut Cutter::new(slice, context.paths, rows);
     match &slice.step.wait {
-        Wait::Turn { since, acked } => turn::judge(cutter, *since, *acked),
+        Wait::Turn(turn @ Turn { doubt: None, .. }) => turn::judge(cutter, turn),
         Wait::App => program::paused(cutter, Grounds::proven(Because::NothingOpen)),
         Wait::FullBurst => line::burst(cutter),
         Wait::Burst => program::wrote_again(cutter),
         Wait::Spaced => line::spaced(cutter),
         Wait::Clocked { ack, acked } => cwnd::clocked(cutter, *ack, *acked),
-        _ => judge_rare(*slice, context, rows),
+        _ => judge_any(*slice, context, rows),
     }
 }
 
-/// Judges a slice of a rarer kind, passed by value so that LLVM keeps it in registers.
+/// Judges a slice of any kind, passed by value so that LLVM keeps it in registers.
 #[inline(never)]
-fn judge_rare(slice: TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Vec<Row>) {
+fn judge_any(slice: TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Vec<Row>) {
     let slice = &slice;
-    let sender = |sender_id: u32| context.judged_senders.get(sender_id as usize);
+    let sender = |sender_id: u32| context.sender(sender_id);
     let cutter = &mut Cutter::new(slice, context.paths, rows);
     match &slice.step.wait {
-        Wait::QueuedTurn {
-            since,
-            acked,
-            late,
-            queued,
-            fine,
-        } => {
-            turn::judge_queued(cutter, *since, *acked, [*late, *queued], *fine);
-        }
-        Wait::AgainTurn { since, acked } => {
-            turn::judge(cutter, *since, *acked);
-            repair::may_be_retransmission(cutter);
-        }
-        Wait::LateTurn {
-            since,
-            acked,
-            late,
-            sender_id,
-            again,
-        } => {
-            cork::judge_turn(cutter, *since, [*acked, *late], sender(*sender_id));
-            if *again {
-                repair::may_be_retransmission(cutter);
-            }
-        }
-        Wait::TimedTurn {
-            since,
-            acked,
-            sender_id,
-        } => {
-            let judged = sender(*sender_id).filter(|_| !context.calls_others);
-            elsewhere::judge_turn(cutter, *since, *acked, judged);
-        }
-        Wait::Suspected { held } => one_way::suspected(cutter, *held),
+        Wait::Turn(turn) => judge_turn(cutter, turn, context),
+        Wait::Suspected { held_ack } => one_way::suspected(cutter, *held_ack),
         Wait::Small(c) => match sender(c.sender_id) {
             Some(judged) => nagle::attribute(cutter, c, context.ruling(judged, slice.sender, c)),
             None => missing_frames::unjudged(cutter),
@@ -199,7 +172,7 @@ fn judge_rare(slice: TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Ve
         Wait::FillsWindow { since } => window::filled(cutter, *since),
         Wait::ZeroWindow { opened } => window::opened(cutter, *opened, true),
         Wait::Repair(repaired) => repair::repeat(cutter, **repaired, context),
-        Wait::Probe { small, sender_id } => repair::probe(cutter, *small, *sender_id, context),
+        Wait::TailLossProbe { small, sender_id } => repair::probe(cutter, *small, *sender_id, context),
         Wait::Unsure => {
             let grounds = Grounds::suspected(Because::LineMayBeBusy, Cause::Bandwidth);
             program::paused(cutter, grounds);
@@ -217,12 +190,39 @@ fn judge_rare(slice: TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Ve
         Wait::Corked { small, ack } => cork::unfinished(cutter, *small, *ack),
         Wait::Handshake => path::handshake(cutter),
         Wait::Hole => missing_frames::hole(cutter),
-        Wait::Turn { .. }
-        | Wait::App
-        | Wait::FullBurst
-        | Wait::Burst
-        | Wait::Spaced
-        | Wait::Clocked { .. } => {}
+        Wait::App => program::paused(cutter, Grounds::proven(Because::NothingOpen)),
+        Wait::FullBurst => line::burst(cutter),
+        Wait::Burst => program::wrote_again(cutter),
+        Wait::Spaced => line::spaced(cutter),
+        Wait::Clocked { ack, acked } => cwnd::clocked(cutter, *ack, *acked),
+    }
+}
+
+/// Judges a turn by what besides the best path and the program may have taken it.
+fn judge_turn(cutter: &mut Cutter<'_>, turn: &Turn, context: &ExchangeContext<'_>) {
+    match turn.doubt {
+        None => turn::judge(cutter, turn),
+        Some(TurnDoubt::Queued { late, queued, fine }) => {
+            turn::judge_queued(cutter, turn, [late, queued], fine);
+        }
+        Some(TurnDoubt::Retransmission) => {
+            turn::judge(cutter, turn);
+            repair::may_be_retransmission(cutter);
+        }
+        Some(TurnDoubt::CorkLength {
+            late,
+            sender_id,
+            may_be_retransmission,
+        }) => {
+            cork::judge_turn(cutter, turn, late, context.sender(sender_id));
+            if may_be_retransmission {
+                repair::may_be_retransmission(cutter);
+            }
+        }
+        Some(TurnDoubt::HoldLength { sender_id }) => {
+            let judged = context.sender(sender_id).filter(|_| !context.calls_others);
+            elsewhere::judge_turn(cutter, turn, judged);
+        }
     }
 }
 
@@ -247,28 +247,21 @@ mod tests {
             ..Candidate::default()
         };
         let (acked, late, sender_id) = (0, 0, 0);
+        let turn = |doubt| Wait::Turn(Turn { since, acked, doubt });
         vec![
-            Wait::Turn { since, acked },
-            Wait::QueuedTurn {
-                since,
-                acked,
+            turn(None),
+            turn(Some(TurnDoubt::Queued {
                 late: 1_000_000,
                 queued: 0,
                 fine: true,
-            },
-            Wait::LateTurn {
-                since,
-                acked,
+            })),
+            turn(Some(TurnDoubt::CorkLength {
                 late,
                 sender_id,
-                again: false,
-            },
-            Wait::AgainTurn { since, acked },
-            Wait::TimedTurn {
-                since,
-                acked,
-                sender_id,
-            },
+                may_be_retransmission: false,
+            })),
+            turn(Some(TurnDoubt::Retransmission)),
+            turn(Some(TurnDoubt::HoldLength { sender_id })),
             Wait::App,
             Wait::Unsure,
             Wait::Filled { sender_id },
@@ -294,7 +287,7 @@ mod tests {
             Wait::FillsWindow { since },
             Wait::ZeroWindow { opened: ack },
             Wait::repair(Repair::Timeout, Some(since), None, true),
-            Wait::Probe {
+            Wait::TailLossProbe {
                 small: since,
                 sender_id,
             },
@@ -303,7 +296,7 @@ mod tests {
             Wait::Close,
             Wait::Handshake,
             Wait::Hole,
-            Wait::Suspected { held: None },
+            Wait::Suspected { held_ack: None },
         ]
     }
 

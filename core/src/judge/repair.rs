@@ -99,7 +99,7 @@ pub(super) fn may_be_retransmission(cutter: &mut Cutter<'_>) {
 /// algorithm acts at this sender, as probes ignore that.
 pub(super) fn probe(cutter: &mut Cutter<'_>, small: At, sender_id: u32, context: &ExchangeContext<'_>) {
     let slice = cutter.slice;
-    let judged = context.judged_senders.get(sender_id as usize);
+    let judged = context.sender(sender_id);
     match judged.map_or(NagleUse::Unknown, |judged| judged.nagle_use) {
         NagleUse::Acts => {
             let evidence = [small.frame, slice.step.to.frame, 0];

@@ -10,18 +10,18 @@ use super::program::program_attribution;
 use super::vocabulary::{Because, Cause, Grade, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
 use crate::limits::{AT_HOST_NS, DELACK_LEAST_NS, HELD_ELSEWHERE_NS, NOISE_NS};
+use crate::observe::Turn;
 
-/// Judges the first segment of a turn. A pure ACK by its kernel after `acked` ns (0: none) bounds the path's share,
-/// unless that ACK was held.
+/// Judges the first segment of a turn. A pure ACK by its kernel bounds the path's share, unless that ACK was held.
 #[inline(always)]
-pub(super) fn judge(cutter: &mut Cutter<'_>, since: At, acked: u32) {
-    let (slice, paths) = (cutter.slice, cutter.paths);
+pub(super) fn judge(cutter: &mut Cutter<'_>, turn: &Turn) {
+    let (slice, paths, since) = (cutter.slice, cutter.paths, turn.since);
     let side = slice.sender;
     if let Some(far) = paths.rtt_behind_middlebox(side, slice.step.to.time_ns - since.time_ns) {
         return judge_behind_middlebox(cutter, since.time_ns + far);
     }
     attribute_turn_path(cutter, since);
-    let mut program = turn_attribution_bounded_by_ack(cutter, since, acked, 0);
+    let mut program = turn_attribution_bounded_by_ack(cutter, turn, 0);
     if !paths.is_away(side)
         && side == Side::Server
         && since.time_ns - slice.request_at >= NOISE_NS.get()
@@ -39,15 +39,10 @@ pub(super) fn judge(cutter: &mut Cutter<'_>, since: At, acked: u32) {
     cutter.attribute(slice.end, queue_if_likelier(program, cutter));
 }
 
-/// Judges the first segment of a turn that was late on its way, by its sender's timestamps. The fields are those of
-/// `Wait::QueuedTurn`.
-pub(super) fn judge_queued(
-    cutter: &mut Cutter<'_>,
-    since: At,
-    acked: u32,
-    [late, queued]: [u32; 2],
-    fine: bool,
-) {
+/// Judges the first segment of a turn that was late on its way, by its sender's timestamps. The numbers are those of
+/// `TurnDoubt::Queued`.
+pub(super) fn judge_queued(cutter: &mut Cutter<'_>, turn: &Turn, [late, queued]: [u32; 2], fine: bool) {
+    let since = turn.since;
     let (paths, side, end) = (cutter.paths, cutter.slice.sender, cutter.slice.end);
     // (where timestamps prove a part of the delay, the handshakes were in the same queue)
     let far = paths.rtt_behind_middlebox(side, cutter.slice.step.to.time_ns - since.time_ns);
@@ -59,7 +54,7 @@ pub(super) fn judge_queued(
     let is_stamped = fine && queued == 0 && paths.is_away(side);
     cutter.end = left_at(if is_stamped { late } else { queued }).max(cutter.at);
     let late = if queued > 0 { 0 } else { late };
-    let program = turn_attribution_bounded_by_ack(cutter, since, acked, late);
+    let program = turn_attribution_bounded_by_ack(cutter, turn, late);
     if late > 0 && !is_stamped && paths.is_away(side) && program.grounds.grade != Grade::Suspected {
         // the timestamp shows when the answer left its host, although the clock's rate is not known well yet
         cutter.end = left_at(late).max(cutter.at);
@@ -151,17 +146,16 @@ fn queue_if_likelier(program: Attribution, cutter: &Cutter<'_>) -> Attribution {
 }
 
 /// Returns the attribution of a turn to the program. Away from its host the request's arrival is known only by the
-/// kernel's own ACK after `acked` ns: the time before it is attributed to a queue or a held ACK. `late` is as in
+/// kernel's own ACK: the time before it is attributed to a queue or a held ACK. `late` is as in
 /// `turn_attribution`.
 #[inline(always)]
 pub(super) fn turn_attribution_bounded_by_ack(
     cutter: &mut Cutter<'_>,
-    since: At,
-    acked: u32,
+    turn: &Turn,
     late: u32,
 ) -> Attribution {
-    let waited = cutter.end - since.time_ns;
-    let mut program = attribute_until_kernel_answer(cutter, since, acked, late);
+    let waited = cutter.end - turn.since.time_ns;
+    let mut program = attribute_until_kernel_answer(cutter, turn, late);
     if cutter
         .paths
         .rtt_behind_middlebox(cutter.slice.sender, waited)
@@ -177,7 +171,8 @@ pub(super) fn turn_attribution_bounded_by_ack(
 
 /// Attributes the time before the kernel's ACK, and returns the attribution of the rest to the program.
 #[inline(always)]
-fn attribute_until_kernel_answer(cutter: &mut Cutter<'_>, since: At, acked: u32, late: u32) -> Attribution {
+fn attribute_until_kernel_answer(cutter: &mut Cutter<'_>, turn: &Turn, late: u32) -> Attribution {
+    let (since, acked) = (turn.since, turn.acked);
     let (side, paths) = (cutter.slice.sender, cutter.paths);
     let mut program = turn_attribution(cutter, side, late);
     if !paths.is_away(side) {
@@ -266,7 +261,12 @@ mod tests {
             };
             let mut rows: Vec<Row> = Vec::new();
             let cutter = &mut Cutter::new(&slice, &paths, &mut rows);
-            turn_attribution_bounded_by_ack(cutter, step.from, MS as u32, 0).grounds
+            let turn = Turn {
+                since: step.from,
+                acked: MS as u32,
+                doubt: None,
+            };
+            turn_attribution_bounded_by_ack(cutter, &turn, 0).grounds
         };
         let proven = Grounds::proven(Because::KernelAnswered);
         assert_eq!(turn(200 * MS, None), proven);

@@ -80,36 +80,47 @@ pub struct Repaired {
     pub receiver_reports: bool,
 }
 
-/// What a segment waited for, as far as its own stream shows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wait {
-    /// The first segment after the peer's data. `since` is the peer's last byte, `acked` the time in ns from there to a
-    /// pure ACK by this side's kernel (0: there was none).
-    Turn { since: At, acked: u32 },
-    /// A `Turn` that passed `late` ns later than the path's best, by the sender's timestamps or pacing. `queued` is the
-    /// part that the path had for sure.
-    QueuedTurn {
-        since: At,
-        acked: u32,
+/// The wait of the first segment after the peer's data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// The peer's last byte.
+    pub since: At,
+    /// Time in ns from there to a pure ACK by this side's kernel; 0 if there was none.
+    pub acked: u32,
+    /// What may have taken the time besides the best path and the program.
+    pub doubt: Option<TurnDoubt>,
+}
+
+/// What may explain a turn besides the best path and the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnDoubt {
+    /// The segment passed `late` ns later than the path's best, by the sender's timestamps or pacing.
+    Queued {
         late: u32,
+        /// The part of `late` that the path had for sure.
         queued: u32,
         /// The timestamps count every millisecond.
         fine: bool,
     },
-    /// A small `Turn` after about the kernel's probe timer: a cork released it, or the program wrote late. `late` is as
-    /// in `QueuedTurn`, or 0; `again`: it may be a retransmission, as in `AgainTurn`.
-    LateTurn {
-        since: At,
-        acked: u32,
+    /// A small segment came after about the kernel's probe timer: a cork released it, or the program wrote late.
+    CorkLength {
+        /// As in `Queued`, or 0.
         late: u32,
         sender_id: u32,
-        again: bool,
+        may_be_retransmission: bool,
     },
-    /// A `Turn` as late as a retransmission whose first copy was lost before the capture, which neither timestamps nor
-    /// IP identifications exclude.
-    AgainTurn { since: At, acked: u32 },
-    /// A `Turn` after about the time of an answer that waits for a held ACK on another connection.
-    TimedTurn { since: At, acked: u32, sender_id: u32 },
+    /// The segment is as late as a retransmission whose first copy was lost before the capture, which neither
+    /// timestamps nor IP identifications exclude.
+    Retransmission,
+    /// The segment took about as long as an answer that waits for a held ACK on another connection.
+    HoldLength { sender_id: u32 },
+}
+
+/// What a segment waited for, as far as its own stream shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wait {
+    /// The first segment after the peer's data.
+    Turn(Turn),
     /// The next segment of a message, which nothing held back: the program wrote it then. Example: the second write of
     /// an answer, 20 ms after the first one was acknowledged.
     App,
@@ -146,10 +157,10 @@ pub enum Wait {
     ZeroWindow { opened: At },
     /// Boxed, as the other variants are smaller and an open stream holds a dozen.
     Repair(Box<Repaired>),
-    /// A small segment over the unacknowledged `small`, after the time of a tail loss probe. A probe sends the next
+    /// A small segment over the unacknowledged `small`, after the time of such a probe, which sends the next
     /// segment regardless of Nagle's algorithm (tcp_send_loss_probe); other evidence on the sender decides whether it
     /// was one.
-    Probe { small: At, sender_id: u32 },
+    TailLossProbe { small: At, sender_id: u32 },
     /// A small tail after the time of the kernel's probe timer, with nothing in flight.
     Cork,
     /// A segment neither full nor pushed, after the ACK of the small one before it: more was announced (MSG_MORE).
@@ -161,7 +172,7 @@ pub enum Wait {
     /// The capture lacks frames before this segment.
     Hole,
     /// A gap as long as a held ACK in a capture of one direction, with the late ACK if this side sent it.
-    Suspected { held: Option<At> },
+    Suspected { held_ack: Option<At> },
 }
 
 impl Wait {
@@ -184,14 +195,13 @@ impl Wait {
             | Wait::FreedTurn { .. }
             | Wait::Filled { .. }
             | Wait::Early { .. }
-            | Wait::Probe { .. }
-            | Wait::LateTurn { .. }
-            | Wait::TimedTurn { .. }
+            | Wait::TailLossProbe { .. }
             | Wait::Repair(_) => true,
-            Wait::Turn { .. }
-            | Wait::QueuedTurn { .. }
-            | Wait::AgainTurn { .. }
-            | Wait::App
+            Wait::Turn(turn) => matches!(
+                turn.doubt,
+                Some(TurnDoubt::CorkLength { .. } | TurnDoubt::HoldLength { .. })
+            ),
+            Wait::App
             | Wait::Unsure
             | Wait::Burst
             | Wait::FullBurst
@@ -267,14 +277,10 @@ impl Step {
             }
         };
         match &self.wait {
-            Wait::Turn { since, .. }
-            | Wait::LateTurn { since, .. }
-            | Wait::AgainTurn { since, .. }
-            | Wait::TimedTurn { since, .. }
-            | Wait::QueuedTurn { since, .. } => Release::new(
+            Wait::Turn(turn) => Release::new(
                 Released::First,
-                Some(since.frame),
-                self.to.time_ns - since.time_ns,
+                Some(turn.since.frame),
+                self.to.time_ns - turn.since.time_ns,
             ),
             Wait::App | Wait::Burst | Wait::FullBurst | Wait::Hole if self.from == self.to => Release {
                 by: Some(Released::First),
@@ -286,7 +292,7 @@ impl Step {
             | Wait::Unsure
             | Wait::Filled { .. }
             | Wait::Early { .. }
-            | Wait::Probe { .. } => Release::new(Released::App, None, waited),
+            | Wait::TailLossProbe { .. } => Release::new(Released::App, None, waited),
             Wait::Hole | Wait::Handshake | Wait::Suspected { .. } => Release::default(),
             Wait::Burst | Wait::FullBurst => Release::new(Released::Burst, Some(self.from.frame), waited),
             Wait::Spaced => Release::new(Released::Pacing, None, waited),

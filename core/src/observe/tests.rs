@@ -94,36 +94,29 @@ fn each_wait_has_its_word() {
     let (since, opened, small) = (at(4, 30 * MS), at(5, 0), at(1, 0));
     let answer = Release::new(Released::First, Some(4), 10 * MS);
     let (sender_id, acked, late, queued) = (0, 0, 0, 0);
-    for wait in [
-        Wait::Turn { since, acked },
-        Wait::LateTurn {
-            since,
-            acked: 0,
+    for doubt in [
+        None,
+        Some(TurnDoubt::CorkLength {
             late,
             sender_id,
-            again: false,
-        },
-        Wait::AgainTurn { since, acked },
-        Wait::TimedTurn {
-            since,
-            acked,
-            sender_id,
-        },
-        Wait::QueuedTurn {
-            since,
-            acked: 0,
+            may_be_retransmission: false,
+        }),
+        Some(TurnDoubt::Retransmission),
+        Some(TurnDoubt::HoldLength { sender_id }),
+        Some(TurnDoubt::Queued {
             late,
             queued,
             fine: false,
-        },
+        }),
     ] {
-        assert_eq!(release(wait), answer);
+        let turn = Turn { since, acked, doubt };
+        assert_eq!(release(Wait::Turn(turn)), answer);
     }
     let repaired = |how| Wait::repair(how, Some(at(3, 0)), None, true);
     for (wait, by, frame) in [
         (Wait::App, Released::App, None),
         (Wait::Unsure, Released::App, None),
-        (Wait::Probe { small, sender_id }, Released::App, None),
+        (Wait::TailLossProbe { small, sender_id }, Released::App, None),
         (Wait::Burst, Released::Burst, Some(1)),
         (Wait::FullBurst, Released::Burst, Some(1)),
         (Wait::Spaced, Released::Pacing, None),
@@ -140,7 +133,7 @@ fn each_wait_has_its_word() {
     for nothing in [
         Wait::Hole,
         Wait::Handshake,
-        Wait::Suspected { held: None },
+        Wait::Suspected { held_ack: None },
         repaired(Repair::Reordered),
         repaired(Repair::Syn),
     ] {

@@ -15,7 +15,7 @@ mod turns;
 
 use latpcap_core::base::At;
 use latpcap_core::judge::Paths;
-use latpcap_core::observe::{Candidate, Repair, Wait};
+use latpcap_core::observe::{Candidate, Repair, Turn, TurnDoubt, Wait};
 
 use crate::common::{Lcg, MS};
 use crate::step::{cut, proven, stall};
@@ -40,37 +40,46 @@ fn every_wait_fills_its_time_exactly() {
             ..c
         };
         let waits = [
-            Wait::Turn { since: a, acked: 0 },
+            Wait::Turn(Turn {
+                since: a,
+                acked: 0,
+                doubt: None,
+            }),
             Wait::Close,
-            Wait::LateTurn {
+            Wait::Turn(Turn {
                 since: b,
                 acked: 0,
-                late,
-                sender_id: 0,
-                again: third > 0,
-            },
-            Wait::AgainTurn {
+                doubt: Some(TurnDoubt::CorkLength {
+                    late,
+                    sender_id: 0,
+                    may_be_retransmission: third > 0,
+                }),
+            }),
+            Wait::Turn(Turn {
                 since: b,
                 acked: late,
-            },
-            Wait::TimedTurn {
+                doubt: Some(TurnDoubt::Retransmission),
+            }),
+            Wait::Turn(Turn {
                 since: b,
                 acked: late,
-                sender_id: 0,
-            },
+                doubt: Some(TurnDoubt::HoldLength { sender_id: 0 }),
+            }),
             Wait::FreedTurn {
                 since: b,
                 candidate: Box::new(odd),
             },
-            Wait::QueuedTurn {
+            Wait::Turn(Turn {
                 since: b,
                 acked: 0,
-                late,
-                queued: third.unsigned_abs() as u32,
-                fine: second % 2 == 0,
-            },
-            Wait::Suspected { held: None },
-            Wait::Suspected { held: Some(a) },
+                doubt: Some(TurnDoubt::Queued {
+                    late,
+                    queued: third.unsigned_abs() as u32,
+                    fine: second % 2 == 0,
+                }),
+            }),
+            Wait::Suspected { held_ack: None },
+            Wait::Suspected { held_ack: Some(a) },
             Wait::App,
             Wait::Small(Box::new(odd)),
             Wait::Small(Box::new(Candidate {

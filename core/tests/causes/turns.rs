@@ -2,7 +2,7 @@
 
 use latpcap_core::base::At;
 use latpcap_core::judge::{Because, Cause, Grade, Paths, Row, SenderVerdict};
-use latpcap_core::observe::Wait;
+use latpcap_core::observe::{Turn, TurnDoubt, Wait};
 
 use crate::common::MS;
 use crate::step::{US, cut, proven};
@@ -16,20 +16,24 @@ fn an_answer_is_its_programs_until_it_left_by_its_own_time_stamp() {
     let judged = |acked: i64, late: i64, took: i64| {
         let since = At { frame: 1, time_ns: 0 };
         let (acked, late) = ((acked * MS) as u32, (late * MS) as u32);
-        let turn = Wait::QueuedTurn {
+        let turn = Wait::Turn(Turn {
             since,
             acked,
-            late,
-            queued: 0,
-            fine: false,
-        };
-        let timed = Wait::LateTurn {
+            doubt: Some(TurnDoubt::Queued {
+                late,
+                queued: 0,
+                fine: false,
+            }),
+        });
+        let timed = Wait::Turn(Turn {
             since,
             acked,
-            late,
-            sender_id: 0,
-            again: false,
-        };
+            doubt: Some(TurnDoubt::CorkLength {
+                late,
+                sender_id: 0,
+                may_be_retransmission: false,
+            }),
+        });
         let [turn, timed] = [turn, timed].map(|wait| {
             let rows = cut(wait, 0, (6 + took) * MS, &[], &paths);
             let of = |row: &Row| (row.cause, (row.end - 6 * MS) / MS, row.grounds.grade);
@@ -65,28 +69,38 @@ fn a_wait_that_no_kernel_bounds_is_not_proven_the_programs_however_it_is_told() 
     let since = At { frame: 1, time_ns: 0 };
     let waits = |acked| {
         [
-            Wait::Turn { since, acked },
-            Wait::QueuedTurn {
+            Wait::Turn(Turn {
                 since,
                 acked,
-                late: 0,
-                queued: 0,
-                fine: false,
-            },
-            Wait::QueuedTurn {
+                doubt: None,
+            }),
+            Wait::Turn(Turn {
                 since,
                 acked,
-                late: 0,
-                queued: 20 * MS as u32,
-                fine: false,
-            },
-            Wait::LateTurn {
+                doubt: Some(TurnDoubt::Queued {
+                    late: 0,
+                    queued: 0,
+                    fine: false,
+                }),
+            }),
+            Wait::Turn(Turn {
                 since,
                 acked,
-                late: 0,
-                sender_id: 0,
-                again: false,
-            },
+                doubt: Some(TurnDoubt::Queued {
+                    late: 0,
+                    queued: 20 * MS as u32,
+                    fine: false,
+                }),
+            }),
+            Wait::Turn(Turn {
+                since,
+                acked,
+                doubt: Some(TurnDoubt::CorkLength {
+                    late: 0,
+                    sender_id: 0,
+                    may_be_retransmission: false,
+                }),
+            }),
         ]
     };
     let proven = |wait, path| {
@@ -114,13 +128,15 @@ fn a_fine_clock_says_when_an_answer_left_though_the_path_may_have_been_as_late_b
         ..Paths::default()
     };
     let judged = |late: i64, fine: bool, paths: &Paths| {
-        let wait = Wait::QueuedTurn {
+        let wait = Wait::Turn(Turn {
             since: At { frame: 1, time_ns: 0 },
             acked: 0,
-            late: (late * MS) as u32,
-            queued: 0,
-            fine,
-        };
+            doubt: Some(TurnDoubt::Queued {
+                late: (late * MS) as u32,
+                queued: 0,
+                fine,
+            }),
+        });
         let rows = cut(wait, 0, 30 * MS, &[], paths);
         let of = |row: &Row| (row.cause, row.end / MS, row.grounds.grade);
         rows.iter().map(of).collect::<Vec<_>>()
@@ -158,13 +174,15 @@ fn what_the_path_may_be_of_a_turn_is_told_to_the_nanosecond() {
         (6 * MS, 3 * MS, 3 * MS + 1, Grade::Proven),
     ] {
         let (acked, late) = (acked as u32, late as u32);
-        let wait = Wait::QueuedTurn {
+        let wait = Wait::Turn(Turn {
             since,
             acked,
-            late,
-            queued: 0,
-            fine: false,
-        };
+            doubt: Some(TurnDoubt::Queued {
+                late,
+                queued: 0,
+                fine: false,
+            }),
+        });
         let rows = cut(wait, 0, 6 * MS + took, &[], &paths);
         let think = rows.iter().find(|row| row.cause == Cause::ServerThink).unwrap();
         assert_eq!(think.grounds.grade, grade, "{late} {took}");
@@ -177,7 +195,17 @@ fn what_the_path_may_be_of_a_turn_is_told_to_the_nanosecond() {
         (35 * MS, Some((Cause::ServerThink, 200 * MS))), // one row with the rest
     ] {
         let acked = (6 * MS + beyond) as u32;
-        let rows = cut(Wait::Turn { since, acked }, 0, 200 * MS, &[], &paths);
+        let rows = cut(
+            Wait::Turn(Turn {
+                since,
+                acked,
+                doubt: None,
+            }),
+            0,
+            200 * MS,
+            &[],
+            &paths,
+        );
         let mut late = rows
             .iter()
             .filter(|row| row.grounds.because == Because::KernelWasLate);
@@ -203,11 +231,11 @@ fn an_answer_that_ends_with_a_timer_may_wait_for_a_held_ack_elsewhere() {
             ..proven()
         };
         let since = At { frame: 1, time_ns: 0 };
-        let wait = Wait::TimedTurn {
+        let wait = Wait::Turn(Turn {
             since,
             acked: 0,
-            sender_id: 0,
-        };
+            doubt: Some(TurnDoubt::HoldLength { sender_id: 0 }),
+        });
         let rows = cut(wait, 0, 2 * MS + took, &[judged], &paths);
         let shape: Vec<_> = rows.iter().map(|r| (r.cause, r.end - r.start)).collect();
         assert_eq!(shape, [(Cause::Network, 2 * MS), (cause, took)]);
@@ -228,16 +256,34 @@ fn what_came_as_late_as_a_repeat_is_not_proven_the_programs() {
             .last()
             .map(|row| row.grounds.grade)
     };
-    let late = |again| Wait::LateTurn {
-        since,
-        acked,
-        late: 0,
-        sender_id: 0,
-        again,
+    let late = |again| {
+        Wait::Turn(Turn {
+            since,
+            acked,
+            doubt: Some(TurnDoubt::CorkLength {
+                late: 0,
+                sender_id: 0,
+                may_be_retransmission: again,
+            }),
+        })
     };
     let proven = Some(Grade::Proven);
-    assert_eq!(grade(Wait::Turn { since, acked }), proven);
+    assert_eq!(
+        grade(Wait::Turn(Turn {
+            since,
+            acked,
+            doubt: None
+        })),
+        proven
+    );
     assert_eq!(grade(late(false)), proven);
-    assert_eq!(grade(Wait::AgainTurn { since, acked }), Some(Grade::Probable));
+    assert_eq!(
+        grade(Wait::Turn(Turn {
+            since,
+            acked,
+            doubt: Some(TurnDoubt::Retransmission)
+        })),
+        Some(Grade::Probable)
+    );
     assert_eq!(grade(late(true)), Some(Grade::Probable));
 }

@@ -1,6 +1,6 @@
 //! The first segment after the peer spoke.
 
-use latpcap_core::observe::Wait;
+use latpcap_core::observe::{Turn, TurnDoubt, Wait};
 
 use crate::common::MS;
 use crate::play::{MSS, Play};
@@ -11,18 +11,20 @@ fn turn_is_the_first_segment_after_the_peer_spoke() {
     let asked = play.asked(0);
     assert_eq!(
         play.send(3_000, 1, 200),
-        Wait::Turn {
+        Wait::Turn(Turn {
             since: asked,
-            acked: 0
-        }
+            acked: 0,
+            doubt: None
+        })
     );
     let asked = play.asked(60_000);
     assert_eq!(
         play.send(63_000, 201, 200),
-        Wait::Turn {
+        Wait::Turn(Turn {
             since: asked,
-            acked: 0
-        }
+            acked: 0,
+            doubt: None
+        })
     );
 }
 
@@ -38,15 +40,21 @@ fn a_small_turn_as_late_as_the_kernels_timer_may_be_corked() {
         let mut play = Play::new();
         let since = play.asked(0);
         let want = if corked {
-            Wait::LateTurn {
+            Wait::Turn(Turn {
                 since,
                 acked: 0,
-                late: 0,
-                sender_id: 7,
-                again: false,
-            }
+                doubt: Some(TurnDoubt::CorkLength {
+                    late: 0,
+                    sender_id: 7,
+                    may_be_retransmission: false,
+                }),
+            })
         } else {
-            Wait::Turn { since, acked: 0 }
+            Wait::Turn(Turn {
+                since,
+                acked: 0,
+                doubt: None,
+            })
         };
         assert_eq!(play.send(late, 1, bytes), want, "{late} us, {bytes} bytes");
     }
@@ -59,13 +67,17 @@ fn a_turn_as_long_as_a_held_ack_may_wait_for_one_elsewhere() {
         let since = play.asked(0);
         let want = if timed {
             let (acked, sender_id) = (0, 7);
-            Wait::TimedTurn {
+            Wait::Turn(Turn {
                 since,
                 acked,
-                sender_id,
-            }
+                doubt: Some(TurnDoubt::HoldLength { sender_id }),
+            })
         } else {
-            Wait::Turn { since, acked: 0 }
+            Wait::Turn(Turn {
+                since,
+                acked: 0,
+                doubt: None,
+            })
         };
         assert_eq!(play.send(us, 1, MSS), want, "{us} us");
     }
@@ -94,7 +106,17 @@ fn in_a_turn_too_small_leaves_with_the_ack_of_small() {
                 assert!(held, "{freed} us");
                 assert_eq!((from, candidate.ack.time_ns), (since, 30 * MS));
             }
-            other => assert_eq!((other, held), (Wait::Turn { since, acked: 0 }, false)),
+            other => assert_eq!(
+                (other, held),
+                (
+                    Wait::Turn(Turn {
+                        since,
+                        acked: 0,
+                        doubt: None
+                    }),
+                    false
+                )
+            ),
         }
     }
 }

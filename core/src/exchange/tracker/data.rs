@@ -11,7 +11,7 @@ use crate::exchange::steps::merge_pairs;
 use crate::exchange::{Context, Exchange, SeenSegment, pauses};
 use crate::limits::{LARGE_RATIO, SEALED_SILENCE_NS, SILENCE_NS};
 use crate::messages::TurnUnit;
-use crate::observe::{Data, Outcome, Release, Sender, Step, Wait};
+use crate::observe::{Data, Outcome, Release, Sender, Step, TurnDoubt, Wait};
 use crate::segment::{FIN, PSH, SYN};
 
 /// Upper bound on the exchanges searched in each list, settling and open, for the one whose bytes are repeated.
@@ -191,27 +191,17 @@ impl Tracker {
                     context.distrust("tcp", reason, at);
                 }
             }
-            Wait::Turn { .. } | Wait::QueuedTurn { .. } | Wait::AgainTurn { .. } => {
+            Wait::Turn(turn) => {
                 *side.pick_mut(&mut self.pairing.rounds) = trips.round(data.tsval.is_some());
-                if data.small {
-                    context.sender_store.message_began(data.sender_id, None);
+                let (waited, senders) = (at.time_ns - turn.since.time_ns, &mut context.sender_store);
+                if let Some(TurnDoubt::CorkLength { sender_id, .. }) = turn.doubt {
+                    senders.message_began(sender_id, Some((waited, at.time_ns)));
+                } else if data.small {
+                    senders.message_began(data.sender_id, None);
                 }
-            }
-            Wait::LateTurn { since, sender_id, .. } => {
-                *side.pick_mut(&mut self.pairing.rounds) = trips.round(data.tsval.is_some());
-                let waited = at.time_ns - since.time_ns;
-                context
-                    .sender_store
-                    .message_began(*sender_id, Some((waited, at.time_ns)));
-            }
-            Wait::TimedTurn { since, sender_id, .. } => {
-                *side.pick_mut(&mut self.pairing.rounds) = trips.round(data.tsval.is_some());
-                if data.small {
-                    context.sender_store.message_began(*sender_id, None);
+                if let Some(TurnDoubt::HoldLength { sender_id }) = turn.doubt {
+                    senders.answered_late(sender_id, waited, at.time_ns);
                 }
-                context
-                    .sender_store
-                    .answered_late(*sender_id, at.time_ns - since.time_ns, at.time_ns);
             }
             Wait::FreedTurn { since, .. } => {
                 self.pairing.freed_since = Some(*since).filter(|_| side == Side::Server);

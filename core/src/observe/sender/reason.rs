@@ -8,7 +8,7 @@ use crate::limits::{
     MOST_PROBE_NS, NOISE_NS, PROBE_NS, PROMPT_NS, RATED_NS, RTO_NS, SEVERAL, SMALLEST_MSS, SOON_NS,
     TWO_TICKS_NS,
 };
-use crate::observe::{Candidate, Data, Repair, Wait};
+use crate::observe::{Candidate, Data, Repair, Turn, TurnDoubt, Wait};
 
 impl Sender {
     /// Returns what a data segment waited for: the first step that applies. Each step excludes one reason, so that the
@@ -169,7 +169,7 @@ impl Sender {
                     candidate.lateness = d.tsval.and_then(|now| self.clock.lateness(d.at.time_ns, now));
                 }
                 if candidate.arrived == Some(false) && has_probe_length(gap, d) {
-                    return Some(Wait::Probe {
+                    return Some(Wait::TailLossProbe {
                         sender_id: d.sender_id,
                         small: p.at,
                     });
@@ -183,7 +183,7 @@ impl Sender {
                     None => Wait::Unsure, // the time of the ACK is unknown
                 })
             }
-            None if has_probe_length(gap, d) => Some(Wait::Probe {
+            None if has_probe_length(gap, d) => Some(Wait::TailLossProbe {
                 sender_id: d.sender_id,
                 small: p.at,
             }),
@@ -254,53 +254,63 @@ impl Sender {
             // the missing bytes left sooner and may have been lost: then a timer sent this segment
             let unanswered = self.unanswered_for(d, since);
             if unanswered >= RTO_NS.get() {
-                return late_turn(since, 0, unanswered);
-            }
-        }
-        let (time_ns, tsval) = (d.at.time_ns, d.tsval.unwrap_or(0));
-        let acked = self.kernel_answered_after(since);
-        let late = match d.tsval {
-            Some(tsval) => self.clock.add(time_ns, tsval),
-            None => 0,
-        };
-        match late {
-            late if d.small && has_cork_length(d.at, since) => Wait::LateTurn {
-                since,
-                acked,
-                late: if late == 0 {
-                    0
-                } else {
-                    self.clock.believed(late, time_ns, tsval).0
-                },
-                sender_id: d.sender_id,
-                again: missing != Some(0) && may_be_retransmission(d, since, acked),
-            },
-            _ if self.pacer.keeps(d.start, gap) => late_turn(since, acked, gap),
-            // (bytes that are missing before it were lost on the path, so this may be a retransmission too)
-            0 if hole && d.own_rtt_ns >= AT_HOST_NS.get()
-                || missing != Some(0) && may_be_retransmission(d, since, acked) =>
-            {
-                Wait::AgainTurn { since, acked }
-            }
-            0 if may_wait_elsewhere(d, since) => Wait::TimedTurn {
-                since,
-                acked,
-                sender_id: d.sender_id,
-            },
-            0 => Wait::Turn { since, acked },
-            late => {
-                let (late, queued) = self.clock.believed(late, time_ns, tsval);
-                let sure = i64::from(queued) >= TWO_TICKS_NS.get() || d.own_rtt_ns >= AT_HOST_NS.get();
-                let queued = if sure { queued } else { 0 };
-                Wait::QueuedTurn {
+                let doubt = Some(may_be_late_by(unanswered));
+                return Wait::Turn(Turn {
                     since,
-                    acked,
-                    late,
-                    queued,
-                    fine: self.clock.is_fine() && late < u32::MAX,
-                }
+                    acked: 0,
+                    doubt,
+                });
             }
         }
+        let acked = self.kernel_answered_after(since);
+        let doubt = self.doubt_of_turn(since, acked, gap, hole, missing, d);
+        Wait::Turn(Turn { since, acked, doubt })
+    }
+
+    /// Returns what besides the best path and the program may have taken a turn. Takes the segment's timestamp.
+    #[inline(always)]
+    fn doubt_of_turn(
+        &mut self,
+        since: At,
+        acked: u32,
+        gap: i64,
+        hole: bool,
+        missing: Option<u16>,
+        d: &Data,
+    ) -> Option<TurnDoubt> {
+        let (time_ns, tsval, sender_id) = (d.at.time_ns, d.tsval.unwrap_or(0), d.sender_id);
+        let late = d.tsval.map_or(0, |tsval| self.clock.add(time_ns, tsval));
+        if d.small && has_cork_length(d.at, since) {
+            let late = if late == 0 {
+                0
+            } else {
+                self.clock.believed(late, time_ns, tsval).0
+            };
+            return Some(TurnDoubt::CorkLength {
+                late,
+                sender_id,
+                may_be_retransmission: missing != Some(0) && may_be_retransmission(d, since, acked),
+            });
+        }
+        if self.pacer.keeps(d.start, gap) {
+            return Some(may_be_late_by(gap));
+        }
+        if late > 0 {
+            let (late, queued) = self.clock.believed(late, time_ns, tsval);
+            let is_sure = i64::from(queued) >= TWO_TICKS_NS.get() || d.own_rtt_ns >= AT_HOST_NS.get();
+            return Some(TurnDoubt::Queued {
+                late,
+                queued: if is_sure { queued } else { 0 },
+                fine: self.clock.is_fine() && late < u32::MAX,
+            });
+        }
+        // (bytes that are missing before it were lost on the path, so this may be a retransmission too)
+        if hole && d.own_rtt_ns >= AT_HOST_NS.get()
+            || missing != Some(0) && may_be_retransmission(d, since, acked)
+        {
+            return Some(TurnDoubt::Retransmission);
+        }
+        may_wait_elsewhere(d, since).then_some(TurnDoubt::HoldLength { sender_id })
     }
 
     /// Returns the unseen packet of the peer upon which this segment left, if it is the first to echo that packet's
@@ -426,12 +436,10 @@ impl Sender {
     }
 }
 
-/// Returns a turn that the path or the pacing may have delayed by `late` ns, none of them for sure.
+/// Returns the doubt that the path or the pacing may have delayed a turn by `late` ns, none of them for sure.
 #[cold]
-fn late_turn(since: At, acked: u32, late: i64) -> Wait {
-    Wait::QueuedTurn {
-        since,
-        acked,
+fn may_be_late_by(late: i64) -> TurnDoubt {
+    TurnDoubt::Queued {
         late: u32::try_from(late).unwrap_or(u32::MAX),
         queued: 0,
         fine: false,

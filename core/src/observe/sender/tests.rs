@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::facts::Covered;
-use crate::observe::Wait;
+use crate::observe::{Turn, TurnDoubt, Wait};
 
 const MS: i64 = 1_000_000;
 const MSS: i64 = 1000;
@@ -297,7 +297,10 @@ fn what_is_missing_of_a_first_message_shows_where_the_syn_was_seen() {
         matches!(
             sender.data(&d, Some(0), None),
             Outcome::Forward(Step {
-                wait: Wait::AgainTurn { .. },
+                wait: Wait::Turn(Turn {
+                    doubt: Some(TurnDoubt::Retransmission),
+                    ..
+                }),
                 ..
             })
         )
@@ -321,17 +324,14 @@ fn behind_what_a_packet_without_data_showed_missing_there_is_a_hole() {
         }
     };
     let (since, acked) = (at(12, 250 * MS), 0);
-    let late = 259_000_000;
-    let queued = 0;
-    let lost = Wait::QueuedTurn {
-        since,
-        acked,
-        late,
-        queued,
+    let turn = |doubt| Wait::Turn(Turn { since, acked, doubt });
+    let lost = turn(Some(TurnDoubt::Queued {
+        late: 259_000_000,
+        queued: 0,
         fine: false,
-    };
+    }));
     assert_eq!(answered(200, 200), lost);
-    assert_eq!(answered(100, 100), Wait::Turn { since, acked });
+    assert_eq!(answered(100, 100), turn(None));
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn what_left_over_small_after_a_probes_time_is_a_probe() {
             small: Some(p),
             ..in_flight()
         };
-        matches!(why(state, d), Wait::Probe { sender_id: 7, small } if small == at(1, 0))
+        matches!(why(state, d), Wait::TailLossProbe { sender_id: 7, small } if small == at(1, 0))
     };
     let (least, most) = (RTT + 200 * MS, 2 * RTT + 1_000 * MS);
     assert!(probe(next(least), small(None)) && !probe(next(least - 1), small(None)));

@@ -80,6 +80,17 @@ fn what_may_have_been_paced_is_not_surely_the_programs() {
     assert_eq!(after(2 * MS), Wait::App, "a busy host");
 }
 
+fn doubt(wait: Wait) -> Option<TurnDoubt> {
+    match wait {
+        Wait::Turn(turn) => turn.doubt,
+        _ => None,
+    }
+}
+
+fn is_certain(wait: &Wait) -> bool {
+    matches!(wait, Wait::Turn(Turn { doubt: None, .. }))
+}
+
 /// The peer's last byte came at 0 in frame 5.
 fn asked() -> Sender {
     Sender {
@@ -94,7 +105,12 @@ fn an_answer_as_late_as_a_timer_is_suspected() {
         peer_data: Some(at(5, 7 * MS)),
         ..sender()
     };
-    let late = |d| matches!(why(state(), d), Wait::LateTurn { sender_id: 7, .. });
+    let late = |d| {
+        matches!(
+            doubt(why(state(), d)),
+            Some(TurnDoubt::CorkLength { sender_id: 7, .. })
+        )
+    };
     let (least, most) = (207 * MS, 720 * MS);
     assert!(late(next(least)) && !late(next(least - 1)));
     assert!(late(next(most)) && !late(next(most + 1)));
@@ -106,7 +122,11 @@ fn what_leaves_a_hole_before_it_after_a_timers_time_tells_nothing_of_the_program
     let lost = |hole, time_ns| {
         let d = next(time_ns);
         match asked().classify(&d, at(1, 0), hole, false, Some(0)) {
-            Wait::QueuedTurn { late, acked: 0, .. } => Some(i64::from(late)),
+            Wait::Turn(Turn {
+                acked: 0,
+                doubt: Some(TurnDoubt::Queued { late, .. }),
+                ..
+            }) => Some(i64::from(late)),
             _ => None,
         }
     };
@@ -123,7 +143,7 @@ fn what_leaves_a_hole_before_it_may_be_sent_again_where_the_path_lies_between() 
             ..next(23 * MS)
         };
         let why = asked().classify(&d, at(1, 0), hole, false, None);
-        matches!(why, Wait::AgainTurn { .. })
+        doubt(why) == Some(TurnDoubt::Retransmission)
     };
     assert!(again(true, 7 * MS) && !again(false, 7 * MS));
     assert!(!again(true, 69_999), "beside its host the capture lacks it");
@@ -131,7 +151,7 @@ fn what_leaves_a_hole_before_it_may_be_sent_again_where_the_path_lies_between() 
 
 #[test]
 fn an_answer_as_late_as_a_hold_elsewhere_is_suspected() {
-    let timed = |d| matches!(why(asked(), d), Wait::TimedTurn { sender_id: 7, .. });
+    let timed = |d| doubt(why(asked(), d)) == Some(TurnDoubt::HoldLength { sender_id: 7 });
     // from half a hold on: answers that take less than a whole one show a program
     let (least, most) = (19 * MS, 106 * MS + RTT);
     assert!(timed(next(least)) && !timed(next(least - 1)));
@@ -144,7 +164,11 @@ fn the_kernels_own_ack_bounds_an_answers_path() {
         let mut state = asked();
         state.own_ack = Some(at(frame, time_ns));
         match why(state, d) {
-            Wait::Turn { acked, .. } | Wait::TimedTurn { acked, .. } => Some(acked),
+            Wait::Turn(Turn {
+                acked,
+                doubt: None | Some(TurnDoubt::HoldLength { .. }),
+                ..
+            }) => Some(acked),
             _ => None,
         }
     };
@@ -154,10 +178,11 @@ fn the_kernels_own_ack_bounds_an_answers_path() {
     assert_eq!(acked(4, -MS, next(30 * MS)), Some(0), "of what was said before");
     assert_eq!(
         why(asked(), next(18 * MS)),
-        Wait::Turn {
+        Wait::Turn(Turn {
             since: at(5, 0),
-            acked: 0
-        }
+            acked: 0,
+            doubt: None
+        })
     );
 }
 
@@ -174,8 +199,8 @@ fn an_answer_that_was_late_by_its_clock_was_queued() {
             own_rtt_ns,
             ..next(late)
         };
-        match why(state, d) {
-            Wait::QueuedTurn { late, queued, .. } => Some((late, queued)),
+        match doubt(why(state, d)) {
+            Some(TurnDoubt::Queued { late, queued, .. }) => Some((late, queued)),
             _ => None,
         }
     };
@@ -206,16 +231,19 @@ fn what_came_in_time_as_late_as_a_timer_was_not_queued() {
     };
     for n in 0..9 {
         let waited = wait(n * 1_000 * MS, n as u32 * 1_000, next(0));
-        assert!(matches!(waited, Wait::LateTurn { late: 0, .. }));
+        assert!(matches!(
+            doubt(waited),
+            Some(TurnDoubt::CorkLength { late: 0, .. })
+        ));
     }
     // one of ten is rare: RARE
     let waited = wait(9_005 * MS, 9_000, full(0));
     assert!(matches!(
-        waited,
-        Wait::QueuedTurn {
+        doubt(waited),
+        Some(TurnDoubt::Queued {
             queued: 4_000_000,
             ..
-        }
+        })
     ));
 }
 
@@ -246,18 +274,15 @@ fn an_answer_in_its_senders_pace_may_have_been_paced() {
         why(state, d)
     };
     assert!(matches!(
-        wait(1, true),
-        Wait::QueuedTurn {
+        doubt(wait(1, true)),
+        Some(TurnDoubt::Queued {
             queued: 0,
             late: 6_000_000,
             ..
-        }
+        })
     ));
-    assert!(matches!(wait(2, true), Wait::Turn { .. }));
-    assert!(
-        matches!(wait(1, false), Wait::Turn { .. }),
-        "all of one length show no pace"
-    );
+    assert!(is_certain(&wait(2, true)));
+    assert!(is_certain(&wait(1, false)), "all of one length show no pace");
 }
 
 /// What leaves soon after the peer spoke is an answer to it, where nothing of its sender was in flight then.
@@ -302,10 +327,7 @@ fn what_came_as_late_as_a_repeat_may_be_one_unless_the_numbers_go_on() {
             own_rtt_ns,
             ..full(time_ns)
         };
-        matches!(
-            state.classify(&d, at(1, 0), false, false, missing),
-            Wait::AgainTurn { .. }
-        )
+        doubt(state.classify(&d, at(1, 0), false, false, missing)) == Some(TurnDoubt::Retransmission)
     };
     let far = 20 * MS;
     let least = 7 * MS + far + far + 190 * MS; // RTO_NS, a round trip, and the way to the sender and back
