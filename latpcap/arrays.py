@@ -117,8 +117,8 @@ def words(texts: Sequence[str]) -> pa.Array:
 
 def integers(values: Sequence[int] | Array, kind: str) -> pa.Array:
     """Numbers as an Arrow array of a type that has numpy's name, such as "uint64"."""
-    held = np.asarray(values, kind)
-    return pa.Array.from_buffers(pa.type_for_alias(kind), len(held), [None, pa.py_buffer(held)])
+    array = np.asarray(values, kind)
+    return pa.Array.from_buffers(pa.type_for_alias(kind), len(array), [None, pa.py_buffer(array)])
 
 
 def column(values: Array, is_valid: Array | None = None) -> pa.Array:

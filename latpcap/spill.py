@@ -55,7 +55,7 @@ class Column:
         self.kind: np.dtype[Any] = np.dtype(kind)
         self.count = 0
         self._pieces: list[tuple[int, Array]] = []
-        self._held = 0
+        self._buffered_bytes = 0
         self._file: IO[bytes] | None = None
         self._fits = True
 
@@ -75,15 +75,15 @@ class Column:
             self._put(begin, np.ascontiguousarray(values, self.kind))
         else:
             self._pieces.append((begin, values.astype(self.kind)))  # a copy: the caller's batch is freed
-            self._held += self._pieces[-1][1].nbytes
-            if self._held >= MIN_FILE_BYTES:
+            self._buffered_bytes += self._pieces[-1][1].nbytes
+            if self._buffered_bytes >= MIN_FILE_BYTES:
                 self._to_file()
 
     def widen(self, kind: np.dtype[Any]) -> None:
         """Change to a wider type, when a value does not fit into the present one."""
-        held, self.kind = self.array(), kind
-        for span in parts(len(held)):
-            self.add(held[span])
+        values, self.kind = self.array(), kind
+        for span in parts(len(values)):
+            self.add(values[span])
 
     def array(self) -> Array:
         """Take all values and empty the column. The array is read-only where every value is zero."""
@@ -93,7 +93,7 @@ class Column:
         if self._file is None and self.count * self.kind.itemsize >= MIN_FILE_BYTES:
             self._to_file()
         file, pieces, count = self._file, self._pieces, self.count
-        self._file, self._pieces, self._held, self.count = None, [], 0, 0
+        self._file, self._pieces, self._buffered_bytes, self.count = None, [], 0, 0
         if file is not None:
             with contextlib.suppress(OSError):
                 file.truncate(count * self.kind.itemsize)
@@ -109,7 +109,7 @@ class Column:
     def _to_file(self) -> None:
         self._file = _opened() if self._fits else None
         if self._file is not None:
-            pieces, self._pieces, self._held = self._pieces, [], 0
+            pieces, self._pieces, self._buffered_bytes = self._pieces, [], 0
             for at, (begin, values) in enumerate(pieces):
                 if self._file is None:  # the disk is full: `_put` has moved the column to memory
                     self._pieces += pieces[at:]
@@ -424,8 +424,8 @@ def release_memory() -> None:
     """Drop the resident pages of all mapped files, if they are more than `RESIDENT_BYTES`; their values stay."""
     # the mapped size is known without a system call; asking for the resident size takes 50 us
     if sum(map(len, _maps)) > RESIDENT_BYTES and _resident() - _before[0] > RESIDENT_BYTES:
-        for held in list(_maps.keys()):
-            held.madvise(mmap.MADV_DONTNEED)
+        for mapped in list(_maps.keys()):
+            mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _resident() -> int:
@@ -452,9 +452,9 @@ def _mapped(file: IO[bytes], size: int) -> mmap.mmap:
     """A mapping of the file, which is closed with the last array over it."""
     if not _before:
         _before.append(min(_resident(), 1 << 40))
-    held = mmap.mmap(file.fileno(), size)
-    _maps[held] = file
-    return held
+    mapped = mmap.mmap(file.fileno(), size)
+    _maps[mapped] = file
+    return mapped
 
 
 def _read(file: IO[bytes]) -> bytes:

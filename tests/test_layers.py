@@ -121,6 +121,8 @@ ORDER = [
     "findings.fixes",
     "findings.pushes",
     "findings.tables",
+    "findings.unanswered",
+    "findings.hung_streams",
     "findings.silence",
     "findings.sessions",
     "findings.queues",

@@ -235,6 +235,6 @@ def test_what_is_opened_is_what_was_checked(tmp_path: Path, monkeypatch: pytest.
         return found
 
     monkeypatch.setattr(desk, "path", swapped)
-    desk._held.clear()
+    desk._captures.clear()
     with pytest.raises(ValueError, match="was replaced"):
         desk.capture("a.pcap")

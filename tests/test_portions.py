@@ -146,4 +146,4 @@ def test_exchanges_take_their_turns_however_they_come(rng: random.Random) -> Non
         found.append(printed_rows + turns.rest()["exchange"].to_pylist())
     assert sorted(found[0]) == sorted(numbers)
     assert found[0] == found[1] == found[2]
-    assert sum(a > b for a, b in itertools.pairwise(found[0])) <= 1, "the one that more than MAX_HELD rows came before"
+    assert sum(a > b for a, b in itertools.pairwise(found[0])) <= 1, "the one behind more than MAX_WAITING_ROWS"

@@ -988,7 +988,7 @@ def test_an_answer_without_content_to_no_path_is_no_poll() -> None:
     """Found by .ci/hostile.py: no request of the capture has a target."""
     none = pa.nulls(1, pa.string()).dictionary_encode()
     exchanges = pa.table({"kind": none, "method": none, "target": none, "status": [204], "latency_ms": [9000.0]})
-    assert not slow_requests.polls(exchanges).any()
+    assert not slow_requests.long_polls(exchanges).any()
 
 
 def test_a_name_that_came_late_was_waited_for_too() -> None:

@@ -29,12 +29,12 @@ WAIT_KINDS = ("setup", "wait", "silence")
 """Kinds of findings about waits, which show that connections without data were not idle."""
 
 
-def kind_of(tables: Mapping[str, pa.Table], events: Sequence[Finding], *, alone: bool) -> tuple[str, str] | None:
+def kind_of(tables: Mapping[str, pa.Table], findings: Sequence[Finding], *, alone: bool) -> tuple[str, str] | None:
     """Return kind and sentence of a capture that is of a special kind, else None; `alone`: it has no requests."""
     scan = next(_scan(tables["streams"]), None)
     if scan is not None or not alone:
         return scan
-    return next(chain(_icmp(tables), _happened(events), _quiet(tables, events)), None)
+    return next(chain(_icmp(tables), _happened(findings), _quiet(tables, findings)), None)
 
 
 def _icmp(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
@@ -60,7 +60,9 @@ def _icmp(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
 def _pings(rtt: Array, answers: Array, texts: list[str]) -> str:
     """Describe pings: how many were answered, their round trips, and the errors that came instead."""
     errors = {word: int((answers == code).sum()) for code, word in enumerate(texts) if word != "echo_reply"}
-    trips = np.sort(rtt[~np.isnan(rtt) & np.isin(answers, [c for c, word in enumerate(texts) if word not in errors])])
+    trips = np.sort(
+        rtt[~np.isnan(rtt) & np.isin(answers, [code for code, word in enumerate(texts) if word not in errors])]
+    )
     lost = len(rtt) - len(trips) - sum(errors.values())
     prefix = "ping" if len(rtt) == 1 else "pings"
     parts = [say(f"{prefix}_icmp", n=n, word=word.replace("_", " ")) for word, n in errors.items() if n]
@@ -115,17 +117,17 @@ def _scan(streams: pa.Table) -> Iterator[tuple[str, str]]:
     )  # fmt: skip
 
 
-def _happened(events: Sequence[Finding]) -> Iterator[tuple[str, str]]:
+def _happened(findings: Sequence[Finding]) -> Iterator[tuple[str, str]]:
     """Return the failed connections, the rarest kind first."""
     for cause in _BY_RARITY:
-        rows = [e for e in events if e.cause == cause and e.text]
+        rows = [finding for finding in findings if finding.cause == cause and finding.text]
         if rows:
-            more = sum(e.streams or 0 for e in rows[1:])
+            more = sum(finding.streams or 0 for finding in rows[1:])
             text = rows[0].text or ""
             yield cause, say("elsewhere_too", text=text, n=more) if more else text
 
 
-def _quiet(tables: Mapping[str, pa.Table], happened: Sequence[Finding]) -> Iterator[tuple[str, str]]:
+def _quiet(tables: Mapping[str, pa.Table], findings: Sequence[Finding]) -> Iterator[tuple[str, str]]:
     """Find captures of one direction, and of connections without data."""
     streams = tables["streams"]
     if not streams.num_rows:
@@ -136,7 +138,7 @@ def _quiet(tables: Mapping[str, pa.Table], happened: Sequence[Finding]) -> Itera
         share = say(noun, n=int(one_sided.sum()), of=streams.num_rows)
         yield "one_direction", say("one_direction_capture", which=share)
     data = arrays.numbers(streams, "client_payload_bytes") + arrays.numbers(streams, "server_payload_bytes")
-    if not data.any() and not any(e.kind in WAIT_KINDS for e in happened):
+    if not data.any() and not any(finding.kind in WAIT_KINDS for finding in findings):
         seconds = float(arrays.numbers(streams, "end").max() - arrays.numbers(streams, "start").min()) / 1e9
         if seconds >= show.MIN_IDLE_S:
             yield "idle", say("idle", n=streams.num_rows, seconds=seconds)

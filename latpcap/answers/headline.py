@@ -18,7 +18,8 @@ from latpcap.answers import traffic
 from latpcap.answers.types import Behind, Facts, Judged, NoRequests, Overall, WithRequests
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
 from latpcap.user_waits.cause_totals import endpoint
-from latpcap.user_waits.slow_requests import beyond, family
+from latpcap.user_waits.slow_requests import beyond as without_path_ms
+from latpcap.user_waits.slow_requests import family
 from latpcap.vocabulary import PROGRAMS, SIDES, STALL, cause_names
 
 ELSEWHERE = (
@@ -75,12 +76,12 @@ def leading(facts: Facts) -> Finding | None:
     It did more harm than everything else, or is most of what the requests waited for; without judged requests it is the
     longest set-up.
     """
-    lead = worst(finding for finding in facts.events if finding.kind != "silence" or is_frequent(facts, finding))
-    if facts.capture_kind in _DOMINANT_KINDS or any(e.cause == "syn_flood" for e in facts.events):
+    lead = worst(row for row in facts.other_findings if row.kind != "silence" or is_frequent(facts, row))
+    if facts.capture_kind in _DOMINANT_KINDS or facts.of_cause("syn_flood"):
         return None
     if lead is None and isinstance(facts, NoRequests):
-        setups = [e for e in facts.events if e.kind == "setup"]
-        return max(setups, key=lambda e: e.total_ms or 0.0, default=None)
+        setups = facts.of_kind("setup")
+        return max(setups, key=lambda finding: finding.total_ms or 0.0, default=None)
     if lead is None:
         return None
     others = _harm_of_others(facts)
@@ -98,7 +99,7 @@ def _harm_of_others(facts: Facts) -> Harm:
     if isinstance(facts, NoRequests):
         return Harm(False, 0.0)
     slow = facts.slow
-    waited = sum(beyond(f["causes"]) for f in facts.families) if slow["count"] else 0.0
+    waited = sum(without_path_ms(row["causes"]) for row in facts.families) if slow["count"] else 0.0
     late_setup = late_request(facts)
     harm = Harm(False, waited if waited_for(facts) else waited / 2)
     if late_setup is not None:
@@ -110,7 +111,7 @@ def _harm_of_others(facts: Facts) -> Harm:
 def _other_sentence(facts: Facts, push: Finding | None) -> Finding | None:
     """The finding whose sentence is the headline if none leads; None if that is of the capture's kind or requests."""
     if isinstance(facts, NoRequests):
-        return next((e for e in facts.events if e.cause == "syn_flood"), None) or push
+        return next(iter(facts.of_cause("syn_flood")), push)
     return None if facts.capture_sentence else push
 
 
@@ -125,7 +126,7 @@ def is_frequent(facts: Facts, silence: Finding) -> bool:
 
 def pushed(facts: Facts) -> Finding | None:
     """Held pushes that may be the headline: not rare, and no request was slow or all requests took less time."""
-    for push in facts.events:
+    for push in facts.other_findings:
         if push.kind != "push" or (push.exchanges or 0) < show.MIN_CAUSE_SHARE * (push.of_exchanges or 0):
             continue
         if isinstance(facts, NoRequests):
@@ -144,8 +145,8 @@ def waited_for(facts: WithRequests) -> bool:
 
 def late_request(facts: WithRequests) -> Finding | None:
     """The setup that took more time before the first requests than all responses took; None without one."""
-    setups = [e for e in facts.events if e.kind == "setup" and server_of(e) == facts.server]
-    longest = max(setups, key=lambda e: e.total_ms or 0.0, default=None)
+    setups = [finding for finding in facts.of_kind("setup") if server_of(finding) == facts.server]
+    longest = max(setups, key=lambda finding: finding.total_ms or 0.0, default=None)
     return longest if longest is not None and (longest.total_ms or 0.0) > facts.total_ms else None
 
 
@@ -190,7 +191,7 @@ def of_requests(facts: WithRequests) -> str:
         return words.say("no_time", server=facts.server)
     if late_setup := late_request(facts):
         return words.sentence(words.say("of_server", server=facts.server, text=late_setup.text))
-    if traffic.log_in(facts.traffic):
+    if traffic.is_login_only(facts.traffic):
         return _log_in(facts)
     answers = traffic.sentence(facts.traffic, facts.server)
     times = _slow(facts)
@@ -203,8 +204,8 @@ def of_requests(facts: WithRequests) -> str:
 def queued(facts: WithRequests) -> Finding | None:
     """The queue of this server's requests, where no other cause of them is proven; else None."""
     is_proven = not facts.findings or facts.findings[0].grade == "proven"
-    queues = (e for e in facts.events if e.sentence == "queue_cost" and not is_proven)
-    return next((e for e in queues if server_of(e) == facts.server), None)
+    queues = (finding for finding in facts.other_findings if finding.sentence == "queue_cost" and not is_proven)
+    return next((finding for finding in queues if server_of(finding) == facts.server), None)
 
 
 def _slow(facts: Judged) -> str:
@@ -226,11 +227,11 @@ def _slow(facts: Judged) -> str:
     special = "late_close" if facts.closes_late else "cause_both_repairs" if _by_both(facts) else None
     cause = phrase(first) if special is None else words.say(special)
     values = {
-        "server": name, "sure": _sure(first.grade), "cause": cause, "second": _second(facts), "n": slow["count"],
+        "server": name, "sure": _grade_words(first.grade), "cause": cause, "second": _second(facts), "n": slow["count"],
         "of": slow["of"], "hit": facts.hit, "each": _each(facts),
     }  # fmt: skip
     if slow["how"] == "typical":
-        some_only = words.say("few_of_slow", n=facts.hit, of=slow["count"]) if _few(facts) else ""
+        some_only = words.say("few_of_slow", n=facts.hit, of=slow["count"]) if _is_in_few_slow(facts) else ""
         sentence = "slow_server" if first.owner == "server" else "slow_at_server"
         return words.say(sentence, part=_part(facts, "part"), few=some_only, **values)
     worst = slow["worst"]
@@ -238,7 +239,7 @@ def _slow(facts: Judged) -> str:
         return words.say(
             "slow_one", name=worst["name"], took_ms=worst["latency_ms"], others=slow["of"] - 1, **values
         )  # fmt: skip
-    if _few(facts):
+    if _is_in_few_slow(facts):
         return words.say("slow_few_mixed", part=_part(facts, "their"), **values)
     return words.say("slow_few", **values)
 
@@ -252,14 +253,14 @@ def _each(facts: Judged) -> str:
     return words.say("waits_each", wait_ms=facts.waits_ms, most=longest)
 
 
-def _sure(grade: Grade) -> str:
+def _grade_words(grade: Grade) -> str:
     return words.say(f"sure_{grade}")
 
 
 def _forbids(facts: Judged) -> str:
     """Why the capture cannot show where the time went."""
     first = facts.findings[0]
-    sentences = [c.text for c in facts.quality if c.check in first.limited_by and c.forbids]
+    sentences = [check.text for check in facts.quality if check.check in first.limited_by and check.forbids]
     return sentences[0] if sentences else words.say(f"meaning_{first.cause}")
 
 
@@ -278,7 +279,7 @@ def _log_in(facts: Judged) -> str:
     if first.grade == "unknown":
         why = words.say("log_in_unknown", why=_forbids(facts))
     else:
-        why = words.say("log_in_because", sure=_sure(first.grade), cause=phrase(first), second=_second(facts))
+        why = words.say("log_in_because", sure=_grade_words(first.grade), cause=phrase(first), second=_second(facts))
     return words.say("log_in_slow", over=slow_limit(facts), most_ms=worst["latency_ms"], why=why, **values)
 
 
@@ -290,32 +291,34 @@ def _by_both(facts: Judged) -> bool:
     return facts.findings[0].cause in by_timer and min(times_ms) >= show.MIN_CAUSE_SHARE * loss["ms"]
 
 
-def _few(facts: Judged) -> bool:
+def _is_in_few_slow(facts: Judged) -> bool:
     """Whether the cause is in a few of the slow requests only."""
     return facts.hit < show.TYPICAL_SHARE * facts.slow["count"]
 
 
 def _part(facts: WithRequests, whose: str) -> str:
     """Words for the first family's share of the time: "part" of all, "their" of the slow requests'."""
-    return words.say(f"{whose}_{'most' if _most(facts) else 'largest'}{'_beyond' if _beyond(facts) else ''}")
+    most, beyond = "most" if _takes_most_time(facts) else "largest", "_beyond" if _is_below_path(facts) else ""
+    return words.say(f"{whose}_{most}{beyond}")
 
 
-def _most(facts: WithRequests) -> bool:
+def _takes_most_time(facts: WithRequests) -> bool:
     """Whether the first family takes most of the time, or of the time beyond the path's round trip."""
-    all_beyond = sum(beyond(f["causes"]) for f in facts.families) or 1.0
+    all_beyond = sum(without_path_ms(row["causes"]) for row in facts.families) or 1.0
     first = facts.families[0]
-    return (beyond(first["causes"]) / all_beyond if _beyond(facts) else first["share"]) >= show.MOST_TIME_SHARE
+    share = without_path_ms(first["causes"]) / all_beyond if _is_below_path(facts) else first["share"]
+    return share >= show.MOST_TIME_SHARE
 
 
-def _beyond(facts: WithRequests) -> bool:
+def _is_below_path(facts: WithRequests) -> bool:
     """Whether the path's round trip takes more time than the first family."""
-    path = next((f["causes"].get("network", 0.0) for f in facts.families if f["family"] == "path"), 0.0)
+    path = next((row["causes"].get("network", 0.0) for row in facts.families if row["family"] == "path"), 0.0)
     return path > facts.families[0]["ms"]
 
 
 def _second(facts: Judged) -> str:
     """The main cause of a second family with a notable share."""
-    rows = [f for f in facts.families[1:] if f["share"] >= show.MIN_CAUSE_SHARE and f["family"] != "unknown"]
+    rows = [row for row in facts.families[1:] if row["share"] >= show.MIN_CAUSE_SHARE and row["family"] != "unknown"]
     if not rows:
         return ""
     cause = max(rows[0]["causes"], key=lambda cause: rows[0]["causes"][cause])
@@ -331,14 +334,14 @@ def _share(facts: Judged) -> float:
 
 
 def _many(facts: Judged, number: int) -> str:
-    return words.say("turns" if traffic.turns(facts.traffic) else "requests", n=number)
+    return words.say("turns" if traffic.has_unknown_protocol(facts.traffic) else "requests", n=number)
 
 
 def _nothing(facts: Judged) -> str:
     """Describe a server without slow requests: the times, and the path where it takes most of them."""
     slow, first = facts.slow, facts.findings[0]
     if slow["of"] == 1:
-        kind = "stream" if slow["streams"] else "turn" if traffic.turns(facts.traffic) else "request"
+        kind = "stream" if slow["streams"] else "turn" if traffic.has_unknown_protocol(facts.traffic) else "request"
         without_time = kind == "stream" and facts.p50_ms == 0
         took = words.say("one_stream_ticked" if without_time else f"one_{kind}_took", p50_ms=facts.p50_ms)
     else:
@@ -359,7 +362,7 @@ def _nothing(facts: Judged) -> str:
     sentence = "long_path" if is_long_path else "nothing_slow_path" if is_path else "nothing_slow"
     return words.say(
         "long_path_halves" if facts.halves else sentence, server=facts.server, many=words.joined([took, pushed]),
-        n=facts.halves, sure=_sure(first.grade), path_ms=slow["path_ms"],
+        n=facts.halves, sure=_grade_words(first.grade), path_ms=slow["path_ms"],
     )  # fmt: skip
 
 
@@ -367,15 +370,15 @@ def _stall(facts: Judged, finding: LatencyFinding) -> str:
     """Describe requests held by Nagle's algorithm and held ACKs, in one direction or both."""
     sender, slow = facts.owners["nagle"], facts.slow
     other = SIDES[sender]
-    stalls = [f for f in facts.findings[1:] if f.cause == STALL and f.owner == other]
-    reverse = [f for f in stalls if f.share >= show.MIN_CAUSE_SHARE]
+    stalls = [stall for stall in facts.findings[1:] if stall.cause == STALL and stall.owner == other]
+    reverse = [stall for stall in stalls if stall.share >= show.MIN_CAUSE_SHARE]
     why = words.say(f"stall_{sender}")
     if reverse:
-        sure = _sure(reverse[0].grade) if finding.grade == "proven" else ""
+        sure = _grade_words(reverse[0].grade) if finding.grade == "proven" else ""
         why = words.say(f"stall_{sender}_and_{other}", why=why, sure=sure)
     return words.say(
         "stall_slow" if slow["how"] == "typical" else "stall_few",
-        server=facts.server, n=slow["count"], many=_many(facts, slow["of"]), sure=_sure(finding.grade), why=why,
+        server=facts.server, n=slow["count"], many=_many(facts, slow["of"]), sure=_grade_words(finding.grade), why=why,
         each=_each(facts),
     )  # fmt: skip
 
@@ -385,24 +388,24 @@ def _backend(facts: Judged, behind: Behind) -> str:
     slow, grade = facts.slow, facts.findings[0].grade
     return words.say(
         "behind_slow" if slow["how"] == "typical" else "behind_few",
-        server=facts.server, n=slow["count"], of=slow["of"], sure=_sure(grade), behind=behind["server"],
+        server=facts.server, n=slow["count"], of=slow["of"], sure=_grade_words(grade), behind=behind["server"],
         why=behind["text"], each=_each(facts),
     )  # fmt: skip
 
 
 def _unread(facts: Judged) -> str:
     """Describe late turns of a protocol without a reader, which nobody may have waited for."""
-    slow, t, first = facts.slow, facts.traffic, facts.findings[0]
-    values = {"server": facts.server, "protocol": t["protocol"], "n": slow["count"], "over": slow_limit(facts)}
-    if traffic.people(t) or traffic.tunnel(t):
-        kind = "session" if traffic.people(t) else "tunnel"
+    slow, observed, first = facts.slow, facts.traffic, facts.findings[0]
+    values = {"server": facts.server, "protocol": observed["protocol"], "n": slow["count"], "over": slow_limit(facts)}
+    if traffic.is_typed_by_person(observed) or traffic.is_tunnel(observed):
+        kind = "session" if traffic.is_typed_by_person(observed) else "tunnel"
         return words.say(kind, many=words.say("turns", n=slow["of"]), **values)
     turns = words.say("sealed_many", n=slow["count"], of=slow["of"]) if slow["of"] > 1 else words.say("sealed_one")
-    reader = "none" if traffic.turns(t) else "tls" if t["protocol"] == "tls" else "blind"
-    part = words.say("part_most" if _most(facts) else "part_largest")
+    reader = "none" if traffic.has_unknown_protocol(observed) else "tls" if observed["protocol"] == "tls" else "blind"
+    part = words.say("part_most" if _takes_most_time(facts) else "part_largest")
     return words.say(
-        "sealed", many=turns, reader=words.say(f"reader_{reader}"), part=part, sure=_sure(first.grade),
-        cause=phrase(first), second="" if _most(facts) else _second(facts), each=_each(facts), **values,
+        "sealed", many=turns, reader=words.say(f"reader_{reader}"), part=part, sure=_grade_words(first.grade),
+        cause=phrase(first), second="" if _takes_most_time(facts) else _second(facts), each=_each(facts), **values,
     )  # fmt: skip
 
 
@@ -429,8 +432,8 @@ def contradicted(answer: Overall) -> str | None:
 
 def servers_of(facts: WithRequests, rows: Sequence[Finding]) -> str:
     """Words for the servers of these findings; empty if all are of the headline's server."""
-    main = max(rows, key=lambda e: e.streams or 0)
+    main = max(rows, key=lambda finding: finding.streams or 0)
     if len(rows) == 1:
         return "" if server_of(main) == facts.server else words.say("of_one_server", server=server_of(main))
-    is_main = 2 * (main.streams or 0) > sum(e.streams or 0 for e in rows)
+    is_main = 2 * (main.streams or 0) > sum(finding.streams or 0 for finding in rows)
     return words.say("of_most_server", server=server_of(main)) if is_main else words.say("of_servers", n=len(rows))

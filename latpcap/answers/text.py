@@ -6,6 +6,7 @@ Every number in the text is in the JSON, so that each line can be checked. The s
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 
 from latpcap import presentation as show
 from latpcap import words
@@ -35,9 +36,9 @@ def overall(answer: Overall) -> str:
     body = _no_exchanges(answer, facts) if isinstance(facts, NoRequests) else _with_requests(answer, facts)
     lines: Lines = [(0, answer.headline), *body]
     if facts.dns is not None:
-        has_dns_wait = any(event.owner == "dns" for event in facts.events)
+        has_dns_wait = any(finding.owner == "dns" for finding in facts.other_findings)
         lines.append((1 if lookups.matters(facts.dns) else 2, line("dns", lookups.line(facts.dns, has_dns_wait))))
-    remarks = [c.text for c in facts.quality if c.most < 1 or c.check in _ALWAYS_REMARKED]
+    remarks = [check.text for check in facts.quality if check.most < 1 or check.check in _ALWAYS_REMARKED]
     lines += [(0, line("capture", sentence)) for sentence in remarks[:2] if sentence not in answer.headline]
     lines += [(1, line("damaged", sentence)) for sentence in facts.damage[:2]]
     from_side_sources = [
@@ -115,15 +116,20 @@ def _no_exchanges(answer: Overall, facts: NoRequests) -> Lines:
     sentence = headline.nothing_judged(facts)
     if sentence != answer.headline:
         lines.append((0, line("requests", words.inside(sentence))))
-    silences = [e for e in facts.events if e.kind == "silence"]
-    lines += [(0, line("silent", e.text or "")) for e in silences[:2] if not answer.has_sentence(e)]
-    floods = [e for e in facts.events if e.cause == "syn_flood"]
-    lines += [(0, line("flood", _at(e))) for e in floods if e.text and e.text not in answer.headline]
+    silences = facts.of_kind("silence")[:2]
+    lines += _sentences(0, "silent", (silence for silence in silences if not answer.has_sentence(silence)))
+    floods = facts.of_cause("syn_flood")
+    lines += [(0, line("flood", _at(row))) for row in floods if row.text and row.text not in answer.headline]
     push = answer.push_in_headline
     lines += _push(push) if push is not None else _pushes(answer)
     kinds = ("one_way", "setup") if facts.capture_kind == "scan" else ("connection", "one_way", "setup")
-    others = [e for e in facts.events if e.kind in kinds and e not in floods and not answer.has_sentence(e)]
-    return lines + [(2, line(grade_and_confidence(e.confidence).split()[0], e.text or "")) for e in others[:4]]
+    others = [row for row in facts.of_kind(*kinds) if row not in floods and not answer.has_sentence(row)]
+    return lines + [(2, line(grade_and_confidence(row.confidence).split()[0], row.text or "")) for row in others[:4]]
+
+
+def _sentences(priority: int, label: str, rows: Iterable[Finding]) -> Lines:
+    """A line with each finding's sentence."""
+    return [(priority, line(label, row.text or "")) for row in rows]
 
 
 def _at(row: Finding) -> str:
@@ -132,7 +138,7 @@ def _at(row: Finding) -> str:
 
 
 def _latency(facts: WithRequests) -> str:
-    kind = "turns" if traffic.turns(facts.traffic) else "requests" if facts.cut else "answered_requests"
+    kind = "turns" if traffic.has_unknown_protocol(facts.traffic) else "requests" if facts.cut else "answered_requests"
     took = "took_many" if facts.complete > 1 else "took_one"
     parts = [
         say(took, p50_ms=facts.p50_ms, p99_ms=facts.p99_ms, many=say(kind, n=facts.complete)),
@@ -205,13 +211,13 @@ def _listed(facts: WithRequests) -> list[str]:
 
 def _queue(facts: WithRequests) -> Lines:
     """The line about requests that queued at the server."""
-    queues = [e for e in facts.events if e.kind == "queue" and headline.server_of(e) == facts.server]
+    queues = [finding for finding in facts.of_kind("queue") if headline.server_of(finding) == facts.server]
     return [(1, line("queue", queue.text or "")) for queue in queues]
 
 
 def _share(facts: Judged) -> str:
     p50, p99 = facts.share["p50"], facts.share["p99"]
-    kind = "turns" if traffic.turns(facts.traffic) else "requests"
+    kind = "turns" if traffic.has_unknown_protocol(facts.traffic) else "requests"
     return line("share", say(
         "share_of", p50_ms=p50["ms"], of_p50_ms=p50["of_ms"], p50_share=p50["share"], p99_ms=p99["ms"],
         of_p99_ms=p99["of_ms"], p99_share=p99["share"], n=facts.hit, many=say(kind, n=facts.complete),
@@ -340,62 +346,63 @@ def _fix(fix: str | None, facts: Judged) -> Lines:
 
 def _next(facts: Judged) -> Lines:
     """The line with the findings after a stall. A stall of the other direction needs the option there, too."""
-    rows = [r for r in facts.findings[1:4] if r.share >= show.MIN_NEXT_SHARE]
+    rows = [row for row in facts.findings[1:4] if row.share >= show.MIN_NEXT_SHARE]
     if not rows:
         return []
     reverse = (STALL, SIDES[facts.owners["nagle"]])
-    parts = [
-        say("next_there" if (r.cause, r.owner) == reverse else "next", cause=r.cause, owner=r.owner, part_share=r.share)
-        for r in rows
-    ]
+    parts = []
+    for row in rows:
+        sentence = "next_there" if (row.cause, row.owner) == reverse else "next"
+        parts.append(say(sentence, cause=row.cause, owner=row.owner, part_share=row.share))
     return [(1, line("next", say("and_more").join(parts)))]
 
 
 def _also(answer: Overall, facts: WithRequests) -> Lines:
     """The lines about what happened besides: pushes, silences, waits, transfers and remarks."""
-    events = facts.events
-    setups = [] if headline.late_request(facts) is not None else [e for e in events if e.kind == "setup"]
-    before = [e for e in setups if (e.max_ms or 0.0) > facts.p50_ms and headline.server_of(e) == facts.server]
-    silences = [e for e in events if e.kind == "silence" and not answer.has_sentence(e)]
-    waits = [e for e in events if e.kind == "wait" and e is not answer.lead and e is not headline.queued(facts)]
+    setups = [] if headline.late_request(facts) is not None else facts.of_kind("setup")
+    before = [row for row in setups if (row.max_ms or 0.0) > facts.p50_ms and headline.server_of(row) == facts.server]
+    silences = [row for row in facts.of_kind("silence") if not answer.has_sentence(row)]
+    queue = headline.queued(facts)
+    waits = [row for row in facts.of_kind("wait") if row is not answer.lead and row is not queue]
     waits.sort(key=headline.harm_of, reverse=True)
-    transfers = [e for e in events if e.kind == "transfer" and e is not answer.lead]
+    transfers = [row for row in facts.of_kind("transfer") if row is not answer.lead]
     remarks = joined(_remarks(answer, facts))
     return [
         *_pushes(answer),
-        *[(1, line("suspected", _at(e))) for e in events if e.kind == "one_way"][:1],
-        *((0, line("flood", _at(e))) for e in events if e.cause == "syn_flood"),
-        *((0, line("silent", e.text or "")) for e in silences[:2]),
-        *((0, line("waited", e.text or "")) for e in waits[:2]),
-        *((1, line("transfer", e.text or "")) for e in transfers[:2]),
-        *((0, line("before", say("on_stream", text=e.text, stream=e.worst_stream))) for e in before[:1]),
+        *((1, line("suspected", _at(row))) for row in facts.of_kind("one_way")[:1]),
+        *((0, line("flood", _at(row))) for row in facts.of_cause("syn_flood")),
+        *_sentences(0, "silent", silences[:2]),
+        *_sentences(0, "waited", waits[:2]),
+        *_sentences(1, "transfer", transfers[:2]),
+        *((0, line("before", say("on_stream", text=row.text, stream=row.worst_stream))) for row in before[:1]),
         *([(1, line("also", remarks))] if remarks else []),
     ]
 
 
 def _remarks(answer: Overall, facts: WithRequests) -> list[str]:
     """Short remarks about harmless events, failed connections and pauses."""
-    parts, events = [], facts.events
+    parts = []
     if isinstance(facts, Judged) and facts.first_fast:
         parts.append(say("first_fast", n=facts.first_fast))
     if isinstance(facts, Judged) and facts.fin_released:
         parts.append(say("fin_released", n=facts.fin_released))
-    parts += [e.text for e in events if e.kind == "change" and e.text][:1]
-    harmless = [e for e in events if e.kind == "harmless"]
+    parts += [row.text for row in facts.of_kind("change") if row.text][:1]
+    harmless = facts.of_kind("harmless")
     if harmless:
         first = answer.lead or next(iter(facts.findings), None)
         proven = first is None or first.grade == "proven"
-        held_acks = sum(e.delayed_ack_seen_on or 0 for e in harmless)
+        held_acks = sum(row.delayed_ack_seen_on or 0 for row in harmless)
         parts.append(say("held_harmless" if proven else "held_for_nobody", n=held_acks))
     for cause in _FAILED_CONNECTIONS:
-        rows = [e for e in events if e.cause == cause]
-        number = sum(e.streams or 0 for e in rows)
+        rows = facts.of_cause(cause)
+        number = sum(row.streams or 0 for row in rows)
         if number:
             parts.append(say(f"also_{cause}", n=number, whose=headline.servers_of(facts, rows)))
     held_up = {cause for family in facts.families for cause in family["causes"]}
-    held_up |= {e.cause for e in events if e.kind == "wait"}
-    parts += [e.text for e in events if e.cause == "zero_window" and e.text and "zero_window" not in held_up][:1]
-    parts += [e.text for e in events if e.cause == "ecn" and e.text][:1]
+    held_up |= {row.cause for row in facts.of_kind("wait")}
+    if "zero_window" not in held_up:
+        parts += [row.text for row in facts.of_cause("zero_window") if row.text][:1]
+    parts += [row.text for row in facts.of_cause("ecn") if row.text][:1]
     if facts.pauses["count"]:
         # captured elsewhere, the pause may also be the path's
         sentence = "paused" if facts.positions == ["at_client"] else "passed_between"
@@ -407,8 +414,8 @@ def _not(facts: WithRequests, skip: tuple[str, ...]) -> Lines:
     """The lines about causes that were examined and excluded, with their share, and about losses."""
     total = facts.total_ms or 1.0
     spent_ms: dict[str, float] = {}
-    for c in facts.causes:
-        spent_ms[c["cause"]] = spent_ms.get(c["cause"], 0.0) + c["total_ms"]
+    for row in facts.causes:
+        spent_ms[row["cause"]] = spent_ms.get(row["cause"], 0.0) + row["total_ms"]
     parts = []
     for name in ("network", *PROGRAMS):
         share = spent_ms.get(name, 0.0) / total
@@ -418,8 +425,8 @@ def _not(facts: WithRequests, skip: tuple[str, ...]) -> Lines:
     if not facts.lost and not repair:
         parts.append(say("not_losses"))
     lines: Lines = [(1, line("not", say("and_more").join(parts)))] if parts else []
-    is_named = any(f["family"] == "loss" and f["share"] >= show.MIN_NEXT_SHARE for f in facts.families)
-    if facts.lost and not is_named and "doubles" not in {c.check for c in facts.quality}:
+    is_named = any(row["family"] == "loss" and row["share"] >= show.MIN_NEXT_SHARE for row in facts.families)
+    if facts.lost and not is_named and "doubles" not in {check.check for check in facts.quality}:
         sentence = "lost_repaired" if repair else "lost_unnoticed"
         lines.append((1, line("lost", say(sentence, n=facts.lost, repair_share=repair / total))))
     return lines
@@ -457,7 +464,7 @@ def _sure_stall(facts: Judged, pool: Pool) -> str:
 
 def _unknown(facts: WithRequests, sender: str | None) -> Lines:
     """The line about time without a named cause."""
-    unknown_ms = sum(c["total_ms"] for c in facts.causes if c["cause"] in ("unknown", "capture_gap"))
+    unknown_ms = sum(row["total_ms"] for row in facts.causes if row["cause"] in ("unknown", "capture_gap"))
     share = unknown_ms / facts.total_ms if facts.total_ms else 0.0
     is_listed = sender is None and any(name in _listed(facts) for name in ("unknown", "capture_gap"))
     parts = [say("no_named_cause", part_share=share)] if share >= show.MIN_UNNAMED_SHARE and not is_listed else []
@@ -484,7 +491,7 @@ def _push(finding: Finding) -> Lines:
 
 def _pushes(answer: Overall) -> Lines:
     """The lines about held pushes that are not the headline."""
-    pushes = [e for e in answer.facts.events if e.kind == "push" and not answer.has_sentence(e)]
+    pushes = [row for row in answer.facts.of_kind("push") if not answer.has_sentence(row)]
     sentences = [
         say("push_line", text=push.text, grade=grade_and_confidence(push.confidence), seen=_frames(push), fix=push.fix)
         for push in pushes[: show.MAX_PUSHES]
@@ -505,20 +512,20 @@ def one_exchange(exchange: OneExchange) -> str:
         head = say("of_server", server=head, text=name)
     if not exchange.complete:
         head = joined([head, say("not_complete", cut_by=exchange.cut_by)])
-    total = sum(c["duration_ms"] for c in exchange.causes)
+    total = sum(row["duration_ms"] for row in exchange.causes)
     last = exchange.response_last_frame
     end = say("exchange_end") if last is None else f"{last}"
     lines = [head, "  " + say("exchange_took", took_ms=total, first=f"{exchange.request_first_frame}", last=end)]
     max_pieces = show.MAX_LINES - len(lines) - 1
     shown = sorted(range(len(exchange.causes)), key=lambda i: -exchange.causes[i]["duration_ms"])[:max_pieces]
     for i in sorted(shown):
-        c = exchange.causes[i]
-        cause = say("cause_inside", cause=c["cause"], parent=c["parent"]) if c["parent"] else c["cause"]
-        frames = say("piece_frames", frames=" > ".join(map(str, c["evidence"])), rule=c["rule"],
-                     grade=grade_and_confidence(c["confidence"]))  # fmt: skip
-        lines.append(f"  {ms(c['duration_ms']):>9} ms  {cause:27} {c['owner']:8} {frames}")
+        row = exchange.causes[i]
+        cause = say("cause_inside", cause=row["cause"], parent=row["parent"]) if row["parent"] else row["cause"]
+        frames = say("piece_frames", frames=" > ".join(map(str, row["evidence"])), rule=row["rule"],
+                     grade=grade_and_confidence(row["confidence"]))  # fmt: skip
+        lines.append(f"  {ms(row['duration_ms']):>9} ms  {cause:27} {row['owner']:8} {frames}")
     if len(shown) < len(exchange.causes):
-        shorter_ms = [c["duration_ms"] for i, c in enumerate(exchange.causes) if i not in shown]
+        shorter_ms = [row["duration_ms"] for i, row in enumerate(exchange.causes) if i not in shown]
         lines.append(f"  {ms(sum(shorter_ms)):>9} ms  {say('shorter_pieces', n=len(shorter_ms))}")
     return "\n".join(lines)
 
@@ -537,7 +544,7 @@ def paragraphs(answer: Overall) -> list[str]:
     first = [] if lead is None else [lead]
     # if another kind of finding leads, the causes of requests are parts of it
     parts = facts.findings if lead is None or lead.kind == "latency" else []
-    rows = [*first, *(row for row in [*parts, *facts.events] if row is not lead)]
+    rows = [*first, *(row for row in [*parts, *facts.other_findings] if row is not lead)]
     by_owner: dict[tuple[str, str], list[Finding]] = {}
     for row in rows:
         if row is lead or _is_reported(row, facts):

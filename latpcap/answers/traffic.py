@@ -212,7 +212,10 @@ def _answers(traffic: Traffic) -> str:
 
 def line(traffic: Traffic) -> str:
     """The line of an answer with the numbers of requests and responses."""
-    requests, names = words.say("turns" if turns(traffic) else "requests", n=traffic["requests"]), traffic["names"]
+    requests, names = (
+        words.say("turns" if has_unknown_protocol(traffic) else "requests", n=traffic["requests"]),
+        traffic["names"],
+    )
     sentence = "traffic" if not names else "traffic_for" if len(names) == 1 else "traffic_for_some"
     name, others = names[0] if names else "", len(names) - 1
     return words.joined([
@@ -222,22 +225,22 @@ def line(traffic: Traffic) -> str:
     ])  # fmt: skip
 
 
-def turns(traffic: Traffic) -> bool:
+def has_unknown_protocol(traffic: Traffic) -> bool:
     """Whether no reader knows the protocol, so that a turn may not be a request."""
     return traffic["protocol"] == UNKNOWN or traffic["protocol"].endswith(BY_PORT)
 
 
-def people(traffic: Traffic) -> bool:
+def is_typed_by_person(traffic: Traffic) -> bool:
     """Whether a person types in this protocol."""
     return _has(traffic, "person")
 
 
-def log_in(traffic: Traffic) -> bool:
+def is_login_only(traffic: Traffic) -> bool:
     """Whether only the login of an interactive session is readable."""
     return _has(traffic, "person") and list(traffic["methods"]) == ["handshake"]
 
 
-def tunnel(traffic: Traffic) -> bool:
+def is_tunnel(traffic: Traffic) -> bool:
     """Whether the protocol carries packets of others, which are not answered here."""
     return _has(traffic, "tunnel")
 

@@ -157,10 +157,19 @@ class CommonFacts(Head):
     positions: list[str]
     lost: int
     findings: list[LatencyFinding]
-    events: list[Finding]
+    other_findings: list[Finding]
+    """The findings that are not of kind "latency"; key `events`."""
     capture_kind: str
     capture_sentence: str
     dns: Lookups | None
+
+    def of_kind(self, *kinds: str) -> list[Finding]:
+        """The other findings of these kinds."""
+        return [finding for finding in self.other_findings if finding.kind in kinds]
+
+    def of_cause(self, cause: str) -> list[Finding]:
+        """The other findings of this cause."""
+        return [finding for finding in self.other_findings if finding.cause == cause]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,6 +230,9 @@ class Judged(WithRequests):
     halves: int
 
 
+_KEYS = {"other_findings": "events"}
+"""Fields of the facts whose key in `to_dict` has another name."""
+
 Facts: TypeAlias = NoRequests | WithRequests
 """What a headline is chosen from."""
 
@@ -253,10 +265,10 @@ class Overall:
         """The answer as plain values; what applies only to judged requests has no key without them."""
         facts = self.facts
         plain: dict[str, Any] = {
-            **vars(facts),
+            **{_KEYS.get(name, name): value for name, value in vars(facts).items()},
             "quality": [check.to_dict() for check in facts.quality],
             "findings": [finding.to_dict() for finding in (*filter(None, [self.lead]), *facts.findings)],
-            "events": [event.to_dict() for event in facts.events],
+            "events": [finding.to_dict() for finding in facts.other_findings],
             "verdict": self.verdict,
         }
         if isinstance(facts, Judged):

@@ -124,7 +124,11 @@ class Why:
         if isinstance(self.data, OneExchange):
             return []
         lead, facts = self.data.lead, self.data.facts
-        return [*filter(None, [lead]), *facts.findings, *(event for event in facts.events if event is not lead)]
+        return [
+            *filter(None, [lead]),
+            *facts.findings,
+            *(finding for finding in facts.other_findings if finding is not lead),
+        ]
 
     @property
     def verdict(self) -> str | None:
@@ -265,9 +269,9 @@ def _facts(capture: Subject, scope: HasTables, stream: int | None, question: Que
     if question.server is not None:
         totals.put_first(question.server, lambda server: evidence.names_of(server, tables))
     rows = findings.rows(tables, checks, totals, servers=1)
-    events = [row for row in rows if row.kind != "latency"]
+    other_findings = [row for row in rows if row.kind != "latency"]
     is_without_tcp = not streams.num_rows and capture.display_filter is None
-    kind = capture_kind.kind_of(tables, events, alone=not totals.servers)
+    kind = capture_kind.kind_of(tables, other_findings, alone=not totals.servers)
     if kind is None and is_without_tcp and hasattr(scope, "records"):
         kind = capture_kind.without_tcp(scope.records())
     kind_id, kind_sentence = kind or ("requests" if totals.servers else "nothing", "")
@@ -279,7 +283,7 @@ def _facts(capture: Subject, scope: HasTables, stream: int | None, question: Que
         positions=sorted(word for code, word in enumerate(positions) if (position == code).any()),
         lost=quality.lost(streams, exchanges),
         findings=[row for row in rows if isinstance(row, LatencyFinding)],
-        events=events,
+        other_findings=other_findings,
         capture_kind=kind_id,
         capture_sentence=kind_sentence,
         dns=lookups.summary(tables),
@@ -394,7 +398,7 @@ def _fix(requests: WithRequests, first: LatencyFinding, owners: dict[str, str], 
         return words.fix("late_close")
     if first.grade == "unknown" or not (requests.slow["how"] != "none" or first.cause == STALL):
         return None
-    changed = [event for event in requests.events if event.kind == "change" and event.sender == owners.get("nagle")]
+    changed = [row for row in requests.of_kind("change") if row.sender == owners.get("nagle")]
     at_server = [event for event in changed if headline.server_of(event) == requests.server]
     if first.fix is None or first.cause != STALL:
         return first.fix
@@ -497,8 +501,8 @@ def _slow(
         is_in_part = is_request[span]
         network_ms.add(np.nan_to_num(arrays.numbers(part, "network_ms").astype(float))[is_in_part])
         limits.add(slow_requests.limits(part, slow_ms)[is_in_part])
-        polls += int(slow_requests.polls(part)[is_in_part].sum())
-        streams += int(slow_requests.streams(part)[is_in_part].sum())
+        polls += int(slow_requests.long_polls(part)[is_in_part].sum())
+        streams += int(slow_requests.event_streams(part)[is_in_part].sum())
     is_unfelt = slow_ms is None and _unfelt(server, items)
     return {
         "how": "none" if is_unfelt else slow_requests.how(len(server.slow), count),

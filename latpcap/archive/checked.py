@@ -58,7 +58,7 @@ class CheckedFile(io.RawIOBase):
         self._file, self._checksums, self._name, self._pack = file, checksums, name, pack
         self._size, self._block = int(checksums["size"]), int(checksums["block"])
         self._at = 0
-        self._held: tuple[int, bytes] = (-1, b"")
+        self._last_chunk: tuple[int, bytes] = (-1, b"")
         """Number and bytes of the last block, for consecutive small reads."""
 
     def readable(self) -> bool:
@@ -89,12 +89,12 @@ class CheckedFile(io.RawIOBase):
         if begin >= end:
             return b""
         first, last = begin // self._block, (end - 1) // self._block
-        if first == last and self._held[0] == first:
-            content = self._held[1]
+        if first == last and self._last_chunk[0] == first:
+            content = self._last_chunk[1]
         else:
             content = self._checked(first, last)
             if first == last:
-                self._held = (first, content)
+                self._last_chunk = (first, content)
         return content[begin - first * self._block : end - first * self._block]
 
     def readinto(self, buffer: Any) -> int:

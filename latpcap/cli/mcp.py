@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from latpcap.tables import HasTables
     from latpcap.views.capture import Capture
 
-HELD = 2
+MAX_CAPTURES = 2
 """Captures whose tables are kept for the next request."""
 MAX_ROWS = 500
 MAX_CHARACTERS = 50_000
@@ -51,7 +51,7 @@ class Desk:
 
     def __init__(self, roots: Sequence[str | Path]):
         self.roots = [Path(root).resolve() for root in roots]
-        self._held: OrderedDict[tuple[Path, int, int], Capture] = OrderedDict()
+        self._captures: OrderedDict[tuple[Path, int, int], Capture] = OrderedDict()
         self._lock = threading.Lock()
 
     def path(self, file: str) -> Path:
@@ -72,12 +72,12 @@ class Desk:
         state = path.stat()
         key = (path, state.st_mtime_ns, state.st_size)
         with self._lock:
-            if key not in self._held:
-                self._held[key] = latpcap.read(self._open(path, state))
-                while len(self._held) > HELD:
-                    self._held.popitem(last=False)
-            self._held.move_to_end(key)
-            capture = self._held[key]
+            if key not in self._captures:
+                self._captures[key] = latpcap.read(self._open(path, state))
+                while len(self._captures) > MAX_CAPTURES:
+                    self._captures.popitem(last=False)
+            self._captures.move_to_end(key)
+            capture = self._captures[key]
         return capture if display_filter is None else capture.filter(display_filter)
 
     def _open(self, path: Path, state: os.stat_result) -> BinaryIO:

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from latpcap.lazy import pa
 
-_MAX_HELD = 1 << 16
+_MAX_OUTPUT = 1 << 16
 """Upper bound on the bytes of the child's messages kept until it ends."""
 _ORDERLY = b"\0ended"
 """The child's last output if it ended by itself; no message contains it."""
@@ -118,8 +118,8 @@ def _prepare() -> None:
 def _read(end: int) -> bytes:
     """Return the child's output; of a long one the end."""
     messages = b""
-    while part := os.read(end, _MAX_HELD):
-        messages = (messages + part)[-_MAX_HELD:]
+    while part := os.read(end, _MAX_OUTPUT):
+        messages = (messages + part)[-_MAX_OUTPUT:]
     os.close(end)
     return messages
 

@@ -66,7 +66,7 @@ _STREAMED = ("events", "exchanges")
 """Tables whose rows are finished while the capture is read."""
 _TAKE_BYTES = 1 << 20
 """Bytes of a capture after which finished rows are printed."""
-MAX_HELD = 8192
+MAX_WAITING_ROWS = 8192
 """Upper bound on the finished rows that wait for an earlier one: a second or two of a busy server, some megabytes."""
 
 
@@ -218,38 +218,38 @@ def _streamed(source: Any, name: TableName, keylog: str | None) -> Iterator[pa.T
 class _Turns:
     """Sorts exchanges, which are finished in any order, by number.
 
-    If more than MAX_HELD rows wait for an unfinished one (such as the first of a long connection), they are printed,
+    If more than MAX_WAITING_ROWS wait for an unfinished one (such as the first of a long connection), they are printed,
     and the late one follows when it is finished. The result depends on the order of rows only, not on portions.
     """
 
     def __init__(self) -> None:
-        self._held: pa.Table | None = None
+        self._waiting_rows: pa.Table | None = None
         self._waiting: list[tuple[int, int]] = []
         self._next = 0
 
     def ready(self, new: pa.Table) -> pa.Table:
-        """Return the rows that can be printed, of the new ones and those that were held."""
+        """Return the rows that can be printed, of the new ones and those that waited."""
         import heapq
 
         from latpcap import arrays
 
-        begin = 0 if self._held is None else self._held.num_rows
-        together = new if self._held is None else pa.concat_tables([self._held, new])
+        begin = 0 if self._waiting_rows is None else self._waiting_rows.num_rows
+        together = new if self._waiting_rows is None else pa.concat_tables([self._waiting_rows, new])
         turn: list[int] = []
         for position, number in enumerate(arrays.numbers(new, "exchange").tolist(), begin):
             heapq.heappush(self._waiting, (number, position))
-            while self._waiting and (self._waiting[0][0] <= self._next or len(self._waiting) > MAX_HELD):
+            while self._waiting and (self._waiting[0][0] <= self._next or len(self._waiting) > MAX_WAITING_ROWS):
                 number, position = heapq.heappop(self._waiting)
                 self._next = max(self._next, number + 1)
                 turn.append(position)
         self._waiting.sort()
-        self._held = together.take(pa.array([position for _, position in self._waiting], pa.int64()))
+        self._waiting_rows = together.take(pa.array([position for _, position in self._waiting], pa.int64()))
         self._waiting = [(number, position) for position, (number, _) in enumerate(self._waiting)]
         return together.take(pa.array(turn, pa.int64()))
 
     def rest(self) -> pa.Table:
         """Return the rows that are left at the end."""
-        return self._held
+        return self._waiting_rows
 
 
 def _first(tables: Iterator[pa.Table], top: int | None) -> Iterator[pa.Table]:

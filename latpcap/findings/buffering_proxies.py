@@ -23,7 +23,7 @@ def find(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     The other server's client must be this server's host, and its exchange must lie inside the held one.
     """
     exchanges, streams = tables["exchanges"], tables["streams"]
-    is_event_stream = slow_requests.streams(exchanges)
+    is_event_stream = slow_requests.event_streams(exchanges)
     late_rows = np.union1d(server.slow, server.rows[is_event_stream[server.rows]]).tolist()
     if not late_rows or len(late_rows) > LIMITS["pool_most"]:
         return None

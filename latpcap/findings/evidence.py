@@ -275,7 +275,7 @@ def _against_stall(pool: Pool) -> str:
 
 def slow_answers(server: Server, exchanges: pa.Table) -> Array:
     """Return the rows of the server's slow requests without polls and event streams, which are meant to last."""
-    return spill.selected(server.slow, ~slow_requests.polls(exchanges) & ~slow_requests.streams(exchanges))
+    return spill.selected(server.slow, ~slow_requests.long_polls(exchanges) & ~slow_requests.event_streams(exchanges))
 
 
 def sent_by_host(server: Server, tables: Mapping[str, pa.Table], rows: Array | slice) -> Array:

@@ -58,7 +58,9 @@ def find(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Ta
             spill.from_pieces(arrived.dtype, (arrived[span][is_judged[span]] for span in spans)), MAX_REQUESTS
         )
         complete &= np.concatenate([arrived[span] <= last for span in spans])
-    rows = spill.selected(rows, complete & ~slow_requests.polls(exchanges) & ~slow_requests.streams(exchanges))
+    rows = spill.selected(
+        rows, complete & ~slow_requests.long_polls(exchanges) & ~slow_requests.event_streams(exchanges)
+    )
     if len(rows) < LIMITS["queue_requests"]:
         return None
     arrived, answered = (arrays.numbers(exchanges, c)[rows].astype(np.int64) for c in ("request_end", "response_start"))

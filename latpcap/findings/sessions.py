@@ -166,7 +166,7 @@ def _idle_timeouts(tables: Mapping[str, pa.Table]) -> list[Finding]:
     streams, exchanges, events = tables["streams"], tables["exchanges"], segments(tables)
     if events is None or not exchanges.num_rows:
         return []
-    long_lived = arrays.equals(exchanges, "protocol", *LONG_LIVED) | slow_requests.streams(exchanges)
+    long_lived = arrays.equals(exchanges, "protocol", *LONG_LIVED) | slow_requests.event_streams(exchanges)
     long_lived |= arrays.numbers(exchanges, "status").astype(float) == SWITCHING_PROTOCOLS
     number = arrays.numbers(streams, "stream")
     candidates = np.isin(number, np.unique(arrays.numbers(exchanges, "stream")[long_lived]))

@@ -151,8 +151,8 @@ def _copy_columns(rows: pa.RecordBatchReader, columns: tuple[str, ...]) -> list[
     with pa.ipc.new_stream(out, _schema_of(rows.schema, columns)) as writer:
         for batch in rows:
             writer.write_batch(batch.select(columns))
-    held = spill.from_pieces("u1", [np.frombuffer(out.getvalue(), np.uint8)])
-    return list(pa.ipc.open_stream(pa.py_buffer(held)))
+    buffer = spill.from_pieces("u1", [np.frombuffer(out.getvalue(), np.uint8)])
+    return list(pa.ipc.open_stream(pa.py_buffer(buffer)))
 
 
 def _schema_of(schema: pa.Schema, columns: tuple[str, ...]) -> pa.Schema:

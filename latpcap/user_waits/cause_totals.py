@@ -134,7 +134,7 @@ class CauseTotals:
         spans = spill.parts(len(judged))
         judged_server = spill.from_pieces("int32", (np.where(judged[s], self._server_of[s], -1) for s in spans))
         server_of_cause = spill.take(judged_server, self._row)
-        is_event_stream = slowness.streams(exchanges)
+        is_event_stream = slowness.event_streams(exchanges)
         if is_event_stream.any():
             is_idle = arrays.equals(causes, "because", IDLE_STREAM) & spill.take(is_event_stream, self._row)
             server_of_cause[is_idle] = -1
@@ -399,7 +399,7 @@ class _ExchangeFacts:
         cause_ms = {cause: arrays.numbers(exchanges, f"{cause}_ms") for cause in CAUSES}
         captured_ms = sum(cause_ms.values(), np.zeros(exchanges.num_rows))
         time_ms = np.where(is_complete, arrays.numbers(exchanges, "latency_ms"), captured_ms)
-        is_event_stream = slowness.streams(exchanges)
+        is_event_stream = slowness.event_streams(exchanges)
         first_event_ms, _ = slowness.waits_for_streams(exchanges, time_ms, slow_ms)
         return {
             "is_complete": is_complete,
@@ -408,7 +408,7 @@ class _ExchangeFacts:
             "is_request": ~arrays.equals(exchanges, "protocol", SETUP) & ~(is_complete & ~has_begun),
             "is_slow": slowness.late(exchanges, time_ms, slow_ms),
             "is_unread": slowness.unread(exchanges),
-            "is_poll": slowness.polls(exchanges),
+            "is_poll": slowness.long_polls(exchanges),
             "is_goodbye": ~is_complete & ~has_begun & _is_goodbye(streams, exchanges, stream_row),
             # users wait for the first event of a stream; later ones are sent when there is something to report
             "time_ms": np.where(is_event_stream, first_event_ms, time_ms),

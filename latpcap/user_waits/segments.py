@@ -84,7 +84,7 @@ class Segments:
         self.again = again
         """Returns all events again, in pieces."""
         self.count = 0
-        self._held: list[tuple[Array, ...]] = []
+        self._delayed_acks: list[tuple[Array, ...]] = []
         self._silences: list[Silence] = []
         self._recent: deque[dict[str, Array]] = deque()
         self._last: dict[str, Array] = {}
@@ -147,7 +147,7 @@ class Segments:
             return
         columns = {name: arrays.numbers(events, name) for name in COLUMNS if name != "flags"}
         self.opens.add(columns, *arrays.codes(events, "flags"))
-        self._take_held(columns)
+        self._take_delayed_acks(columns)
         self._take_silences(columns)
         self._take_repeats(columns)
         is_apart = np.nan_to_num(columns["time_delta_ms"].astype(float)) >= PROBES_MS
@@ -178,24 +178,26 @@ class Segments:
         keys, first, back = np.unique(key, return_index=True, return_inverse=True)
         return keys, frame[first], np.bincount(back.ravel(), often).astype(np.int64)
 
-    def _take_held(self, columns: dict[str, Array]) -> None:
+    def _take_delayed_acks(self, columns: dict[str, Array]) -> None:
         hold = columns["ack_hold_ms"]
         rows = np.flatnonzero((hold >= LIMITS["held_ms"]) & (hold <= LIMITS["held_most_ms"]) & (columns["len"] == 0))
         if len(rows):
-            self._held.append(tuple(columns[c][rows] for c in ("ack_hold_ms", "frame", "stream", "from_client")))
+            names = ("ack_hold_ms", "frame", "stream", "from_client")
+            self._delayed_acks.append(tuple(columns[name][rows] for name in names))
         released = columns["release_frame"].astype(float)
         released = released[~np.isnan(released)].astype(np.uint64)
-        if len(released) and self._held:  # a held ACK precedes the segment that it released, so that the others remain
-            held = [np.concatenate(c) for c in zip(*self._held, strict=True)]
-            for_nobody = ~np.isin(held[1], released)
-            self._held = [tuple(c[for_nobody] for c in held)]
+        # a held ACK precedes the segment that it released, so that the others remain
+        if len(released) and self._delayed_acks:
+            acks = [np.concatenate(c) for c in zip(*self._delayed_acks, strict=True)]
+            for_nobody = ~np.isin(acks[1], released)
+            self._delayed_acks = [tuple(c[for_nobody] for c in acks)]
 
     def held(self) -> tuple[Array, Array, Array, Array]:
         """Return the held ACKs that released no segment: hold in ms, frame, stream, and whether the client sent it."""
-        if not self._held:
+        if not self._delayed_acks:
             none = np.zeros(0, np.int64)
             return none.astype(float), none, none, none.astype(bool)
-        ms, frame, stream, by_client = (np.concatenate(c) for c in zip(*self._held, strict=True))
+        ms, frame, stream, by_client = (np.concatenate(c) for c in zip(*self._delayed_acks, strict=True))
         return ms, frame, stream, by_client
 
     def _take_silences(self, columns: dict[str, Array]) -> None:
@@ -222,12 +224,12 @@ class Segments:
         gap_at = {silence.position: silence.gap_ns for silence in self._silences}
         gap_at |= {self.count - offset + index: int(gaps[index]) for index in long_gaps}
         longest = sorted(gap_at, key=lambda position: (-gap_at[position], position))[:MAX_JUMPS]
-        held = {c: np.concatenate([r[c] for r in self._recent]) for c in _NEAR}
-        begin = self.count + len(self._recent[-1]["time"]) - len(held["time"])
+        recent = {c: np.concatenate([r[c] for r in self._recent]) for c in _NEAR}
+        begin = self.count + len(self._recent[-1]["time"]) - len(recent["time"])
         for position in longest:
             if position not in silence_at:
                 first = max(0, position - NEARBY, begin)
-                near = {c: held[c][first - begin : position + NEARBY - begin].copy() for c in _NEAR}
+                near = {c: recent[c][first - begin : position + NEARBY - begin].copy() for c in _NEAR}
                 silence_at[position] = Silence(gap_at[position], position, near, position - first)
         self._silences = [silence_at[position] for position in longest]
 
@@ -240,11 +242,11 @@ class Segments:
         key = columns["stream"].astype(np.int64) * 2 + side
         size = int(key.max()) + 1
         for name in ("time", "frame"):
-            held = self._last.get(name, np.zeros(0, np.int64))
-            if len(held) < size:
-                held = spill.extended(held, max(size, 2 * len(held)))
-            held[key] = columns[name]  # of several the last one stays
-            self._last[name] = held
+            values = self._last.get(name, np.zeros(0, np.int64))
+            if len(values) < size:
+                values = spill.extended(values, max(size, 2 * len(values)))
+            values[key] = columns[name]  # of several the last one stays
+            self._last[name] = values
         rows = np.flatnonzero(columns["retransmission"].astype(bool) & (columns["len"] > 0))
         if len(rows):
             frame, ack = columns["frame"][rows].astype(np.int64), columns["ack"][rows].astype(float)

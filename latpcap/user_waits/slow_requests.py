@@ -76,16 +76,16 @@ def unread(exchanges: pa.Table) -> Array:
     return turns & ~(is_handshake & (2 * work_ms > took_ms))
 
 
-def polls(exchanges: pa.Table) -> Array:
+def long_polls(exchanges: pa.Table) -> Array:
     """Return the long polls, which are meant to wait.
 
     Readers mark them in most protocols. In HTTP, GETs of one path are polls if several are answered with 204 after the
     same long time: the server's timer ended them.
     """
-    return arrays.kept(exchanges, ("polls",), lambda: _polls(exchanges))
+    return arrays.kept(exchanges, ("long_polls",), lambda: _long_polls(exchanges))
 
 
-def _polls(exchanges: pa.Table) -> Array:
+def _long_polls(exchanges: pa.Table) -> Array:
     is_marked = arrays.equals(exchanges, "kind", POLL)
     status = arrays.numbers(exchanges, "status")
     if not (status == NO_CONTENT).any():
@@ -104,7 +104,7 @@ def _polls(exchanges: pa.Table) -> Array:
     return is_marked | (is_get & np.isin(path, empty_path[1:][is_again]))
 
 
-def streams(exchanges: pa.Table) -> Array:
+def event_streams(exchanges: pa.Table) -> Array:
     """Return the exchanges whose answer is an event stream, whose pieces are sent when there is something to report."""
     return arrays.kept(exchanges, ("streams",), lambda: arrays.equals(exchanges, "kind", STREAM))
 
@@ -132,11 +132,11 @@ def late(exchanges: pa.Table, time: Array, slow_ms: float | None) -> Array:
     """
     limit, network = limits(exchanges, slow_ms), arrays.numbers(exchanges, "network_ms").astype(float)
     own_ms = time - np.nan_to_num(network, nan=0.0)
-    is_event_stream = streams(exchanges)
+    is_event_stream = event_streams(exchanges)
     if is_event_stream.any():
         first_ms, later_ms = waits_for_streams(exchanges, time, slow_ms)
         own_ms = np.where(is_event_stream, np.maximum(first_ms - (time - own_ms), later_ms), own_ms)
-    return (own_ms > limit) & ~polls(exchanges)
+    return (own_ms > limit) & ~long_polls(exchanges)
 
 
 def how(slow: int, of: int) -> How:

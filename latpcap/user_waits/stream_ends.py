@@ -182,7 +182,7 @@ class Course:
         sizes = (ends - begins).tolist()
         return sizes[-1] in sizes[:-1]
 
-    def held(self, client: bool) -> Resent | None:
+    def longest_resent(self, client: bool) -> Resent | None:
         """Return the bytes of this side that were repeated for the longest time; None without repeats."""
         data_packets = np.flatnonzero((self.client == client) & (self.len > 0))
         acks = np.flatnonzero(self.client != client)
@@ -202,9 +202,9 @@ class Course:
             span_ns = int(self.time[whole_copies[-1]] - self.time[first])
             if longest is None or (len(whole_copies) > 1 and span_ns > longest[0]):
                 longest = span_ns, copies
-        return None if longest is None else self._held(longest[1], data_packets, acks)
+        return None if longest is None else self._resent(longest[1], data_packets, acks)
 
-    def _held(self, copies: Array, data_packets: Array, acks: Array) -> Resent:
+    def _resent(self, copies: Array, data_packets: Array, acks: Array) -> Resent:
         first = int(copies[0])
         client, seq, length = bool(self.client[first]), int(self.seq[first]), int(self.len[first])
         later = acks[acks > first]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from latpcap import arrays, spill
 from latpcap.lazy import np, pa
 from latpcap.tables import LINKS, SETUP, as_exchanges, of_stretches
-from latpcap.user_waits.slow_requests import streams
+from latpcap.user_waits.slow_requests import event_streams
 from latpcap.vocabulary import CAUSES, cause_names
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Exchanges:
             self._numbers[name].add(np.where(np.isnan(values), 0, values + 1).astype(np.int64))
         for name in ALWAYS:
             self._numbers[f"{name}_ms"].add(arrays.numbers(rows, f"{name}_ms"))
-        plain = complete & ~streams(rows)
+        plain = complete & ~event_streams(rows)
         is_plain = bool(plain.all())
         for name in (*self.INCOMPLETE, *self.STREAMED, *(f"{name}_ms" for name in CAUSES if name not in ALWAYS)):
             if is_plain:

@@ -367,7 +367,7 @@ def _searches(node: Any) -> bool:
 _HEADERS: dict[str, Callable[[bytes], int]] = {
     "eth": lambda _: 14,
     "vlan": lambda _: 4,
-    "ip": lambda held: (held[0] & 15) * 4,
+    "ip": lambda content: (content[0] & 15) * 4,
     "ipv6": lambda _: 40,
     "udp": lambda _: 8,
 }
@@ -380,12 +380,12 @@ def _test_of_slices(named: grammar.Field, test: Callable[[Any], bool]) -> Callab
         return test
     header = _HEADERS.get(named.name)
 
-    def cut(held: Any) -> bool:
-        held = held if header is None else held[: header(held)]
+    def cut(content: Any) -> bool:
+        content = content if header is None else content[: header(content)]
         bounds = [(low or 0, high) for low, high in named.slices]
-        if any(low >= len(held) or -low > len(held) or (high or 0) > len(held) for low, high in bounds):
+        if any(low >= len(content) or -low > len(content) or (high or 0) > len(content) for low, high in bounds):
             return False
-        return test(functools.reduce(operator.add, (held[low:high] for low, high in bounds)))
+        return test(functools.reduce(operator.add, (content[low:high] for low, high in bounds)))
 
     return cut
 

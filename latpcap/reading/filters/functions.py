@@ -56,7 +56,7 @@ def _string(value: Any) -> str:
 _VALUES: dict[str, tuple[Callable[[Any], Any], str | None]] = {
     "lower": (str.lower, "text"),
     "upper": (str.upper, "text"),
-    "len": (lambda held: len(held.encode() if isinstance(held, str) else held), "int"),
+    "len": (lambda value: len(value.encode() if isinstance(value, str) else value), "int"),
     "string": (_string, "text"),
     "abs": (abs, None),
 }
