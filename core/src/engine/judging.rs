@@ -103,9 +103,9 @@ impl Pipeline {
     #[cold]
     fn begin_before(&self, exchange: &mut Exchange) {
         let paths = self.paths(exchange);
-        let (stream, side, judged_senders) = (exchange.stream, exchange.first_sender(), self.senders.all());
+        let (side, judged_senders) = (exchange.first_sender(), self.senders.all());
         let since = (exchange.before.as_deref())
-            .and_then(|step| judge::held_since(&step.wait, side, stream, judged_senders, &paths));
+            .and_then(|step| judge::held_since(&step.wait, side, judged_senders, &paths));
         if let Some(since) = since {
             exchange.move_start_back(since);
         }

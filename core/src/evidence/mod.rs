@@ -17,7 +17,7 @@ use crate::observe::{Candidate, Early};
 pub use hosts::Hosts;
 
 /// Upper bound on candidates, and on segments sent early, stored per sender; further ones are only counted.
-const MAX_WAITS: usize = 16_384;
+const MAX_CANDIDATES: usize = 16_384;
 /// Upper bound on the waits of each list of `MessageStarts`: enough to find a timer's tick in them.
 const MAX_STARTS: usize = 1024;
 /// Upper bound on the stored entries of all senders together, of whatever kind.
@@ -34,63 +34,6 @@ pub struct Key {
     pub server_port: u16,
     pub client: IpAddr,
     pub sender: Side,
-}
-
-/// A candidate as it is stored: a small segment, the ACK that covers it, and the small segment sent after that ACK (the
-/// freed segment). Times in nanoseconds.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct AckWait {
-    /// From the small segment to the ACK.
-    pub wait: i64,
-    /// From the ACK to the freed segment.
-    pub release: i64,
-    /// From the first byte that the ACK newly covers to the ACK.
-    pub covered: i64,
-    /// Delay of the ACK beyond the path's best, by its sender's TCP timestamps; 0 where unknown.
-    pub ack_late: i64,
-    /// Capture time of the ACK.
-    pub acked_at: i64,
-    /// Frame and payload bytes of the freed segment.
-    pub frame: u64,
-    pub bytes: u32,
-    pub stream: u32,
-    /// Whether the ACK had reached the sender before it sent the freed segment; None where timestamps do not show it.
-    pub arrived: Option<bool>,
-    /// The ACK had neither data nor FIN, so a delayed-ACK timer may have held it.
-    pub is_pure_ack: bool,
-    /// The capture lacks the ACK; its time follows from timestamps.
-    pub unseen: bool,
-    /// The peer had sent its FIN before the freed segment.
-    pub after_end: bool,
-    /// The small segment was the first of its message.
-    pub first: bool,
-    /// Delay of the freed segment beyond the path's best, by its sender's timestamps; None where they do not show it.
-    pub lateness: Option<u32>,
-    /// The timestamps of that sender count every millisecond.
-    pub fine: bool,
-}
-
-impl AckWait {
-    /// Returns the stored form of a candidate seen on a stream.
-    pub fn new(stream: u32, c: &Candidate) -> AckWait {
-        AckWait {
-            wait: c.ack.time_ns - c.small.time_ns,
-            release: c.freed.time_ns - c.ack.time_ns,
-            covered: c.ack.time_ns - c.held_from.time_ns,
-            ack_late: c.ack_late,
-            acked_at: c.ack.time_ns,
-            frame: c.freed.frame,
-            bytes: c.freed_bytes,
-            stream,
-            arrived: c.arrived,
-            is_pure_ack: c.ack_pure && !c.ack_fin,
-            unseen: c.unseen,
-            after_end: c.after_end,
-            first: c.first,
-            lateness: c.lateness,
-            fine: c.fine,
-        }
-    }
 }
 
 /// Delays before the first segment of each message, over all streams of one sender. The judge looks for the timers of
@@ -132,7 +75,7 @@ pub struct SenderEvidence {
     pub refutations: u64,
     /// Candidates that were counted but not stored.
     unstored: u64,
-    pub ack_waits: Vec<AckWait>,
+    pub candidates: Vec<Candidate>,
     /// Segments sent before the ACK, each with its stream.
     pub early: Vec<(u32, Early)>,
     pub starts: MessageStarts,
@@ -185,7 +128,7 @@ impl SenderStore {
             pair,
             refutations: 0,
             unstored: 0,
-            ack_waits: Vec::new(),
+            candidates: Vec::new(),
             early: Vec::new(),
             starts: MessageStarts::default(),
             evicted: None,
@@ -216,7 +159,7 @@ impl SenderStore {
         sender.refutations += early.len() as u64;
         let room = MAX_ENTRIES
             .saturating_sub(self.stored)
-            .min(MAX_WAITS.saturating_sub(sender.early.len()));
+            .min(MAX_CANDIDATES.saturating_sub(sender.early.len()));
         let stored = early.get(..room).unwrap_or(early);
         sender.early.extend(stored.iter().map(|early| (stream, *early)));
         self.stored += stored.len();
@@ -245,12 +188,12 @@ impl SenderStore {
         });
     }
 
-    /// Adds a stream's candidate; returns false if it was only counted, for want of room.
-    pub fn add(&mut self, stream: u32, c: &Candidate) -> bool {
-        self.store(c.sender_id, |sender, has_room| {
-            let has_room = has_room && sender.ack_waits.len() < MAX_WAITS;
+    /// Adds a candidate; returns false if it was only counted, for want of room.
+    pub fn add(&mut self, candidate: &Candidate) -> bool {
+        self.store(candidate.sender_id, |sender, has_room| {
+            let has_room = has_room && sender.candidates.len() < MAX_CANDIDATES;
             if has_room {
-                sender.ack_waits.push(AckWait::new(stream, c));
+                sender.candidates.push(*candidate);
             } else {
                 sender.unstored += 1;
             }
@@ -292,7 +235,7 @@ impl SenderStore {
             *sender = SenderEvidence {
                 refutations: 0,
                 unstored: 0,
-                ack_waits: Vec::new(),
+                candidates: Vec::new(),
                 early: Vec::new(),
                 starts: MessageStarts::default(),
                 evicted: Some(sender.total_observations()),
@@ -321,7 +264,7 @@ impl SenderStore {
 impl SenderEvidence {
     /// Returns the number of candidates and refutations that a verdict rests on, stored or not.
     pub fn observations(&self) -> u64 {
-        self.refutations + self.unstored + self.ack_waits.len() as u64
+        self.refutations + self.unstored + self.candidates.len() as u64
     }
 
     /// Returns `observations` with those that were evicted.
@@ -336,7 +279,7 @@ impl SenderEvidence {
 
     /// Returns the number of stored entries.
     fn stored(&self) -> usize {
-        self.ack_waits.len() + self.early.len() + self.starts.count() as usize
+        self.candidates.len() + self.early.len() + self.starts.count() as usize
     }
 }
 

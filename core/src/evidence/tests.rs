@@ -39,33 +39,33 @@ fn a_pool_too_many_has_no_number() {
     assert_eq!(store.id(key(MAX_SENDERS as u32), 0), u32::MAX);
     assert_eq!(store.id(key(7), 0), 7);
     assert!(!store.is_empty() && store.len() == MAX_SENDERS);
-    assert!(!store.add(0, &candidate(u32::MAX)));
+    assert!(!store.add(&candidate(u32::MAX)));
 }
 
 #[test]
 fn candidates_too_many_are_counted() {
     let mut store = SenderStore::default();
     let id = store.id(key(1), 0);
-    let kept = (0..MAX_WAITS + 3)
-        .filter(|_| store.add(0, &candidate(id)))
+    let kept = (0..MAX_CANDIDATES + 3)
+        .filter(|_| store.add(&candidate(id)))
         .count();
     let early = Early {
         pause: 1,
         at: 1,
         frame: 1,
     };
-    store.refute(id, 0, &[early; MAX_WAITS + 2]);
+    store.refute(id, 0, &[early; MAX_CANDIDATES + 2]);
     for time in 0..2_000 {
         store.message_began(id, Some((time, time)));
         store.answered_late(id, time, time);
     }
-    assert_eq!(kept, MAX_WAITS);
+    assert_eq!(kept, MAX_CANDIDATES);
     for sender in store.iter() {
         assert_eq!(
-            (sender.ack_waits.len(), sender.early.len()),
-            (MAX_WAITS, MAX_WAITS)
+            (sender.candidates.len(), sender.early.len()),
+            (MAX_CANDIDATES, MAX_CANDIDATES)
         );
-        assert_eq!(sender.observations(), 2 * MAX_WAITS as u64 + 5);
+        assert_eq!(sender.observations(), 2 * MAX_CANDIDATES as u64 + 5);
         assert_eq!(
             (sender.starts.late.len(), sender.starts.timed.len()),
             (1_024, 1_024)
@@ -74,8 +74,8 @@ fn candidates_too_many_are_counted() {
     }
     for number in 2..=33 {
         let id = store.id(key(number), 0);
-        for _ in 0..MAX_WAITS {
-            store.add(0, &candidate(id));
+        for _ in 0..MAX_CANDIDATES {
+            store.add(&candidate(id));
         }
     }
     assert_eq!(store.stored, MAX_ENTRIES, "and in all pools together");
@@ -84,10 +84,10 @@ fn candidates_too_many_are_counted() {
 /// So many pools with as much evidence as one remembers: as much as makes a crowd.
 fn crowd() -> SenderStore {
     let mut store = SenderStore::default();
-    for number in 0..EVICTION_THRESHOLD / MAX_WAITS {
+    for number in 0..EVICTION_THRESHOLD / MAX_CANDIDATES {
         let id = store.id(key(number as u32), 0);
-        for _ in 0..MAX_WAITS {
-            store.add(0, &candidate(id));
+        for _ in 0..MAX_CANDIDATES {
+            store.add(&candidate(id));
         }
     }
     store
@@ -101,16 +101,16 @@ fn the_senders_that_were_quiet_longest_are_let_go_until_half_is_left() {
         frame: 1,
     };
     let mut store = SenderStore::default();
-    for number in 0..EVICTION_THRESHOLD / MAX_WAITS {
+    for number in 0..EVICTION_THRESHOLD / MAX_CANDIDATES {
         assert!(!store.should_evict());
         let id = store.id(key(number as u32), 0);
         if number % 2 == 1 {
-            store.refute(id, 0, &[early; MAX_WAITS]);
+            store.refute(id, 0, &[early; MAX_CANDIDATES]);
             continue;
         }
-        for _ in 0..MAX_WAITS {
+        for _ in 0..MAX_CANDIDATES {
             assert!(!store.should_evict());
-            store.add(0, &candidate(id));
+            store.add(&candidate(id));
         }
     }
     assert!(store.should_evict() && store.stored == EVICTION_THRESHOLD);
@@ -124,7 +124,7 @@ fn the_senders_that_were_quiet_longest_are_let_go_until_half_is_left() {
         store.evict(id);
     }
     assert!(store.least_recently_used().is_empty() && !store.should_evict());
-    assert_eq!(store.stored, EVICTION_THRESHOLD - 13 * MAX_WAITS + 2);
+    assert_eq!(store.stored, EVICTION_THRESHOLD - 13 * MAX_CANDIDATES + 2);
     let of = |id| {
         store.get(id).map(|sender| {
             (
@@ -134,7 +134,7 @@ fn the_senders_that_were_quiet_longest_are_let_go_until_half_is_left() {
             )
         })
     };
-    let all = MAX_WAITS as u64;
+    let all = MAX_CANDIDATES as u64;
     assert_eq!((of(2), of(1)), (Some((false, all, all)), Some((true, 0, all))));
     store.evict(u32::MAX); // there is none
 }
@@ -148,7 +148,7 @@ fn who_comes_back_is_known_anew() {
         store.get(3).is_some_and(SenderEvidence::is_quiet),
         "that is no evidence"
     );
-    assert!(store.add(0, &candidate(3)));
+    assert!(store.add(&candidate(3)));
     let known = store.get(3).map(|sender| {
         (
             sender.is_quiet(),
@@ -156,8 +156,8 @@ fn who_comes_back_is_known_anew() {
             sender.total_observations(),
         )
     });
-    assert_eq!(known, Some((false, 1, MAX_WAITS as u64 + 1)));
-    assert_eq!(store.stored, EVICTION_THRESHOLD - MAX_WAITS + 1);
+    assert_eq!(known, Some((false, 1, MAX_CANDIDATES as u64 + 1)));
+    assert_eq!(store.stored, EVICTION_THRESHOLD - MAX_CANDIDATES + 1);
 }
 
 #[test]
@@ -168,14 +168,14 @@ fn beyond_the_cap_segments_that_left_early_are_counted_too() {
         at: 1,
         frame: 1,
     };
-    for number in 0..=(MAX_ENTRIES - EVICTION_THRESHOLD) / MAX_WAITS {
+    for number in 0..=(MAX_ENTRIES - EVICTION_THRESHOLD) / MAX_CANDIDATES {
         let id = store.id(key(1_000 + number as u32), 0);
-        store.refute(id, 0, &[early; MAX_WAITS]);
+        store.refute(id, 0, &[early; MAX_CANDIDATES]);
         store.message_began(id, Some((1, 1)));
     }
     assert_eq!(store.stored, MAX_ENTRIES);
     let last = store.get(store.len() as u32 - 1);
-    assert!(
-        last.is_some_and(|sender| sender.refutations == MAX_WAITS as u64 && sender.early.len() < MAX_WAITS)
-    );
+    assert!(last.is_some_and(
+        |sender| sender.refutations == MAX_CANDIDATES as u64 && sender.early.len() < MAX_CANDIDATES
+    ));
 }

@@ -49,15 +49,15 @@ pub(super) fn find(evidence: &SenderEvidence, judged: &SenderVerdict) -> Option<
             stream: *stream,
         });
     }
-    for ack_wait in evidence.ack_waits.iter().filter(|ack_wait| !ack_wait.unseen) {
-        let early = judged.before_ack(ack_wait.release, ack_wait.arrived);
-        let prompt = judged.late_ns(ack_wait) <= judged.prompt_limit_ns;
-        if early || judged.is_held(ack_wait) && prompt {
+    for candidate in evidence.candidates.iter().filter(|candidate| !candidate.unseen) {
+        let early = judged.before_ack(candidate.release_ns(), candidate.arrived);
+        let prompt = judged.late_ns(candidate) <= judged.prompt_limit_ns;
+        if early || judged.is_held(candidate) && prompt {
             shown.push(Shown {
-                at: ack_wait.acked_at + ack_wait.release,
-                frame: ack_wait.frame,
+                at: candidate.ack.time_ns + candidate.release_ns(),
+                frame: candidate.freed.frame,
                 nagle: !early,
-                stream: ack_wait.stream,
+                stream: candidate.stream,
             });
         }
     }

@@ -67,11 +67,11 @@ pub struct ExchangeContext<'a> {
 }
 
 impl ExchangeContext<'_> {
-    fn ruling(&self, judged: &SenderVerdict, sender: Side, c: &Candidate) -> Ruling {
+    fn ruling(&self, judged: &SenderVerdict, sender: Side, candidate: &Candidate) -> Ruling {
         if self.is_multi_message {
-            judged.rule_first(sender, self.stream, c)
+            judged.rule_first(sender, candidate)
         } else {
-            judged.rule(sender, self.stream, c)
+            judged.rule(sender, candidate)
         }
     }
 

@@ -12,7 +12,8 @@ mod wait;
 use crate::base::Side;
 use crate::base::words;
 use crate::evidence::rtt::{Pairs, Rtt};
-use crate::evidence::{AckWait, SenderEvidence, SenderStore};
+use crate::evidence::{SenderEvidence, SenderStore};
+use crate::observe::Candidate;
 
 use super::{Change, change, cork, elsewhere};
 use crate::limits::{
@@ -179,9 +180,9 @@ impl SenderVerdict {
             ..SenderVerdict::default()
         };
         let [path, to_receiver] = [sender, sender.other()].map(|side| pairs.rtt(evidence.pair, side));
-        judged.sender_jitter = path.map_or(0, |l| l.jitter_above_best());
-        judged.sender_jitter_within_kind = path.map_or(0, |l| l.jitter_within_kind());
-        judged.rtt_is_best = path.is_none_or(|l| l.has_recent_kernel_answer());
+        judged.sender_jitter = path.map_or(0, |rtt| rtt.jitter_above_best());
+        judged.sender_jitter_within_kind = path.map_or(0, |rtt| rtt.jitter_within_kind());
+        judged.rtt_is_best = path.is_none_or(|rtt| rtt.has_recent_kernel_answer());
         judged.prompt_limit_ns = if judged.sender_rtt < AT_HOST_NS.get() {
             // there is no path to vary, and a program's time to answer shows nothing of the kernel
             judged.sender_jitter = path
@@ -197,11 +198,11 @@ impl SenderVerdict {
             prompt::limit(path)
         };
         judged.scattered = holds::are_scattered(evidence, &judged);
-        judged.clock_tells = prompt::clock_tells(&evidence.ack_waits, &judged);
-        judged.pause_limit = prompt::limit_by_clock(&evidence.ack_waits, &judged);
+        judged.clock_tells = prompt::clock_tells(&evidence.candidates, &judged);
+        judged.pause_limit = prompt::limit_by_clock(&evidence.candidates, &judged);
         judged.prompt = holds::count_prompt_acks(evidence, judged.receiver_rtt);
-        judged.together = together::freed_in_batches(&evidence.ack_waits, &judged);
-        let held = judged.count(evidence.ack_waits.iter(), evidence.refutations);
+        judged.together = together::freed_in_batches(&evidence.candidates, &judged);
+        let held = judged.count(evidence.candidates.iter(), evidence.refutations);
         judged.slope = slope(&held);
         judged.measure_holds(&held);
         let latest = to_receiver.map_or(0, |rtt| rtt.longest());
@@ -218,10 +219,10 @@ impl SenderVerdict {
     /// Sets the verdict on the whole sender, which is shown in a table and decides where no control group does.
     fn decide(&mut self, evidence: &SenderEvidence) {
         let stalls = evidence
-            .ack_waits
+            .candidates
             .iter()
-            .filter(|ack_wait| self.is_held(ack_wait) && self.is_stall(ack_wait));
-        let stalls: Vec<u32> = stalls.map(|ack_wait| ack_wait.stream).collect();
+            .filter(|candidate| self.is_held(candidate) && self.is_stall(candidate));
+        let stalls: Vec<u32> = stalls.map(|candidate| candidate.stream).collect();
         let refuted_share = self.refuted as f64 / (self.held as f64 + self.refuted as f64).max(1.0);
         self.nagle_use = if !stalls.is_empty() && self.refuted >= SEVERAL.get() as u64 {
             NagleUse::Mixed
@@ -255,32 +256,32 @@ impl SenderVerdict {
     /// Whether the program's own pauses explain most waits that ended with held ACKs.
     fn pauses(&self, evidence: &SenderEvidence) -> bool {
         let held = evidence
-            .ack_waits
+            .candidates
             .iter()
-            .filter(|ack_wait| self.is_held(ack_wait));
-        let explained = held.filter(|ack_wait| {
-            let control = self.compare(ack_wait);
+            .filter(|candidate| self.is_held(candidate));
+        let explained = held.filter(|candidate| {
+            let control = self.compare(candidate);
             matches!(control, Control::Explains { .. })
         });
         2 * explained.count() > self.held
     }
 
     /// Whether the receiver held this ACK, which carried nothing else.
-    pub(super) fn is_held(&self, ack_wait: &AckWait) -> bool {
-        ack_wait.is_pure_ack && !ack_wait.unseen && HELD_NS.contains(self.hold(ack_wait))
+    pub(super) fn is_held(&self, candidate: &Candidate) -> bool {
+        candidate.is_pure_ack() && !candidate.unseen && HELD_NS.contains(self.hold(candidate))
     }
 
     /// Returns for how long the receiver held this ACK, without the path's share.
-    pub(in crate::judge) fn hold(&self, ack_wait: &AckWait) -> i64 {
-        ack_wait.covered - self.receiver_rtt - ack_wait.ack_late
+    pub(in crate::judge) fn hold(&self, candidate: &Candidate) -> i64 {
+        candidate.covered_ns() - self.receiver_rtt - candidate.ack_late
     }
 
     /// Whether Nagle's algorithm made this wait for a held ACK beyond doubt.
-    fn is_stall(&self, ack_wait: &AckWait) -> bool {
-        !self.before_ack(ack_wait.release, ack_wait.arrived)
-            && self.is_prompt(ack_wait)
-            && !self.may_be_pause(ack_wait)
-            && self.proves(ack_wait.stream, self.compare(ack_wait))
+    fn is_stall(&self, candidate: &Candidate) -> bool {
+        !self.before_ack(candidate.release_ns(), candidate.arrived)
+            && self.is_prompt(candidate)
+            && !self.may_be_pause(candidate)
+            && self.proves(candidate.stream, self.compare(candidate))
     }
 
     /// Whether the round trips are still those of this judgement.
@@ -292,27 +293,30 @@ impl SenderVerdict {
     /// them.
     pub(super) fn count<'a>(
         &mut self,
-        ack_waits: impl Iterator<Item = &'a AckWait>,
+        candidates: impl Iterator<Item = &'a Candidate>,
         refuted: u64,
-    ) -> Vec<&'a AckWait> {
+    ) -> Vec<&'a Candidate> {
         self.refuted = refuted;
-        let mut held: Vec<&AckWait> = Vec::new();
-        for s in ack_waits {
-            if self.before_ack(s.release, s.arrived) {
+        let mut held: Vec<&Candidate> = Vec::new();
+        for candidate in candidates {
+            if self.before_ack(candidate.release_ns(), candidate.arrived) {
                 self.refuted += 1;
-            } else if self.is_held(s) {
-                held.push(s);
+            } else if self.is_held(candidate) {
+                held.push(candidate);
             }
         }
         self.held = held.len();
-        self.prompt_releases = held.iter().filter(|s| self.is_prompt(s)).count();
-        let mut releases: Vec<i64> = held.iter().map(|s| self.late_ns(s).max(0)).collect();
+        self.prompt_releases = held.iter().filter(|candidate| self.is_prompt(candidate)).count();
+        let mut releases: Vec<i64> = held
+            .iter()
+            .map(|candidate| self.late_ns(candidate).max(0))
+            .collect();
         releases.sort_unstable();
         (self.release_median, self.release_p95) = (at_share(&releases, 0.5), at_share(&releases, 0.95));
         self.release_max = releases.last().copied();
         self.sent_median = self.release_median;
         if self.clock_tells {
-            let mut sent: Vec<i64> = held.iter().map(|s| self.sent(s).max(0)).collect();
+            let mut sent: Vec<i64> = held.iter().map(|candidate| self.sent(candidate).max(0)).collect();
             sent.sort_unstable();
             self.sent_median = at_share(&sent, 0.5);
         }
@@ -320,12 +324,12 @@ impl SenderVerdict {
     }
 
     /// Sets the lengths of these holds and the tick on which they end.
-    pub(super) fn measure_holds(&mut self, held: &[&AckWait]) {
-        let mut holds: Vec<i64> = held.iter().map(|s| self.hold(s)).collect();
+    pub(super) fn measure_holds(&mut self, held: &[&Candidate]) {
+        let mut holds: Vec<i64> = held.iter().map(|candidate| self.hold(candidate)).collect();
         holds.sort_unstable();
         (self.hold_min, self.hold_median) = (holds.first().copied(), at_share(&holds, 0.5));
         self.hold_max = holds.last().copied();
-        let tick = fit_tick(held.iter().map(|s| s.acked_at));
+        let tick = fit_tick(held.iter().map(|candidate| candidate.ack.time_ns));
         (self.tick_ns, self.tick_p) = tick.map(|tick| (tick.period, tick.luck)).unzip();
     }
 
@@ -370,17 +374,17 @@ impl SenderVerdict {
 /// Whether the capture's times are whole milliseconds, and more than one release in three took one or more. A round
 /// trip of 0 then does not show that the capture was taken at this host.
 fn has_millisecond_times(evidence: &SenderEvidence) -> bool {
-    let is_whole = |ack_wait: &AckWait| {
-        [ack_wait.acked_at, ack_wait.wait, ack_wait.release].map(|ns| ns % TICK_NS) == [0; 3]
+    let is_whole = |candidate: &Candidate| {
+        [candidate.ack.time_ns, candidate.wait_ns(), candidate.release_ns()].map(|ns| ns % TICK_NS) == [0; 3]
     };
     let away = evidence
-        .ack_waits
+        .candidates
         .iter()
-        .filter(|ack_wait| ack_wait.release >= TICK_NS)
+        .filter(|candidate| candidate.release_ns() >= TICK_NS)
         .count();
-    evidence.ack_waits.len() >= MIN_SAMPLES.get()
-        && MAJORITY_ONE_IN.get() * away > evidence.ack_waits.len()
-        && evidence.ack_waits.iter().all(is_whole)
+    evidence.candidates.len() >= MIN_SAMPLES.get()
+        && MAJORITY_ONE_IN.get() * away > evidence.candidates.len()
+        && evidence.candidates.iter().all(is_whole)
 }
 
 /// Returns the best round trips to a sender and to its receiver. Where only programs answered at the sender's host, a
@@ -401,10 +405,10 @@ fn round_trips(evidence: &SenderEvidence, pairs: &Pairs) -> [i64; 2] {
         return [sender, receiver];
     }
     let echoed = evidence
-        .ack_waits
+        .candidates
         .iter()
-        .filter(|ack_wait| ack_wait.arrived == Some(true) && !ack_wait.unseen);
-    let soonest = echoed.map(|ack_wait| ack_wait.release.max(0)).min();
+        .filter(|candidate| candidate.arrived == Some(true) && !candidate.unseen);
+    let soonest = echoed.map(|candidate| candidate.release_ns().max(0)).min();
     [soonest.map_or(sender, |release| release.min(sender)), receiver]
 }
 

@@ -66,6 +66,48 @@ pub struct Candidate {
     pub first: bool,
     /// Number of the sender in `evidence::SenderStore`.
     pub sender_id: u32,
+    pub stream: u32,
+}
+
+impl Candidate {
+    /// Returns a candidate with a pure ACK `wait` ns after the small segment, and the freed one `release` ns after that.
+    #[cfg(test)]
+    pub fn of_times(wait: i64, release: i64) -> Candidate {
+        let at = |frame, time_ns| At { frame, time_ns };
+        Candidate {
+            small: at(1, 0),
+            held_from: at(1, 0),
+            ack: at(2, wait),
+            ack_pure: true,
+            freed: at(3, wait + release),
+            ..Candidate::default()
+        }
+    }
+
+    /// Returns the time from the small segment to the ACK.
+    pub fn wait_ns(&self) -> i64 {
+        self.ack.time_ns - self.small.time_ns
+    }
+
+    /// Returns the time from the ACK to the freed segment.
+    pub fn release_ns(&self) -> i64 {
+        self.freed.time_ns - self.ack.time_ns
+    }
+
+    /// Returns the time from the small segment to the freed one.
+    pub fn total_ns(&self) -> i64 {
+        self.freed.time_ns - self.small.time_ns
+    }
+
+    /// Returns the time from the first byte that the ACK newly covers to the ACK.
+    pub fn covered_ns(&self) -> i64 {
+        self.ack.time_ns - self.held_from.time_ns
+    }
+
+    /// Whether the ACK had neither data nor FIN, so that a delayed-ACK timer may have held it.
+    pub fn is_pure_ack(&self) -> bool {
+        self.ack_pure && !self.ack_fin
+    }
 }
 
 /// A retransmission, or a segment that fills a hole.
@@ -350,6 +392,7 @@ pub struct Data {
     /// The sender is the server.
     pub server: bool,
     pub sender_id: u32,
+    pub stream: u32,
 }
 
 /// A packet of the peer, with or without data.

@@ -9,8 +9,8 @@ use crate::endpoint::{Endpoint, US, VANTAGES, confident, timer};
 fn proven(e: &mut Endpoint) -> [usize; 16] {
     let rulings = e.rulings();
     let mut sure = [0; 16];
-    for (stream, ruling) in e.streams.iter().zip(&rulings) {
-        sure[*stream as usize] += usize::from(confident(ruling).is_some_and(|c| c >= 0.9));
+    for (candidate, ruling) in e.candidates.iter().zip(&rulings) {
+        sure[candidate.stream as usize] += usize::from(confident(ruling).is_some_and(|c| c >= 0.9));
     }
     sure
 }

@@ -20,8 +20,8 @@ fn what_the_program_takes_where_nothing_is_held_is_no_stall() {
             for ruling in rulings.iter().skip(1) {
                 let Ruling::Held {
                     grounds,
-                    program: most,
-                    likely,
+                    program_max_ns: most,
+                    program_likely_ns: likely,
                     ..
                 } = ruling
                 else {

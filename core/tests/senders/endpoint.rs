@@ -27,7 +27,6 @@ pub struct Endpoint {
     /// Whose gaps come now.
     pub stream: u32,
     pub candidates: Vec<Candidate>,
-    pub streams: Vec<u32>,
 }
 
 impl Endpoint {
@@ -59,7 +58,6 @@ impl Endpoint {
             frame: 0,
             stream: 0,
             candidates: Vec::new(),
-            streams: Vec::new(),
         }
     }
 
@@ -80,6 +78,7 @@ impl Endpoint {
             small_bytes: 238,
             freed_bytes: 612,
             sender_id: self.id,
+            stream: self.stream,
             ..Candidate::default()
         };
         self.add(candidate)
@@ -90,9 +89,8 @@ impl Endpoint {
             self.refute(candidate.freed.time_ns - candidate.small.time_ns);
             return None;
         }
-        self.store.add(self.stream, &candidate);
+        self.store.add(&candidate);
         self.candidates.push(candidate);
-        self.streams.push(self.stream);
         Some(candidate)
     }
 
@@ -139,9 +137,8 @@ impl Endpoint {
 
     pub fn rulings(&mut self) -> Vec<Ruling> {
         let judged = self.judged();
-        let of = self.streams.iter().zip(&self.candidates);
-        of.map(|(stream, c)| judged.rule(Side::Server, *stream, c))
-            .collect()
+        let candidates = self.candidates.iter();
+        candidates.map(|c| judged.rule(Side::Server, c)).collect()
     }
 }
 

@@ -26,12 +26,12 @@ fn true_nagle_is_proven_and_held() {
         assert!(judged.slope.is_some_and(|slope| slope > 0.9), "{judged:?}");
         let rulings = e.rulings();
         for (c, ruling) in e.candidates.iter().zip(rulings) {
-            let Ruling::Held { hold, grounds, .. } = ruling else {
+            let Ruling::Held { hold_ns, grounds, .. } = ruling else {
                 panic!("{ruling:?} at {rtts:?}")
             };
             assert!(
                 grounds == Grounds::proven(Because::FollowsAcks)
-                    && hold == c.ack.time_ns - c.small.time_ns - rtts.1
+                    && hold_ns == c.ack.time_ns - c.small.time_ns - rtts.1
             );
         }
     }
@@ -60,7 +60,6 @@ fn a_fin_and_data_release_too_but_are_no_delayed_acks() {
         let judged = e.judged();
         let ruling = judged.rule(
             Side::Server,
-            0,
             &Candidate {
                 ack_pure,
                 ack_fin,
@@ -82,11 +81,11 @@ fn timestamps_overrule_the_round_trips() {
             .nagle(i * 47 * MS, 40 * MS + random.below(4 * MS), 10 * US)
             .unwrap();
         c.arrived = Some(false);
-        let ruling = e.judged().rule(Side::Server, 0, &c);
+        let ruling = e.judged().rule(Side::Server, &c);
         assert!(matches!(ruling, Ruling::Pause { .. }), "{ruling:?}");
         c.arrived = Some(true);
         c.freed.time_ns = c.ack.time_ns; // too early for the round trip, yet it echoes the ACK
-        assert!(i < 10 || matches!(e.judged().rule(Side::Server, 0, &c), Ruling::Held { .. }));
+        assert!(i < 10 || matches!(e.judged().rule(Side::Server, &c), Ruling::Held { .. }));
     }
     let mut e = Endpoint::new(VANTAGES[1]);
     for i in 0..20 {

@@ -57,6 +57,7 @@ impl Tracker {
             own_rtt_ns,
             server: side == Side::Server,
             sender_id: *side.pick_mut(&mut self.sender_ids),
+            stream: self.pairing.stream,
         };
         (self.pairing.loss_shown_by, self.pairing.freed_since) = (None, None);
         if self.pairing.paused.is_some() {
@@ -186,7 +187,7 @@ impl Tracker {
         match &step.wait {
             Wait::Small(candidate) => {
                 self.pairing.freed = side == Side::Client;
-                if !context.sender_store.add(self.pairing.stream, candidate) {
+                if !context.sender_store.add(candidate) {
                     let reason = "too much evidence on delayed ACKs; the rest is only counted";
                     context.distrust("tcp", reason, at);
                 }

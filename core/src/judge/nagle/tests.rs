@@ -41,10 +41,10 @@ impl Seen {
     fn with(held: usize, pauses: usize) -> Seen {
         let mut seen = Seen::new();
         for _ in 0..held {
-            seen.store.add(0, &candidate(41 * MS, 40 * US));
+            seen.store.add(&candidate(41 * MS, 40 * US));
         }
         for _ in 0..pauses {
-            seen.store.add(0, &candidate(MS, 4 * MS));
+            seen.store.add(&candidate(MS, 4 * MS));
         }
         seen
     }
@@ -68,7 +68,7 @@ impl Seen {
     }
 
     fn rules(&self, c: Candidate) -> Ruling {
-        self.judged().rule(Side::Server, 0, &c)
+        self.judged().rule(Side::Server, &c)
     }
 }
 
@@ -98,10 +98,10 @@ fn held(ruling: Ruling) -> Option<(Grade, Because, i64, i64)> {
     match ruling {
         Ruling::Held {
             grounds,
-            program,
-            likely,
+            program_max_ns,
+            program_likely_ns,
             ..
-        } => Some((grounds.grade, grounds.because, program, likely)),
+        } => Some((grounds.grade, grounds.because, program_max_ns, program_likely_ns)),
         _ => None,
     }
 }
@@ -116,7 +116,7 @@ fn what_left_before_its_ack_is_a_pause_as_sure_as_the_path() {
             arrived,
             ..candidate(41 * MS, release)
         };
-        pause(judged.rule(Side::Server, 0, &c))
+        pause(judged.rule(Side::Server, &c))
     };
     let proven = Some((Grade::Proven, Because::LeftBeforeAck));
     assert_eq!(early(true, None, MS), proven);
@@ -142,7 +142,7 @@ fn an_option_may_send_early_what_outlasts_the_usual_pauses() {
             freed_bytes,
             ..candidate(wait, MS)
         };
-        pause(judged.rule(Side::Server, 0, &c))
+        pause(judged.rule(Side::Server, &c))
     };
     let proven = Some((Grade::Proven, Because::LeftBeforeAck));
     let may_change = Some((Grade::Probable, Because::OptionMayChange));
@@ -275,7 +275,7 @@ fn pauses_as_long_as_the_wait_explain_it_unless_a_kernel_sent() {
     let explained = |release| {
         let mut seen = Seen::with(3, 0);
         for _ in 0..4 {
-            seen.store.add(0, &candidate(MS, 40 * MS));
+            seen.store.add(&candidate(MS, 40 * MS));
         }
         seen.rules(candidate(41 * MS, release))
     };
@@ -294,7 +294,7 @@ fn who_refutes_it_elsewhere_may_have_changed_the_option() {
     let ruling = |count| {
         let mut seen = Seen::new().refuted(9);
         for _ in 0..count {
-            seen.store.add(0, &candidate(41 * MS, 91 * US));
+            seen.store.add(&candidate(41 * MS, 91 * US));
         }
         seen.rules(candidate(41 * MS, 91 * US))
     };
@@ -310,7 +310,7 @@ fn a_pause_that_keeps_its_length_is_known_as_one() {
     let ruling = |held| {
         let mut judged = Seen::with(held, 0).judged();
         judged.nagle_use = NagleUse::AppPause;
-        judged.rule(Side::Server, 0, &candidate(41 * MS, 40 * US))
+        judged.rule(Side::Server, &candidate(41 * MS, 40 * US))
     };
     assert_eq!(pause(ruling(3)), Some((Grade::Probable, Because::KeepsItsLength)));
     assert_eq!(pause(ruling(8)), None, "eight that follow are no luck");
@@ -319,7 +319,7 @@ fn a_pause_that_keeps_its_length_is_known_as_one() {
     let known = Some((Grade::Proven, Because::KeepsItsLength));
     let late = Some((Grade::Probable, Because::LateAfterAck));
     let rule =
-        |judged: &SenderVerdict, ack, release| pause(judged.rule(Side::Server, 0, &candidate(ack, release)));
+        |judged: &SenderVerdict, ack, release| pause(judged.rule(Side::Server, &candidate(ack, release)));
     // beyond what a busy host explains
     assert_eq!(rule(&judged, 41 * MS, 2 * MS + 20 * US + 1), known);
     assert_eq!(rule(&judged, 41 * MS, 2 * MS + 20 * US), late);
@@ -343,7 +343,7 @@ fn goes_without_its_ack_only_who_was_seen_to() {
         seen.judged()
     };
     let rule = |judged: &SenderVerdict, ack| {
-        let grounds = pause(judged.rule(Side::Server, 0, &candidate(ack, MS)));
+        let grounds = pause(judged.rule(Side::Server, &candidate(ack, MS)));
         assert_eq!(judged.nagle_use, NagleUse::Off);
         grounds
     };
@@ -355,7 +355,7 @@ fn goes_without_its_ack_only_who_was_seen_to() {
     let goes = [2, 3, 4].map(|frame| judged(1, false).goes_without(0, frame));
     assert_eq!(goes, [false, true, false], "not yet, and no more");
     // with the ACK: this connection's own
-    let with_ack = |judged: SenderVerdict| pause(judged.rule(Side::Server, 0, &candidate(MS, 91 * US)));
+    let with_ack = |judged: SenderVerdict| pause(judged.rule(Side::Server, &candidate(MS, 91 * US)));
     assert_eq!(with_ack(judged(0, false)), known);
     assert_eq!(
         with_ack(judged(0, true)),
@@ -368,7 +368,7 @@ fn what_left_soon_but_later_than_a_kernel_sends_was_a_programs() {
     let ruling = |soon| {
         let mut seen = Seen::with(4, 0);
         for _ in 0..soon {
-            seen.store.add(0, &candidate(41 * MS, MS));
+            seen.store.add(&candidate(41 * MS, MS));
         }
         pause(seen.rules(candidate(41 * MS, 40 * US)))
     };
@@ -383,7 +383,7 @@ fn what_a_busy_host_sends_late_outlasts_no_ack() {
     let ruling = |late| {
         let mut seen = Seen::with(10, 2);
         for _ in 0..2 {
-            seen.store.add(0, &candidate(41 * MS, late));
+            seen.store.add(&candidate(41 * MS, late));
         }
         held(seen.rules(candidate(41 * MS, 40 * US))).map(|(grade, because, ..)| (grade, because))
     };

@@ -18,11 +18,12 @@ pub(super) use self::group::Pause;
 use self::group::{Group, partition_about};
 use super::SenderVerdict;
 use super::spread::at_share;
-use crate::evidence::{AckWait, SenderEvidence};
+use crate::evidence::SenderEvidence;
 use crate::limits::{
     AT_HOST_NS, HELD_AWAY, HELD_NS, LONGER_TIMES, MAJORITY_ONE_IN, MIN_SAMPLES, NOISE_NS, OUTLASTED,
     OUTLIER_ONE_IN, PROMPT_NS, SEVERAL, SOON_NS, UNHELD_NS,
 };
+use crate::observe::Candidate;
 
 /// What the control group shows of one wait. Times in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,21 +130,17 @@ impl Controls {
             controls.left_before(*stream, early.frame);
         }
         // newest candidate of each stream that a held ACK freed
-        let mut freed: AHashMap<u32, &AckWait> = AHashMap::new();
-        for ack_wait in &evidence.ack_waits {
-            let sent_at = ack_wait.acked_at - ack_wait.wait;
+        let mut freed: AHashMap<u32, &Candidate> = AHashMap::new();
+        for candidate in &evidence.candidates {
+            let sent_at = candidate.ack.time_ns - candidate.wait_ns();
             let held = freed
-                .get(&ack_wait.stream)
-                .filter(|held| held.acked_at + held.release == sent_at);
+                .get(&candidate.stream)
+                .filter(|held| held.ack.time_ns + held.release_ns() == sent_at);
             // a larger segment may hold several writes, the last of which waited for less time
-            let written = held.filter(|held| held.bytes <= ack_wait.bytes);
-            controls.add(
-                ack_wait,
-                written.map_or(0, |held| held.wait + held.release),
-                judged,
-            );
-            if judged.is_held(ack_wait) {
-                freed.insert(ack_wait.stream, ack_wait);
+            let written = held.filter(|held| held.freed_bytes <= candidate.freed_bytes);
+            controls.add(candidate, written.map_or(0, |held| held.total_ns()), judged);
+            if judged.is_held(candidate) {
+                freed.insert(candidate.stream, candidate);
             }
         }
         controls.late.sort_unstable();
@@ -171,53 +168,53 @@ impl Controls {
 
     /// Adds a candidate. Its small segment may have been written up to `before` ns before it left: the pause began
     /// then.
-    fn add(&mut self, ack_wait: &AckWait, before: i64, judged: &SenderVerdict) {
+    fn add(&mut self, candidate: &Candidate, before: i64, judged: &SenderVerdict) {
         let pause = |exact| Pause {
-            stream: ack_wait.stream,
-            ns: ack_wait.wait + ack_wait.release + if exact { before } else { 0 },
+            stream: candidate.stream,
+            ns: candidate.total_ns() + if exact { before } else { 0 },
             exact,
         };
-        if judged.before_ack(ack_wait.release, ack_wait.arrived) {
+        if judged.before_ack(candidate.release_ns(), candidate.arrived) {
             self.all.early.push(pause(true));
-            self.left_before(ack_wait.stream, ack_wait.frame);
+            self.left_before(candidate.stream, candidate.freed.frame);
             return;
         }
-        if ack_wait.unseen {
+        if candidate.unseen {
             self.lacks_acks = true;
             return; // the time of the ACK is too coarse
         }
-        let late_ns = judged.late_ns(ack_wait);
-        let prompt = judged.is_prompt(ack_wait);
-        if judged.is_held(ack_wait) {
+        let late_ns = judged.late_ns(candidate);
+        let prompt = judged.is_prompt(candidate);
+        if judged.is_held(candidate) {
             self.soon += usize::from(late_ns <= PROMPT_NS.get().max(judged.prompt_limit_ns));
-            for (count, is) in self.by_kernel.iter_mut().zip(judged.is_by_kernel(ack_wait)) {
+            for (count, is) in self.by_kernel.iter_mut().zip(judged.is_by_kernel(candidate)) {
                 *count += usize::from(is);
             }
             self.after_ack +=
                 usize::from(self.at_host && late_ns > SOON_NS.get() && !judged.outlasts(late_ns));
             if prompt {
-                self.all.held.push(ack_wait.stream);
-                self.longest_held = self.longest_held.max(ack_wait.wait + ack_wait.release);
+                self.all.held.push(candidate.stream);
+                self.longest_held = self.longest_held.max(candidate.total_ns());
             } else {
-                self.late.push(ack_wait.wait + ack_wait.release);
-                self.wrote_late |= judged.wrote_after(ack_wait);
+                self.late.push(candidate.total_ns());
+                self.wrote_late |= judged.wrote_after(candidate);
                 if judged.outlasts(late_ns) {
                     self.all.outlasting.push(pause(true));
                 }
             }
-        } else if ack_wait.is_pure_ack
-            && !ack_wait.after_end
+        } else if candidate.is_pure_ack()
+            && !candidate.after_end
             // `ack_late` is not subtracted: the hold of an ACK that the path delayed is not known well enough
-            && ack_wait.covered - judged.receiver_rtt < UNHELD_NS.get()
+            && candidate.covered_ns() - judged.receiver_rtt < UNHELD_NS.get()
         {
             let pause = pause(!prompt);
-            self.goes_on |= !ack_wait.first && !pause.is_at_once();
+            self.goes_on |= !candidate.first && !pause.is_at_once();
             self.all.unheld.push(pause);
-            self.most_bytes = self.most_bytes.max(ack_wait.bytes);
-            if ack_wait.first {
-                self.second_bytes = self.second_bytes.max(ack_wait.bytes);
+            self.most_bytes = self.most_bytes.max(candidate.freed_bytes);
+            if candidate.first {
+                self.second_bytes = self.second_bytes.max(candidate.freed_bytes);
             }
-            self.has_third |= !ack_wait.first;
+            self.has_third |= !candidate.first;
         }
     }
 
@@ -310,11 +307,13 @@ impl Controls {
     /// Whether a segment may hold later writes although the program never paused behind the second write of a message.
     /// The segment is as large as two sent where nothing was held, or, in messages of three segments, larger than any
     /// second one. Not decided where the capture lacks ACKs, as it may lack segments too.
-    pub(super) fn may_gather(&self, ack_wait: &AckWait) -> bool {
-        let two =
-            self.most_bytes > 0 && ack_wait.bytes.saturating_add(self.most_bytes / 2) / self.most_bytes > 1;
-        let third =
-            self.has_third && ack_wait.first && self.second_bytes > 0 && ack_wait.bytes > self.second_bytes;
+    pub(super) fn may_gather(&self, candidate: &Candidate) -> bool {
+        let two = self.most_bytes > 0
+            && candidate.freed_bytes.saturating_add(self.most_bytes / 2) / self.most_bytes > 1;
+        let third = self.has_third
+            && candidate.first
+            && self.second_bytes > 0
+            && candidate.freed_bytes > self.second_bytes;
         !self.goes_on && !self.lacks_acks && (two || third)
     }
 

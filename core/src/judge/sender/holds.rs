@@ -5,15 +5,16 @@
 use ahash::AHashMap;
 
 use super::SenderVerdict;
-use crate::evidence::{AckWait, SenderEvidence};
+use crate::evidence::SenderEvidence;
 use crate::limits::{
     DELACK_LEAST_NS, HELD_NS, MAJORITY_ONE_IN, MIN_SAMPLES, OUTLIER_ONE_IN, QUICK_ACKS, UNHELD_NS,
 };
+use crate::observe::Candidate;
 
 /// Whether late ACKs scatter on both sides of the shortest delayed-ACK timer, more than one in `MAJORITY_ONE_IN` on
 /// each. A link does that (Wi-Fi, cellular); a timer is never shorter, whatever the link adds to it.
 pub(super) fn are_scattered(evidence: &SenderEvidence, judged: &SenderVerdict) -> bool {
-    let late = pure_acks(evidence).map(|ack_wait| judged.hold(ack_wait));
+    let late = pure_acks(evidence).map(|candidate| judged.hold(candidate));
     let late = late.filter(|late| (UNHELD_NS.get()..=HELD_NS.most()).contains(late));
     let (longer, shorter): (Vec<i64>, Vec<i64>) = late.partition(|late| *late >= DELACK_LEAST_NS.get());
     let few = longer.len().min(shorter.len());
@@ -26,13 +27,13 @@ pub(super) fn are_scattered(evidence: &SenderEvidence, judged: &SenderVerdict) -
 pub(super) fn count_prompt_acks(evidence: &SenderEvidence, receiver_rtt: i64) -> u64 {
     let mut counts: AHashMap<u32, u32> = AHashMap::new();
     let (mut prompt, mut later) = (0, 0);
-    for ack_wait in pure_acks(evidence).filter(|ack_wait| ack_wait.covered == ack_wait.wait) {
-        let count = counts.entry(ack_wait.stream).or_default();
+    for candidate in pure_acks(evidence).filter(|candidate| candidate.covered_ns() == candidate.wait_ns()) {
+        let count = counts.entry(candidate.stream).or_default();
         *count += 1;
         if *count < QUICK_ACKS.get() {
             continue;
         }
-        let late = ack_wait.covered - receiver_rtt >= UNHELD_NS.get();
+        let late = candidate.covered_ns() - receiver_rtt >= UNHELD_NS.get();
         *(if late { &mut later } else { &mut prompt }) += 1;
     }
     if later * OUTLIER_ONE_IN.get() as u64 > prompt {
@@ -43,7 +44,7 @@ pub(super) fn count_prompt_acks(evidence: &SenderEvidence, receiver_rtt: i64) ->
 }
 
 /// Returns the waits for a pure ACK that is in the capture and came before the peer's FIN.
-fn pure_acks(evidence: &SenderEvidence) -> impl Iterator<Item = &AckWait> {
-    let ack_waits = evidence.ack_waits.iter();
-    ack_waits.filter(|ack_wait| ack_wait.is_pure_ack && !ack_wait.unseen && !ack_wait.after_end)
+fn pure_acks(evidence: &SenderEvidence) -> impl Iterator<Item = &Candidate> {
+    let candidates = evidence.candidates.iter();
+    candidates.filter(|candidate| candidate.is_pure_ack() && !candidate.unseen && !candidate.after_end)
 }

@@ -5,11 +5,11 @@
 
 use super::SenderVerdict;
 use super::spread::{at_share, deviation};
-use crate::evidence::AckWait;
 use crate::evidence::rtt::{Rtt, p95};
 use crate::limits::{
     AT_HOST_NS, CLEAR_RATIO, HELD_NS, MIN_SAMPLES, NOISE_NS, OUTLIER_ONE_IN, PROMPT_NS, SOON_NS, TICK_NS,
 };
+use crate::observe::Candidate;
 
 /// Returns the upper bound on a prompt release: twice the path's 95th percentile, for the ACK and the segment, and at
 /// least a busy host's delay.
@@ -29,24 +29,24 @@ pub(super) fn limit(path: Option<&Rtt>) -> i64 {
 ///    path's variation by the timestamps.
 ///
 /// None elsewhere, beside the sender, and where `prompt_limit_ns` is stricter anyway.
-pub(super) fn limit_by_clock(ack_waits: &[AckWait], judged: &SenderVerdict) -> Option<i64> {
+pub(super) fn limit_by_clock(candidates: &[Candidate], judged: &SenderVerdict) -> Option<i64> {
     if judged.sender_rtt < AT_HOST_NS.get() || judged.prompt_limit_ns <= NOISE_NS.get() {
         return None;
     }
-    let delays: Vec<i64> = ack_waits
+    let delays: Vec<i64> = candidates
         .iter()
-        .filter_map(|ack_wait| ack_wait.lateness)
+        .filter_map(|candidate| candidate.lateness)
         .map(i64::from)
         .collect();
     let delayed = delays.iter().filter(|delay| **delay > NOISE_NS.get()).count();
-    let held: Vec<&AckWait> = ack_waits
+    let held: Vec<&Candidate> = candidates
         .iter()
-        .filter(|ack_wait| judged.is_held(ack_wait) && ack_wait.lateness.is_some())
+        .filter(|candidate| judged.is_held(candidate) && candidate.lateness.is_some())
         .collect();
-    let sent_late: Vec<&AckWait> = held
+    let sent_late: Vec<&Candidate> = held
         .iter()
         .copied()
-        .filter(|ack_wait| judged.sent_after(ack_wait, NOISE_NS.get()))
+        .filter(|candidate| judged.sent_after(candidate, NOISE_NS.get()))
         .collect();
     let by_path = CLEAR_RATIO.get() as f64 * (delayed * held.len()) as f64 / (delays.len() as f64).max(1.0);
     let has_pauses = sent_late.len() >= MIN_SAMPLES.get()
@@ -55,10 +55,10 @@ pub(super) fn limit_by_clock(ack_waits: &[AckWait], judged: &SenderVerdict) -> O
     if has_pauses {
         return Some(NOISE_NS.get());
     }
-    let unheld = ack_waits
+    let unheld = candidates
         .iter()
-        .filter(|ack_wait| ack_wait.is_pure_ack && !judged.is_held(ack_wait));
-    let mut unheld: Vec<i64> = unheld.map(|ack_wait| ack_wait.wait + ack_wait.release).collect();
+        .filter(|candidate| candidate.is_pure_ack() && !judged.is_held(candidate));
+    let mut unheld: Vec<i64> = unheld.map(|candidate| candidate.total_ns()).collect();
     unheld.sort_unstable();
     let pauses_like_holds = at_share(&unheld, 0.5) >= Some(HELD_NS.least() / 2);
     if !pauses_like_holds || unheld.len().min(delays.len()) < MIN_SAMPLES.get() {
@@ -69,19 +69,19 @@ pub(super) fn limit_by_clock(ack_waits: &[AckWait], judged: &SenderVerdict) -> O
 
 /// Whether the sender's timestamps show the path's share of a release: they count every millisecond, and nearly no
 /// share exceeds the whole release by more than two ticks.
-pub(super) fn clock_tells(ack_waits: &[AckWait], judged: &SenderVerdict) -> bool {
-    let dated = ack_waits.iter().filter(|ack_wait| judged.is_held(ack_wait));
-    let dated = dated.filter_map(|ack_wait| {
-        ack_wait
+pub(super) fn clock_tells(candidates: &[Candidate], judged: &SenderVerdict) -> bool {
+    let dated = candidates.iter().filter(|candidate| judged.is_held(candidate));
+    let dated = dated.filter_map(|candidate| {
+        candidate
             .lateness
-            .map(|delay| (ack_wait.release - judged.sender_rtt, i64::from(delay)))
+            .map(|delay| (candidate.release_ns() - judged.sender_rtt, i64::from(delay)))
     });
     let (mut all, mut beyond) = (0, 0);
     for (late, delay) in dated {
         all += 1;
         beyond += usize::from(delay > late.max(0) + 2 * TICK_NS);
     }
-    ack_waits.iter().any(|ack_wait| ack_wait.fine)
+    candidates.iter().any(|candidate| candidate.fine)
         && all >= MIN_SAMPLES.get()
         && OUTLIER_ONE_IN.get() * beyond <= all
 }
@@ -90,76 +90,81 @@ impl SenderVerdict {
     /// Returns how much later than the path's best a freed segment passed, without the share that the path had for
     /// sure.
     #[inline]
-    pub(in crate::judge) fn late_ns(&self, ack_wait: &AckWait) -> i64 {
-        let late_ns = ack_wait.release - self.sender_rtt;
-        late_ns - self.path_share(ack_wait).min(late_ns.max(0))
+    pub(in crate::judge) fn late_ns(&self, candidate: &Candidate) -> i64 {
+        let late_ns = candidate.release_ns() - self.sender_rtt;
+        late_ns - self.path_share(candidate).min(late_ns.max(0))
     }
 
     /// Returns the least share that the path had in a release, beyond its best: the timestamps show it to a tick.
-    fn path_share(&self, ack_wait: &AckWait) -> i64 {
-        let delay = ack_wait.lateness.filter(|_| self.clock_tells);
+    fn path_share(&self, candidate: &Candidate) -> i64 {
+        let delay = candidate.lateness.filter(|_| self.clock_tells);
         delay.map_or(0, |delay| (i64::from(delay) - TICK_NS).max(0))
     }
 
     /// Returns how late the sender sent this, without the path's share. One value may be wrong by a tick; the median of
     /// many is not.
-    pub(super) fn sent(&self, ack_wait: &AckWait) -> i64 {
-        let tick = if self.path_share(ack_wait) > 0 { TICK_NS } else { 0 };
-        self.late_ns(ack_wait) - tick
+    pub(super) fn sent(&self, candidate: &Candidate) -> i64 {
+        let tick = if self.path_share(candidate) > 0 {
+            TICK_NS
+        } else {
+            0
+        };
+        self.late_ns(candidate) - tick
     }
 
     /// Whether this left as promptly as a kernel sends, given the path's variation.
-    pub(in crate::judge) fn is_prompt(&self, ack_wait: &AckWait) -> bool {
-        self.late_ns(ack_wait) <= self.prompt_limit_ns && !self.paused(ack_wait) || self.is_together(ack_wait)
+    pub(in crate::judge) fn is_prompt(&self, candidate: &Candidate) -> bool {
+        self.late_ns(candidate) <= self.prompt_limit_ns && !self.paused(candidate)
+            || self.is_together(candidate)
     }
 
     /// Whether this left within each of `kernel_limits`.
-    pub(super) fn is_by_kernel(&self, ack_wait: &AckWait) -> [bool; 2] {
-        let late_ns = self.late_ns(ack_wait);
+    pub(super) fn is_by_kernel(&self, candidate: &Candidate) -> [bool; 2] {
+        let late_ns = self.late_ns(candidate);
         self.kernel_limits
-            .map(|limit| late_ns <= limit.min(self.prompt_limit_ns) || self.is_together(ack_wait))
+            .map(|limit| late_ns <= limit.min(self.prompt_limit_ns) || self.is_together(candidate))
     }
 
-    fn is_together(&self, ack_wait: &AckWait) -> bool {
-        self.together.binary_search(&ack_wait.frame).is_ok()
+    fn is_together(&self, candidate: &Candidate) -> bool {
+        self.together.binary_search(&candidate.freed.frame).is_ok()
     }
 
     /// Whether the program wrote this after the ACK, by the timestamps.
-    fn paused(&self, ack_wait: &AckWait) -> bool {
+    fn paused(&self, candidate: &Candidate) -> bool {
         self.pause_limit
-            .is_some_and(|limit| self.sent_after(ack_wait, limit))
+            .is_some_and(|limit| self.sent_after(candidate, limit))
     }
 
     /// Whether the program wrote this after the ACK: neither timestamps nor the path's variation explain the delay.
     /// False without timestamps, except beside the sender.
-    pub(super) fn wrote_after(&self, ack_wait: &AckWait) -> bool {
-        let is_known = ack_wait.lateness.is_some() || self.sender_rtt < AT_HOST_NS.get();
-        let delay = i64::from(ack_wait.lateness.unwrap_or_default());
-        is_known && ack_wait.release - self.sender_rtt - delay > self.prompt_limit_ns + NOISE_NS.get()
+    pub(super) fn wrote_after(&self, candidate: &Candidate) -> bool {
+        let is_known = candidate.lateness.is_some() || self.sender_rtt < AT_HOST_NS.get();
+        let delay = i64::from(candidate.lateness.unwrap_or_default());
+        is_known && candidate.release_ns() - self.sender_rtt - delay > self.prompt_limit_ns + NOISE_NS.get()
     }
 
     /// Whether the timestamps show that this was sent more than `limit` after the ACK had arrived.
-    fn sent_after(&self, ack_wait: &AckWait, limit: i64) -> bool {
-        let late_ns = ack_wait.release - self.sender_rtt;
-        ack_wait
+    fn sent_after(&self, candidate: &Candidate, limit: i64) -> bool {
+        let late_ns = candidate.release_ns() - self.sender_rtt;
+        candidate
             .lateness
             .is_some_and(|delay| late_ns - i64::from(delay) > limit)
     }
 
     /// Whether this left later than a kernel sends, and the whole wait is as long as pauses of the program that
     /// outlasted held ACKs.
-    pub(in crate::judge) fn may_be_pause(&self, ack_wait: &AckWait) -> bool {
+    pub(in crate::judge) fn may_be_pause(&self, candidate: &Candidate) -> bool {
         self.sender_rtt >= AT_HOST_NS.get()
-            && self.late_ns(ack_wait) > SOON_NS.get() + self.sender_jitter_within_kind
-            && self.controls.pauses_for(ack_wait.wait + ack_wait.release)
+            && self.late_ns(candidate) > SOON_NS.get() + self.sender_jitter_within_kind
+            && self.controls.pauses_for(candidate.total_ns())
     }
 }
 
 /// Whether whole waits vary less than half as much as the ACKs in them: pauses of one length.
-fn keep_their_length(ack_waits: &[&AckWait]) -> bool {
-    let spread = |time: fn(&AckWait) -> i64| deviation(ack_waits.iter().map(|wait| time(wait)).collect());
-    CLEAR_RATIO.get() * spread(|ack_wait| ack_wait.wait + ack_wait.release)
-        <= spread(|ack_wait| ack_wait.wait)
+fn keep_their_length(candidates: &[&Candidate]) -> bool {
+    let spread =
+        |time: fn(&Candidate) -> i64| deviation(candidates.iter().map(|candidate| time(candidate)).collect());
+    CLEAR_RATIO.get() * spread(Candidate::total_ns) <= spread(Candidate::wait_ns)
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
 //! Statistics of waits: slope, deviation and fit to a timer's tick.
 
-use crate::evidence::AckWait;
 pub(super) use crate::evidence::rtt::at_share;
 use crate::limits::{CHANCE_MAX, FITS_WELL, HELD_AWAY, MIN_SAMPLES, SOON_NS, TICK_NS, TICKS_NS};
+use crate::observe::Candidate;
 
 /// Upper bound on candidates in pairwise slopes, evenly picked: the work grows with the square.
 const MAX_SLOPED: usize = 96;
 
 /// Returns the Theil-Sen slope of the whole wait against the wait for the ACK. Near 1 the sender follows the ACK, near
 /// 0 its program pauses for a time of its own. None where the ACKs vary too little.
-pub(super) fn slope(held: &[&AckWait]) -> Option<f64> {
-    let used: Vec<&AckWait> = held
+pub(super) fn slope(held: &[&Candidate]) -> Option<f64> {
+    let used: Vec<&Candidate> = held
         .iter()
         .step_by(held.len() / MAX_SLOPED + 1)
         .copied()
@@ -18,18 +18,19 @@ pub(super) fn slope(held: &[&AckWait]) -> Option<f64> {
     if used.len() < HELD_AWAY.get() {
         return None;
     }
-    let total = |s: &AckWait| s.wait + s.release;
-    let spread = |measure: &dyn Fn(&AckWait) -> i64| deviation(used.iter().map(|s| measure(s)).collect());
-    let informative = spread(&|s| total(s)).min(spread(&|s| s.release)) < spread(&|s| s.wait);
-    if !informative {
+    let spread =
+        |time: fn(&Candidate) -> i64| deviation(used.iter().map(|candidate| time(candidate)).collect());
+    let is_informative =
+        spread(Candidate::total_ns).min(spread(Candidate::release_ns)) < spread(Candidate::wait_ns);
+    if !is_informative {
         return None;
     }
     let mut slopes = Vec::new();
-    for (i, a) in used.iter().enumerate() {
-        for b in used.iter().skip(i + 1) {
-            let apart = b.wait - a.wait;
+    for (i, earlier) in used.iter().enumerate() {
+        for later in used.iter().skip(i + 1) {
+            let apart = later.wait_ns() - earlier.wait_ns();
             if apart.abs() > SOON_NS.get() {
-                slopes.push((total(b) - total(a)) as f64 / apart as f64);
+                slopes.push((later.total_ns() - earlier.total_ns()) as f64 / apart as f64);
             }
         }
     }

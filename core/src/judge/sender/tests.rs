@@ -6,7 +6,7 @@ use super::controls::Pause;
 use super::*;
 use crate::base::At;
 use crate::evidence::Key;
-use crate::observe::{Candidate, Early};
+use crate::observe::Early;
 
 const US: i64 = 1_000;
 const MS: i64 = 1_000_000;
@@ -59,9 +59,10 @@ fn add(store: &mut SenderStore, stream: u32, start: i64, wait: i64, release: i64
         freed: at(3, start + wait + release),
         small_bytes: 1,
         freed_bytes: 1,
+        stream,
         ..Candidate::default()
     };
-    store.add(stream, &candidate);
+    store.add(&candidate);
 }
 
 /// So many held ACKs, each followed after so long.
@@ -133,13 +134,9 @@ fn a_kernel_sends_half_of_them_at_once_beside_it_and_as_the_path_wavers_elsewher
 #[test]
 fn by_its_clock_a_kernel_sends_half_of_them_at_once_on_a_late_path() {
     let median = |late: i64, way: Option<u32>, clock_tells| {
-        let gap = AckWait {
-            wait: 41 * MS,
-            release: 6 * MS + late,
-            covered: 41 * MS,
-            is_pure_ack: true,
+        let gap = Candidate {
             lateness: way,
-            ..AckWait::default()
+            ..Candidate::of_times(41 * MS, 6 * MS + late)
         };
         let mut judged = SenderVerdict {
             sender_rtt: 6 * MS,
@@ -169,10 +166,7 @@ fn seen_from_elsewhere_even_what_a_control_group_bounds_leaves_as_a_kernel_sends
         follow(&mut store, 0, 8, sender_rtt + release);
         add(&mut store, 0, 0, MS, sender_rtt + 5 * MS);
         let judged = judged(&store, &pairs);
-        let control = judged.compare(&AckWait {
-            release: 41 * MS + release,
-            ..AckWait::default()
-        });
+        let control = judged.compare(&Candidate::of_times(0, 41 * MS + release));
         assert!(matches!(control, Control::Shorter { .. }));
         judged.proves(0, control)
     };
@@ -489,12 +483,12 @@ fn what_an_ack_was_late_on_its_way_is_no_hold() {
             freed: at(3, 60 * MS),
             ..Candidate::default()
         };
-        store.add(0, &candidate);
+        store.add(&candidate);
         let judged = judged(&store, &pairs);
         let last = store
             .iter()
             .next()
-            .and_then(|evidence| evidence.ack_waits.last().copied());
+            .and_then(|evidence| evidence.candidates.last().copied());
         last.map(|gap| (judged.hold(&gap), judged.is_held(&gap)))
     };
     assert_eq!(hold(20 * MS), Some((40 * MS, true)));
@@ -519,7 +513,7 @@ fn an_echo_of_the_ack_bounds_the_way_to_a_host_for_which_only_programs_answered(
             arrived,
             ..Candidate::default()
         };
-        store.add(0, &candidate);
+        store.add(&candidate);
         judged(&store, &pairs).sender_rtt
     };
     assert_eq!(sender_rtt(true, Some(true)), 20 * US);

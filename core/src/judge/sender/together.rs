@@ -8,24 +8,24 @@
 
 use super::SenderVerdict;
 use super::spread::at_share;
-use crate::evidence::AckWait;
 use crate::limits::{AT_HOST_NS, CLEAR_RATIO, MIN_SAMPLES, SOON_NS};
+use crate::observe::Candidate;
 
 /// Returns the frames that were freed in batches, rising; none away from the sender.
-pub(super) fn freed_in_batches(ack_waits: &[AckWait], judged: &SenderVerdict) -> Vec<u64> {
+pub(super) fn freed_in_batches(candidates: &[Candidate], judged: &SenderVerdict) -> Vec<u64> {
     if judged.sender_rtt >= AT_HOST_NS.get() {
         return Vec::new();
     }
-    let held = ack_waits
+    let held = candidates
         .iter()
-        .filter(|ack_wait| judged.is_held(ack_wait) && ack_wait.release >= 0);
-    let mut held: Vec<&AckWait> = held.collect();
-    held.sort_unstable_by_key(|ack_wait| ack_wait.acked_at);
+        .filter(|candidate| judged.is_held(candidate) && candidate.release_ns() >= 0);
+    let mut held: Vec<&Candidate> = held.collect();
+    held.sort_unstable_by_key(|candidate| candidate.ack.time_ns);
     let mut frames: Vec<u64> = held
-        .chunk_by(|wait, next| next.acked_at - wait.acked_at <= AT_HOST_NS.get())
+        .chunk_by(|wait, next| next.ack.time_ns - wait.ack.time_ns <= AT_HOST_NS.get())
         .filter(|batch| is_batch(batch))
         .flatten()
-        .map(|ack_wait| ack_wait.frame)
+        .map(|candidate| candidate.freed.frame)
         .collect();
     frames.sort_unstable();
     frames
@@ -33,13 +33,18 @@ pub(super) fn freed_in_batches(ack_waits: &[AckWait], judged: &SenderVerdict) ->
 
 /// Whether these waits, in the order of their ACKs, were freed in that order, soon, and most as closely behind each
 /// other.
-fn is_batch(batch: &[&AckWait]) -> bool {
+fn is_batch(batch: &[&Candidate]) -> bool {
     let steps = || batch.iter().zip(batch.iter().skip(1));
-    let in_order = steps().all(|(wait, next)| freed_at(wait) < freed_at(next) && wait.frame < next.frame);
-    let soon = batch.iter().all(|ack_wait| ack_wait.release <= SOON_NS.get());
-    let between_acks = middle(steps().map(|(wait, next)| next.acked_at - wait.acked_at));
+    let in_order =
+        steps().all(|(wait, next)| freed_at(wait) < freed_at(next) && wait.freed.frame < next.freed.frame);
+    let soon = batch
+        .iter()
+        .all(|candidate| candidate.release_ns() <= SOON_NS.get());
+    let between_acks = middle(steps().map(|(wait, next)| next.ack.time_ns - wait.ack.time_ns));
     // the receiver may acknowledge each segment before the next one passes: two frames
-    let frames = |wait: &AckWait, next: &AckWait| next.frame.saturating_sub(wait.frame).clamp(1, 2) as i64;
+    let frames = |wait: &Candidate, next: &Candidate| {
+        next.freed.frame.saturating_sub(wait.freed.frame).clamp(1, 2) as i64
+    };
     let per_frame =
         middle(steps().map(|(wait, next)| (freed_at(next) - freed_at(wait)) / frames(wait, next)));
     batch.len() >= MIN_SAMPLES.get() && in_order && soon && per_frame <= CLEAR_RATIO.get() * between_acks
@@ -51,37 +56,48 @@ fn middle(values: impl Iterator<Item = i64>) -> i64 {
     at_share(&values, 0.5).unwrap_or_default()
 }
 
-fn freed_at(ack_wait: &AckWait) -> i64 {
-    ack_wait.acked_at + ack_wait.release
+fn freed_at(candidate: &Candidate) -> i64 {
+    candidate.ack.time_ns + candidate.release_ns()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::At;
 
     const US: i64 = 1_000;
     const MS: i64 = 1_000_000;
 
     /// `count` held ACKs, 2 us apart, and what they free `release` after the first, `apart` and `frames` from each
     /// other.
-    fn batch(count: i64, release: i64, apart: i64, frames: u64) -> Vec<AckWait> {
-        let ack_wait = |number: i64| AckWait {
-            wait: 41 * MS,
-            release: release + number * (apart - 2 * US),
-            covered: 41 * MS,
-            acked_at: number * 2 * US,
-            bytes: 1,
-            frame: 100 + number as u64 * frames,
-            stream: number as u32,
-            is_pure_ack: true,
-            first: true,
-            ..AckWait::default()
+    fn batch(count: i64, release: i64, apart: i64, frames: u64) -> Vec<Candidate> {
+        let held = |number: i64| {
+            let at = |time_ns| At {
+                frame: 100 + number as u64 * frames,
+                time_ns,
+            };
+            let acked_at = number * 2 * US;
+            let (small, freed_at) = (
+                at(acked_at - 41 * MS),
+                acked_at + release + number * (apart - 2 * US),
+            );
+            Candidate {
+                small,
+                held_from: small,
+                ack: at(acked_at),
+                ack_pure: true,
+                freed: at(freed_at),
+                freed_bytes: 1,
+                stream: number as u32,
+                first: true,
+                ..Candidate::default()
+            }
         };
-        (0..count).map(ack_wait).collect()
+        (0..count).map(held).collect()
     }
 
-    fn went(ack_waits: &[AckWait]) -> bool {
-        is_batch(&ack_waits.iter().collect::<Vec<_>>())
+    fn went(candidates: &[Candidate]) -> bool {
+        is_batch(&candidates.iter().collect::<Vec<_>>())
     }
 
     #[test]
@@ -101,7 +117,7 @@ mod tests {
         assert!(went(&batch(8, SOON_NS.get(), 2 * US, 1)));
         assert!(!went(&batch(8, SOON_NS.get() + 1, 2 * US, 1)));
         let mut swapped = batch(8, 300 * US, 2 * US, 1);
-        swapped[3].release += 3 * US;
+        swapped[3].freed.time_ns += 3 * US;
         assert!(!went(&swapped));
         assert!(!went(&[]));
     }
@@ -109,17 +125,27 @@ mod tests {
     #[test]
     fn those_of_one_tick_are_judged_together_beside_their_hosts_only() {
         let frames = |sender_rtt, later: i64| {
-            let mut ack_waits = batch(8, 300 * US, 2 * US, 1);
-            ack_waits.extend(batch(8, 300 * US, 9 * US, 1).into_iter().map(|ack_wait| AckWait {
-                acked_at: ack_wait.acked_at + 14 * US + later,
-                frame: ack_wait.frame + 100,
-                ..ack_wait
-            }));
+            let mut candidates = batch(8, 300 * US, 2 * US, 1);
+            let moved = |at: At| At {
+                frame: at.frame + 100,
+                time_ns: at.time_ns + 14 * US + later,
+            };
+            candidates.extend(
+                batch(8, 300 * US, 9 * US, 1)
+                    .into_iter()
+                    .map(|candidate| Candidate {
+                        small: moved(candidate.small),
+                        held_from: moved(candidate.held_from),
+                        ack: moved(candidate.ack),
+                        freed: moved(candidate.freed),
+                        ..candidate
+                    }),
+            );
             let judged = SenderVerdict {
                 sender_rtt,
                 ..SenderVerdict::default()
             };
-            freed_in_batches(&ack_waits, &judged)
+            freed_in_batches(&candidates, &judged)
         };
         let first: Vec<u64> = (100..108).collect();
         assert_eq!(frames(20 * US, AT_HOST_NS.get() + 1), first);

@@ -3,33 +3,35 @@
 
 use super::controls::Control;
 use super::{NagleUse, SenderVerdict};
-use crate::evidence::AckWait;
 use crate::limits::{AT_HOST_NS, PROMPT_NS, RARE_ONE_IN, RTO_MIN_NS};
+use crate::observe::Candidate;
 
 impl SenderVerdict {
     /// Compares this wait with the control group.
-    pub(in crate::judge) fn compare(&self, ack_wait: &AckWait) -> Control {
-        self.controls
-            .compare(ack_wait.stream, ack_wait.wait + ack_wait.release)
+    pub(in crate::judge) fn compare(&self, candidate: &Candidate) -> Control {
+        self.controls.compare(candidate.stream, candidate.total_ns())
     }
 
     /// Compares the wait of the last write in a segment that may hold several. The pauses between the writes lie in the
     /// same wait, so the program took up to one pause for each write.
-    pub(in crate::judge) fn compare_last(&self, ack_wait: &AckWait) -> Control {
-        let (control, further) = (self.compare(ack_wait), self.controls.gathered(ack_wait.bytes));
+    pub(in crate::judge) fn compare_last(&self, candidate: &Candidate) -> Control {
+        let (control, further) = (
+            self.compare(candidate),
+            self.controls.gathered(candidate.freed_bytes),
+        );
         let Control::Shorter { most, likely, exact } = control else {
             return control;
         };
         let most = (1 + further) * most;
-        if further > 0 && most >= ack_wait.wait + ack_wait.release {
+        if further > 0 && most >= candidate.total_ns() {
             return Control::Unclear;
         }
         Control::Shorter { most, likely, exact }
     }
 
     /// Whether the freed segment may hold later writes for which the control group has no pauses.
-    pub(in crate::judge) fn may_gather(&self, ack_wait: &AckWait) -> bool {
-        self.controls.may_gather(ack_wait)
+    pub(in crate::judge) fn may_gather(&self, candidate: &Candidate) -> bool {
+        self.controls.may_gather(candidate)
     }
 
     /// Returns after about how long the program made the first of several writes that filled a segment together. None
@@ -77,14 +79,14 @@ impl SenderVerdict {
     /// Whether a wait that ended `late` ns after the ACK is the program's beyond doubt: more than a busy host explains.
     /// Away from the sender the path may have delayed the ACK, though not by a retransmission timeout. Below that,
     /// pauses where nothing was held must not be shorter.
-    pub(in crate::judge) fn keeps_its_length(&self, ack_wait: &AckWait, late: i64) -> bool {
+    pub(in crate::judge) fn keeps_its_length(&self, candidate: &Candidate, late: i64) -> bool {
         let outlasts = self.outlasts(late);
         if outlasts && (self.sender_rtt < AT_HOST_NS.get() || late >= RTO_MIN_NS.get()) {
             return true;
         }
         outlasts
             && matches!(
-                self.compare(ack_wait),
+                self.compare(candidate),
                 Control::Explains { .. } | Control::Nothing
             )
     }
@@ -105,12 +107,8 @@ mod tests {
     #[test]
     fn from_afar_a_wait_that_outlasts_its_ack_is_a_pause_where_nothing_was_sooner() {
         let keeps = |sender_rtt, pauses: &[i64], late| {
-            let ack_wait = AckWait {
-                wait: 44 * MS,
-                release: sender_rtt + late,
-                ..AckWait::default()
-            };
-            paused(sender_rtt, pauses).keeps_its_length(&ack_wait, late)
+            let candidate = Candidate::of_times(44 * MS, sender_rtt + late);
+            paused(sender_rtt, pauses).keeps_its_length(&candidate, late)
         };
         assert!(keeps(AT_HOST_NS.get() - 1, &[MS; 3], 4 * MS), "beside it");
         assert!(!keeps(AT_HOST_NS.get(), &[MS; 3], 4 * MS), "a line may be late");
@@ -126,13 +124,11 @@ mod tests {
         let compare = |bytes, waited| {
             let mut judged = paused(6 * MS, &[12 * MS; 3]);
             judged.controls.writes(150);
-            let ack_wait = AckWait {
-                wait: waited - 20 * MS,
-                release: 20 * MS,
-                bytes,
-                ..AckWait::default()
+            let candidate = Candidate {
+                freed_bytes: bytes,
+                ..Candidate::of_times(waited - 20 * MS, 20 * MS)
             };
-            (judged.compare(&ack_wait), judged.compare_last(&ack_wait))
+            (judged.compare(&candidate), judged.compare_last(&candidate))
         };
         let shorter = |most| Control::Shorter {
             most,

@@ -37,7 +37,7 @@ impl Sender {
 
     /// Counts a small segment behind an acknowledged one of the same message.
     pub(super) fn count_freed(&mut self, c: &Candidate, rtt: i64) {
-        if c.ack_pure && !c.ack_fin && at_once(c.ack, c.freed, rtt) {
+        if c.is_pure_ack() && at_once(c.ack, c.freed, rtt) {
             self.freed.by_acks = self.freed.by_acks.saturating_add(1);
         }
     }

@@ -495,6 +495,7 @@ fn candidate_with_unseen_ack(p: &Small, d: &Data, peer: &PeerClock) -> Option<Ca
         freed_bytes: (d.end - d.start) as u32,
         first: p.first,
         sender_id: d.sender_id,
+        stream: d.stream,
         ..Candidate::default()
     })
 }
@@ -525,6 +526,7 @@ pub(super) fn candidate(p: &Small, ack: &AckSeen, d: &Data, echoes: bool) -> Can
         freed_bytes: (d.end - d.start) as u32,
         first: p.first,
         sender_id: d.sender_id,
+        stream: d.stream,
         ..Candidate::default()
     }
 }

@@ -36,10 +36,10 @@ fn rows_at(
         ..Paths::default()
     };
     let ruling = Ruling::Held {
-        hold: 40 * MS,
+        hold_ns: 40 * MS,
         grounds: Grounds::proven(because),
-        program,
-        likely,
+        program_max_ns: program,
+        program_likely_ns: likely,
     };
     let mut rows: Vec<Row> = Vec::new();
     attribute(&mut Cutter::new(&slice, &paths, &mut rows), &c, ruling);
@@ -152,14 +152,14 @@ fn what_began_a_message_was_held_since_it_was_written() {
     let held_by = |side, mut judged: SenderVerdict, ack| {
         judged.receiver_rtt = MS;
         let wait = Wait::Small(Box::new(candidate(ack, 40 * US)));
-        let since = held_since(&wait, side, 0, &[judged], &Paths::default());
+        let since = held_since(&wait, side, &[judged], &Paths::default());
         since.map(|at| at.time_ns)
     };
     let since = |judged, ack| held_by(Side::Client, judged, ack);
     let paused = |ns| {
         let mut seen = Seen::with(3, 0);
         for _ in 0..3 {
-            seen.store.add(0, &candidate(ns - MS, MS));
+            seen.store.add(&candidate(ns - MS, MS));
         }
         seen.judged()
     };
@@ -280,10 +280,10 @@ fn pauses_inside_messages_do_not_bound_how_long_an_answer_took() {
     };
     let held = |because| {
         let ruling = Ruling::Held {
-            hold: 40 * MS,
+            hold_ns: 40 * MS,
             grounds: Grounds::proven(because),
-            program: 0,
-            likely: 0,
+            program_max_ns: 0,
+            program_likely_ns: 0,
         };
         let rows = wait_of(c.freed.time_ns, &paths, |cutter| {
             judge_turn(cutter, c.small, &c, Some(ruling));

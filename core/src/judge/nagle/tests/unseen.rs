@@ -35,7 +35,7 @@ fn an_ack_that_the_capture_lacks_may_be_three_ticks_off() {
 fn an_unseen_ack_whose_control_an_ack_let_go_bounds_only() {
     let mut seen = Seen::with(3, 0);
     for _ in 0..3 {
-        seen.store.add(0, &candidate(5 * MS, 50 * US)); // with its ACK: at most 5 ms
+        seen.store.add(&candidate(5 * MS, 50 * US)); // with its ACK: at most 5 ms
     }
     let ruling = seen.rules(Candidate {
         unseen: true,
@@ -58,7 +58,7 @@ fn an_unseen_ack_belongs_to_a_wait_of_its_release_too() {
     // pauses of 39 ms bound waits from 44 ms on
     let mut seen = Seen::with(3, 0);
     for _ in 0..3 {
-        seen.store.add(0, &candidate(MS, 38 * MS));
+        seen.store.add(&candidate(MS, 38 * MS));
     }
     let unseen = |release| {
         held(seen.rules(Candidate {

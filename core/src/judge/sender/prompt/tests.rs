@@ -13,16 +13,10 @@ fn judged() -> SenderVerdict {
 }
 
 /// So many ACKs that come after 40 to 44 ms, and what follows each takes so long from the small segment on.
-fn gaps(count: i64, total: impl Fn(i64, i64) -> i64) -> Vec<AckWait> {
+fn gaps(count: i64, total: impl Fn(i64, i64) -> i64) -> Vec<Candidate> {
     let gap = |n: i64| {
         let wait = 40 * MS + n * 7 % 5 * MS;
-        AckWait {
-            wait,
-            release: total(n, wait) - wait,
-            covered: wait,
-            is_pure_ack: true,
-            ..AckWait::default()
-        }
+        Candidate::of_times(wait, total(n, wait) - wait)
     };
     (0..count).map(gap).collect()
 }
@@ -33,9 +27,9 @@ fn paused_beside(
     total: &dyn Fn(i64, i64) -> i64,
     passed: i64,
     passed_late: u32,
-) -> Vec<AckWait> {
-    let passes = |gaps: Vec<AckWait>, late| {
-        gaps.into_iter().map(move |gap| AckWait {
+) -> Vec<Candidate> {
+    let passes = |gaps: Vec<Candidate>, late| {
+        gaps.into_iter().map(move |gap| Candidate {
             lateness: Some(late),
             ..gap
         })
@@ -80,15 +74,11 @@ fn no_path_makes_pauses_that_keep_their_length_late() {
 }
 
 /// Held ACKs behind which segments passed so late, and by their sender's clock the path took so much of that.
-fn clocked(each: &[(usize, i64, u32)], fine: bool) -> Vec<AckWait> {
-    let gap = |late: i64, way| AckWait {
-        wait: 40 * MS,
-        release: 2 * MS + late,
-        covered: 40 * MS,
-        is_pure_ack: true,
+fn clocked(each: &[(usize, i64, u32)], fine: bool) -> Vec<Candidate> {
+    let gap = |late: i64, way| Candidate {
         lateness: Some(way),
         fine,
-        ..AckWait::default()
+        ..Candidate::of_times(40 * MS, 2 * MS + late)
     };
     let each = each
         .iter()
@@ -118,18 +108,18 @@ fn a_clock_tells_what_the_path_took_where_that_was_possible() {
     let mut one_fine = clocked(&[(20, 9 * MS, 9_000_000)], false);
     one_fine.extend(clocked(&[(1, 9 * MS, 9_000_000)], true));
     assert!(clock_tells(&one_fine, &judged()), "of another connection");
-    let untold: Vec<AckWait> = one_fine
+    let untold: Vec<Candidate> = one_fine
         .iter()
-        .map(|gap| AckWait {
+        .map(|gap| Candidate {
             lateness: None,
             ..*gap
         })
         .collect();
     assert!(!clock_tells(&untold, &judged()));
-    let unheld: Vec<AckWait> = one_fine
+    let unheld: Vec<Candidate> = one_fine
         .iter()
-        .map(|gap| AckWait {
-            is_pure_ack: false,
+        .map(|gap| Candidate {
+            ack_pure: false,
             ..*gap
         })
         .collect();
@@ -192,10 +182,9 @@ fn what_its_program_wrote_later_is_not_prompt() {
 #[test]
 fn what_left_later_than_any_path_its_program_wrote_then() {
     let wrote = |late, lateness| {
-        judged().wrote_after(&AckWait {
-            release: 2 * MS + late,
+        judged().wrote_after(&Candidate {
             lateness,
-            ..AckWait::default()
+            ..Candidate::of_times(0, 2 * MS + late)
         })
     };
     assert!(

@@ -69,14 +69,10 @@ fn of_300_bytes(first: bool, pause: i64) -> Controls {
         prompt_limit_ns: 100_000,
         ..SenderVerdict::default()
     };
-    let gap = AckWait {
-        wait: MS,
-        release: pause - MS,
-        covered: MS,
-        is_pure_ack: true,
-        bytes: 300,
+    let gap = Candidate {
+        freed_bytes: 300,
         first,
-        ..AckWait::default()
+        ..Candidate::of_times(MS, pause - MS)
     };
     let mut controls = Controls::default();
     controls.add(&gap, 0, &judged);
@@ -85,9 +81,9 @@ fn of_300_bytes(first: bool, pause: i64) -> Controls {
 
 #[test]
 fn whether_a_long_segment_holds_several_writes_is_open_where_none_was_seen_to_follow() {
-    let held = |bytes| AckWait {
-        bytes,
-        ..AckWait::default()
+    let held = |bytes| Candidate {
+        freed_bytes: bytes,
+        ..Candidate::default()
     };
     let may = |first, bytes| of_300_bytes(first, 12 * MS).may_gather(&held(bytes));
     assert_eq!([449, 450, 600].map(|bytes| may(true, bytes)), [false, true, true]);
@@ -106,19 +102,16 @@ fn a_segment_behind_the_first_may_hold_the_third_write_where_messages_have_three
         let (judged, mut controls) = (SenderVerdict::default(), of_300_bytes(true, 12 * MS));
         if third {
             // an ACK that came at once let it go
-            let gap = AckWait {
-                wait: 4 * MS,
-                covered: 4 * MS,
-                is_pure_ack: true,
-                bytes: 300,
-                ..AckWait::default()
+            let gap = Candidate {
+                freed_bytes: 300,
+                ..Candidate::of_times(4 * MS, 0)
             };
             controls.add(&gap, 0, &judged);
         }
-        controls.may_gather(&AckWait {
-            bytes,
+        controls.may_gather(&Candidate {
+            freed_bytes: bytes,
             first,
-            ..AckWait::default()
+            ..Candidate::default()
         })
     };
     assert!(may(true, true, 301) && !may(true, true, 300));

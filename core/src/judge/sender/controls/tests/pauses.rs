@@ -12,13 +12,9 @@ fn what_left_later_than_the_path_wavers_was_the_programs_pause() {
             pause_limit,
             ..SenderVerdict::default()
         };
-        let gap = AckWait {
-            wait: MS,
-            release: 18 * MS,
-            covered: MS,
-            is_pure_ack: true,
+        let gap = Candidate {
             lateness,
-            ..AckWait::default()
+            ..Candidate::of_times(MS, 18 * MS)
         };
         let mut controls = Controls::default();
         controls.add(&gap, 0, &judged);
@@ -44,11 +40,7 @@ fn what_comes_late_after_as_long_as_pauses_take_may_be_one() {
             ..SenderVerdict::default()
         };
         let release = sender_rtt + late;
-        judged.may_be_pause(&AckWait {
-            wait: total - release,
-            release,
-            ..AckWait::default()
-        })
+        judged.may_be_pause(&Candidate::of_times(total - release, release))
     };
     let soon = SOON_NS.get() + MS;
     assert!(
