@@ -394,7 +394,7 @@ impl Tracker {
     #[cold]
     fn read_one_way(&mut self, seen: &SeenSegment<'_, '_>, at: At) {
         match &mut self.one_way {
-            Some(one_way) if one_way.0 == seen.side => one_way.1.packet(Passed {
+            Some(one_way) if one_way.0 == seen.side => one_way.1.take(Passed {
                 at,
                 start: seen.facts.seq,
                 len: seen.segment.len,

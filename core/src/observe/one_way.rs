@@ -53,31 +53,31 @@ pub struct OneWay {
 
 impl OneWay {
     /// Takes the next packet of this side.
-    pub fn packet(&mut self, p: Passed) {
-        let waited = self.paused(&p);
-        let held = self.held(&p);
+    pub fn take(&mut self, packet: Passed) {
+        let waited = self.paused(&packet);
+        let held = self.held(&packet);
         for suspect in [waited, held].into_iter().flatten() {
             if self.suspects.len() < MAX_SUSPECTS {
                 self.suspects.push(suspect);
             }
         }
-        if p.len > 0 {
-            self.data = Some(p);
+        if packet.len > 0 {
+            self.data = Some(packet);
         }
-        self.last = Some(p);
+        self.last = Some(packet);
     }
 
     /// Returns the gaps that a held ACK may explain, without those that a program's pause explains better.
     pub fn suspects(&self) -> impl Iterator<Item = &Suspect> {
         let [data_paused, acks_paused] = [false, true].map(|held| self.keep_their_length(held));
-        let is_pause = move |s: &&Suspect| {
-            if s.held.is_some() {
+        let is_pause = move |suspect: &&Suspect| {
+            if suspect.held.is_some() {
                 acks_paused
             } else {
                 data_paused
             }
         };
-        self.suspects.iter().filter(move |s| !is_pause(s))
+        self.suspects.iter().filter(move |suspect| !is_pause(suspect))
     }
 
     /// Whether gaps of one kind keep their length while the ACKs in them move: then nothing waited for those. Each pair
@@ -87,7 +87,7 @@ impl OneWay {
         let gaps = || {
             self.suspects
                 .iter()
-                .filter(|s| s.held.is_some() == held && s.ticks.is_some())
+                .filter(|suspect| suspect.held.is_some() == held && suspect.ticks.is_some())
         };
         let (Some(first), Some(last)) = (gaps().next(), gaps().next_back()) else {
             return false;
@@ -114,18 +114,20 @@ impl OneWay {
 
     /// Returns the gap between two small segments of one message if it has a timer's length and a packet of the peer
     /// came in it.
-    fn paused(&self, p: &Passed) -> Option<Suspect> {
-        let before = self.data.filter(|_| p.len > 0)?;
-        let one_message = p.start == before.start + i64::from(before.len) && p.ack == before.ack;
-        let small = [&before, p].iter().all(|s| is_small(s.len, s.mss));
-        let good = one_message && small && ONE_WAY_GAP_NS.contains(between(before.at, p.at));
-        (good && clock_moved(&before, p) == Some(true)).then(|| {
-            let ticks = p.stamps.map(|stamps| stamps.1);
+    fn paused(&self, packet: &Passed) -> Option<Suspect> {
+        let before = self.data.filter(|_| packet.len > 0)?;
+        let one_message = packet.start == before.start + i64::from(before.len) && packet.ack == before.ack;
+        let small = [&before, packet]
+            .iter()
+            .all(|suspect| is_small(suspect.len, suspect.mss));
+        let good = one_message && small && ONE_WAY_GAP_NS.contains(between(before.at, packet.at));
+        (good && clock_moved(&before, packet) == Some(true)).then(|| {
+            let ticks = packet.stamps.map(|stamps| stamps.1);
             Suspect {
                 from: before.at,
                 held: None,
-                to: p.at,
-                silent: between(before.at, p.at),
+                to: packet.at,
+                silent: between(before.at, packet.at),
                 acked: nanos(ticks).wrapping_sub(before.at.time_ns),
                 ticks,
             }
@@ -134,25 +136,30 @@ impl OneWay {
 
     /// Returns the gap before a pure ACK of something small if it has a timer's length and the peer sends more within a
     /// round trip: it waited for that ACK.
-    fn held(&mut self, p: &Passed) -> Option<Suspect> {
+    fn held(&mut self, packet: &Passed) -> Option<Suspect> {
         let held = self.late.take().filter(|(from, late)| {
-            let round = between(late.at, p.at);
-            p.ack > late.ack && round <= between(*from, late.at) && clock_moved(late, p) != Some(false)
+            let round = between(late.at, packet.at);
+            packet.ack > late.ack
+                && round <= between(*from, late.at)
+                && clock_moved(late, packet) != Some(false)
         });
         if let Some(last) = self.last
-            && p.len == 0
-            && (1..i64::from(p.mss)).contains(&(p.ack - last.ack))
-            && ONE_WAY_GAP_NS.contains(between(last.at, p.at))
+            && packet.len == 0
+            && (1..i64::from(packet.mss)).contains(&(packet.ack - last.ack))
+            && ONE_WAY_GAP_NS.contains(between(last.at, packet.at))
         {
-            self.late = Some((last.at, *p));
+            self.late = Some((last.at, *packet));
         }
         held.map(|(from, late)| {
             // timestamps of both segments of the sender
-            let (first, freed) = (late.stamps.map(|s| s.1), p.stamps.map(|s| s.1));
+            let (first, freed) = (
+                late.stamps.map(|suspect| suspect.1),
+                packet.stamps.map(|suspect| suspect.1),
+            );
             Suspect {
                 from,
                 held: Some(late.at),
-                to: p.at,
+                to: packet.at,
                 silent: nanos(freed).wrapping_sub(nanos(first)),
                 acked: late.at.time_ns.wrapping_sub(nanos(first)),
                 ticks: freed,
@@ -163,8 +170,8 @@ impl OneWay {
 
 /// Whether the peer's timestamps, as this side echoes them, moved by a hold between two packets; None without
 /// timestamps.
-fn clock_moved(a: &Passed, b: &Passed) -> Option<bool> {
-    let (before, after) = (a.stamps?.1, b.stamps?.1);
+fn clock_moved(earlier: &Passed, later: &Passed) -> Option<bool> {
+    let (before, after) = (earlier.stamps?.1, later.stamps?.1);
     Some(((TWO_TICKS_NS.get() / TICK_NS) as u32..1 << 31).contains(&after.wrapping_sub(before)))
 }
 
@@ -173,8 +180,8 @@ fn nanos(ticks: Option<u32>) -> i64 {
     i64::from(ticks.unwrap_or(0)).wrapping_mul(TICK_NS)
 }
 
-fn between(a: At, b: At) -> i64 {
-    b.time_ns.saturating_sub(a.time_ns)
+fn between(earlier: At, later: At) -> i64 {
+    later.time_ns.saturating_sub(earlier.time_ns)
 }
 
 #[cfg(test)]
@@ -201,7 +208,7 @@ mod tests {
 
     fn suspects(packets: &[Passed]) -> Vec<Suspect> {
         let mut side = OneWay::default();
-        packets.iter().for_each(|p| side.packet(*p));
+        packets.iter().for_each(|p| side.take(*p));
         side.suspects
     }
 
@@ -380,7 +387,7 @@ mod tests {
     fn so_many_gaps_of_a_stream_are_told() {
         let mut side = OneWay::default();
         for number in 0..1030 {
-            side.packet(packet(40 * MS * number, 100 * number, 100, 1, 40 * number as u32));
+            side.take(packet(40 * MS * number, 100 * number, 100, 1, 40 * number as u32));
         }
         assert_eq!(side.suspects.len(), MAX_SUSPECTS);
     }

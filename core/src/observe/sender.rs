@@ -7,19 +7,21 @@ mod peer_clock;
 mod reason;
 mod refuting;
 mod repair;
+mod window;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::clock::Clock;
 use super::{Data, Early, Outcome, PeerPacket, Step};
 use crate::base::At;
-use crate::limits::{BEYOND_ROOM, BURST_NS, LARGE_RATIO};
+use crate::limits::{BURST_NS, LARGE_RATIO};
 
 use freed::NagleReleases;
 use pacer::Pacer;
 use peer_clock::PeerClock;
 pub use repair::late_copy;
 use repair::{Hole, Resent};
+use window::PeerWindow;
 
 /// Upper bound on holes, whole ones, that are remembered at once.
 const MAX_HOLES: usize = 64;
@@ -27,8 +29,6 @@ const MAX_HOLES: usize = 64;
 const MAX_PARTS: usize = 4096;
 /// Number of newest segments kept: copies by the network follow closely.
 const RECENT: usize = 4;
-/// Largest window scale (RFC 7323 2.3).
-const MAX_SCALE: usize = 14;
 
 /// The ACK that first covered a small segment.
 #[derive(Debug, Clone, Copy)]
@@ -80,15 +80,15 @@ pub struct Sender {
     /// The newest segment with new data.
     last: Option<At>,
     /// That segment was full.
-    last_full: bool,
+    last_was_full: bool,
     /// That segment was full and not pushed: its sender had more to send.
-    last_more: bool,
+    last_had_more: bool,
     /// The gap before that segment.
     last_gap: i64,
     /// The longer of the last two gaps: segments may leave in pairs.
     pace: i64,
     /// Number of gaps in a row between full segments that were alike.
-    even: u8,
+    even_gaps: u8,
     /// The sequence number behind the newest byte; None before the first.
     next: Option<i64>,
     /// The oldest unacknowledged byte (SND.UNA, RFC 9293).
@@ -100,28 +100,21 @@ pub struct Sender {
     /// The newest segment if it is small and left over an unacknowledged small one.
     refuting: Option<Early>,
     /// Refutations that stand unless the peer's next packet shows that the capture lacks an ACK.
-    awaiting: Vec<Early>,
-    /// The right edge of the peer's window.
-    edge: Option<i64>,
-    /// The packet that moved the edge last, and the edge before it.
-    edge_moved: Option<(At, i64)>,
-    /// The packet that moved the edge first since this side last sent, and the edge before it.
-    edge_freed: Option<(At, i64)>,
-    /// The newest frame in which the peer's window was 0.
-    zero_seen: u64,
+    awaiting_refutations: Vec<Early>,
+    window: PeerWindow,
     /// The newest ACK of new bytes.
     advanced: Option<Advanced>,
     /// A timeout left a congestion window of one segment, and no two have been in flight since.
-    collapsed: bool,
+    has_collapsed: bool,
     /// Full segments in a row that left with the ACK of the one before, while no two were in flight: the sender has
     /// room for one (small embedded stacks).
-    lockstep: u8,
+    lockstep_count: u8,
     /// The peer's newest packet.
-    answered: Option<At>,
+    newest_answer: Option<At>,
     /// This side's first pure ACK of all data of the peer.
     own_ack: Option<At>,
     /// The peer has sent its FIN.
-    peer_ended: bool,
+    peer_has_ended: bool,
     /// The newest packet with new data of the peer.
     peer_data: Option<At>,
     /// The first data of the peer that this side has not answered.
@@ -131,11 +124,11 @@ pub struct Sender {
     /// Duplicate ACKs since the newest ACK of new bytes.
     duplicates: u32,
     /// Something was retransmitted since the newest ACK of new bytes.
-    repeated: bool,
+    has_retransmitted: bool,
     /// Bytes that the capture lacks so far, by their first byte.
     holes: BTreeMap<i64, Hole>,
     /// The peer has acknowledged bytes that the capture lacks.
-    hole_passed: bool,
+    has_passed_hole: bool,
     /// Ring buffer of the newest segments.
     recent: [Option<Sent>; RECENT],
     /// Number of segments so far; modulo `RECENT` it is the next place in the ring.
@@ -150,8 +143,6 @@ pub struct Sender {
     peer_clock: PeerClock,
     /// Gaps of a paced sender (fq, BBR).
     pacer: Pacer,
-    /// Upper bound on the last byte that the peer had room for, where its window scale is unknown.
-    room: Option<i64>,
     /// The peer's newest timestamp in a packet without data, and in one with data.
     peer_stamps: [Option<u32>; 2],
     /// This side has echoed a timestamp of a packet without data: some stacks never do.
@@ -192,8 +183,7 @@ impl Sender {
 
     /// Whether a segment begins too far beyond the peer's room to be data of this connection (a damaged packet).
     pub fn is_beyond(&self, start: i64) -> bool {
-        let room = self.edge.or(self.room);
-        room.is_some_and(|room| start > room.saturating_add(BEYOND_ROOM.get()))
+        self.window.is_far_beyond(start)
     }
 
     /// Whether the peer has acknowledged all that this sender sent so far.
@@ -203,73 +193,60 @@ impl Sender {
 
     /// Takes a packet of the peer: what it acknowledges, how it moves the window, and what it reports lost.
     #[inline(always)]
-    pub fn answer(&mut self, a: &PeerPacket) {
-        let at = a.at;
-        self.peer_ended |= a.fin;
-        if let Some(tsval) = a.tsval {
+    pub fn answer(&mut self, packet: &PeerPacket) {
+        let at = packet.at;
+        self.peer_has_ended |= packet.fin;
+        if let Some(tsval) = packet.tsval {
             self.peer_clock.record(at.time_ns, tsval);
             let [alone, with_data] = &mut self.peer_stamps;
-            *(if a.len == 0 { alone } else { with_data }) = Some(tsval);
+            *(if packet.len == 0 { alone } else { with_data }) = Some(tsval);
         }
-        if let Some(c) = a.covered {
+        if let Some(covered) = packet.covered {
             let acked = At {
-                frame: c.last_frame,
-                time_ns: c.last_time,
+                frame: covered.last_frame,
+                time_ns: covered.last_time,
             };
             self.advanced = Some(Advanced {
                 ack: at,
                 acked,
-                bytes: c.bytes,
-                lone: a.len == 0 && !a.fin && self.next.is_some_and(|next| a.ack >= next),
+                bytes: covered.bytes,
+                lone: packet.len == 0 && !packet.fin && self.next.is_some_and(|next| packet.ack >= next),
             });
         }
         if let Some(small) = &mut self.small
             && small.ack.is_none()
-            && a.ack >= small.end
+            && packet.ack >= small.end
         {
-            let held_from = a.covered.map_or(small.at, |c| At {
-                frame: c.first_frame,
-                time_ns: c.first_time,
+            let held_from = packet.covered.map_or(small.at, |covered| At {
+                frame: covered.first_frame,
+                time_ns: covered.first_time,
             });
             small.ack = Some(AckSeen {
                 at,
-                pure: a.len == 0,
-                fin: a.fin,
-                tsval: a.tsval,
-                echoed: a.echoed,
+                pure: packet.len == 0,
+                fin: packet.fin,
+                tsval: packet.tsval,
+                echoed: packet.echoed,
                 held_from,
             });
         }
-        if a.ack > self.una {
-            self.una = a.ack;
-            (self.duplicates, self.repeated) = (0, false);
+        if packet.ack > self.una {
+            self.una = packet.ack;
+            (self.duplicates, self.has_retransmitted) = (0, false);
             if !self.holes.is_empty() {
                 self.pass_holes();
             }
-        } else if a.duplicate {
+        } else if packet.duplicate {
             self.duplicates += 1;
         }
-        if a.scale_known {
-            let edge = a.ack + a.window;
-            let before = self.edge.unwrap_or(edge);
-            if edge > before || self.edge.is_none() {
-                self.edge_moved = Some((at, before));
-                self.edge_freed.get_or_insert((at, before));
-            }
-            self.edge = Some(before.max(edge));
-        } else {
-            self.room = self.room.max(Some(a.ack.saturating_add(a.window << MAX_SCALE)));
-        }
+        self.window.take(packet);
         // a SACK beyond the window is wrong: a middlebox rewrote the sequence numbers, but not the option
-        if let Some(sacked) = a.sacked
-            && self.edge.is_none_or(|edge| sacked <= edge)
+        if let Some(sacked) = packet.sacked
+            && self.window.edge.is_none_or(|edge| sacked <= edge)
         {
             self.sacked = self.sacked.max(sacked);
         }
-        if a.window == 0 {
-            self.zero_seen = at.frame;
-        }
-        self.answered = Some(at);
+        self.newest_answer = Some(at);
     }
 
     /// Forgets acknowledged holes: the capture lacks those bytes, the network did not lose them.
@@ -277,20 +254,20 @@ impl Sender {
     fn pass_holes(&mut self) {
         let (before, una) = (self.holes.len(), self.una);
         self.holes = self.holes.split_off(&una);
-        self.hole_passed |= self.holes.len() < before;
+        self.has_passed_hole |= self.holes.len() < before;
     }
 
     /// Remembers that bytes are missing before this segment.
     #[cold]
-    fn found_hole(&mut self, start: i64, d: &Data) {
+    fn found_hole(&mut self, start: i64, data: &Data) {
         if self.una > start {
-            self.hole_passed = true; // the peer has acknowledged them already
+            self.has_passed_hole = true; // the peer has acknowledged them already
         } else if self.holes.len() < MAX_HOLES {
             let hole = Hole {
                 start,
-                end: d.start,
-                seen: d.at,
-                next_id: d.ip_id,
+                end: data.start,
+                seen: data.at,
+                next_id: data.ip_id,
                 tail: false,
             };
             self.holes.insert(start, hole);
@@ -307,55 +284,59 @@ impl Sender {
     /// Takes a data segment of this sender. `missing` is the number of its frames that the capture lacks before this
     /// one, None where unknown; `first_copy` is an earlier segment with the same bytes.
     #[inline(always)]
-    pub fn data(&mut self, d: &Data, missing: Option<u16>, first_copy: Option<At>) -> Outcome {
-        self.settle_refutation(d.at.time_ns);
+    pub fn data(&mut self, data: &Data, missing: Option<u16>, first_copy: Option<At>) -> Outcome {
+        self.settle_refutation(data.at.time_ns);
         self.refuting = None;
-        let next = self.next.unwrap_or(d.start);
-        if d.start < next {
-            return self.repeat(d, next, first_copy);
+        let next = self.next.unwrap_or(data.start);
+        if data.start < next {
+            return self.repeat(data, next, first_copy);
         }
         // the wait for a side's first segment begins with the peer's data
-        let from = self.last.or(self.unanswered).unwrap_or(d.at);
-        let shows_hole = d.start > next;
+        let from = self.last.or(self.unanswered).unwrap_or(data.at);
+        let shows_hole = data.start > next;
         if shows_hole {
-            self.found_hole(next, d);
+            self.found_hole(next, data);
         }
-        let hole = shows_hole || self.is_behind_hole(d.start);
+        let hole = shows_hole || self.is_behind_hole(data.start);
         if !self.echoes_acks
-            && let ([Some(alone), with_data], Some(echo)) = (self.peer_stamps, d.tsecr)
+            && let ([Some(alone), with_data], Some(echo)) = (self.peer_stamps, data.tsecr)
             && echo == alone
             && with_data != Some(alone)
         {
             self.echoes_acks = true;
         }
-        let gap = self.last.map_or(0, |last| d.at.time_ns - last.time_ns);
+        let gap = self.last.map_or(0, |last| data.at.time_ns - last.time_ns);
         let even = gap > BURST_NS.get() && self.is_even(gap);
-        let wait = self.classify(d, from, hole, even, missing);
-        self.forward(d, gap, even);
-        Outcome::Forward(Step { from, to: d.at, wait })
+        let wait = self.classify(data, from, hole, even, missing);
+        self.forward(data, gap, even);
+        Outcome::Forward(Step {
+            from,
+            to: data.at,
+            wait,
+        })
     }
 
     fn is_even(&self, gap: i64) -> bool {
         let uneven = gap.saturating_sub(self.last_gap).saturating_abs();
-        uneven.saturating_mul(LARGE_RATIO.get()) <= gap && self.last_full
+        uneven.saturating_mul(LARGE_RATIO.get()) <= gap && self.last_was_full
     }
 
     #[inline(always)]
-    fn forward(&mut self, d: &Data, gap: i64, even: bool) {
-        if self.pacer.is_relevant(d) {
-            self.pacer.sent(d, gap, self.sent);
+    fn forward(&mut self, data: &Data, gap: i64, even: bool) {
+        if self.pacer.is_relevant(data) {
+            self.pacer.sent(data, gap, self.sent);
         }
-        self.edge_freed = None;
-        if self.una < d.start {
-            (self.collapsed, self.lockstep) = (false, 0);
+        self.window.forget_first_move();
+        if self.una < data.start {
+            (self.has_collapsed, self.lockstep_count) = (false, 0);
         }
-        if d.small {
-            let bytes = (d.end - d.start) as u32;
+        if data.small {
+            let bytes = (data.end - data.start) as u32;
             self.small = Some(Small {
-                at: d.at,
-                end: d.end,
+                at: data.at,
+                end: data.end,
                 bytes,
-                tsecr: d.tsecr,
+                tsecr: data.tsecr,
                 ack: None,
                 tainted: false,
                 first: self.unanswered.is_some(),
@@ -363,26 +344,26 @@ impl Sender {
         } else if self
             .small
             .as_ref()
-            .and_then(|s| s.ack.as_ref())
-            .is_some_and(|ack| reached(ack, d))
+            .and_then(|small| small.ack.as_ref())
+            .is_some_and(|ack| had_arrived(ack, data))
         {
             self.small = None; // the small segment was acknowledged when this full one left
         }
         self.unanswered = None;
-        self.next = Some(self.next.map_or(d.end, |n| n.max(d.end)));
-        self.even = if even { self.even.saturating_add(1) } else { 0 };
+        self.next = Some(self.next.map_or(data.end, |next| next.max(data.end)));
+        self.even_gaps = if even { self.even_gaps.saturating_add(1) } else { 0 };
         (self.pace, self.last_gap) = (gap.max(self.last_gap), gap);
-        (self.last, self.last_full) = (Some(d.at), !d.small);
-        self.last_more = !d.small && !d.pushed;
-        self.remember(d);
+        (self.last, self.last_was_full) = (Some(data.at), !data.small);
+        self.last_had_more = !data.small && !data.pushed;
+        self.remember(data);
     }
 
-    fn remember(&mut self, d: &Data) {
+    fn remember(&mut self, data: &Data) {
         if let Some(slot) = self.recent.get_mut(self.sent % RECENT) {
             *slot = Some(Sent {
-                start: d.start,
-                ip_id: d.ip_id.unwrap_or(0),
-                tsval: d.tsval,
+                start: data.start,
+                ip_id: data.ip_id.unwrap_or(0),
+                tsval: data.tsval,
             });
         }
         self.sent = self.sent.wrapping_add(1);
@@ -402,8 +383,8 @@ impl Sender {
 }
 
 /// Whether the ACK had reached the sender when this segment left, by the path's best round trip.
-fn reached(ack: &AckSeen, d: &Data) -> bool {
-    d.at.time_ns - ack.at.time_ns > d.own_rtt_ns + BURST_NS.get()
+fn had_arrived(ack: &AckSeen, data: &Data) -> bool {
+    data.at.time_ns - ack.at.time_ns > data.own_rtt_ns + BURST_NS.get()
 }
 
 #[cfg(test)]

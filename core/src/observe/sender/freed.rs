@@ -30,14 +30,14 @@ impl Sender {
     }
 
     /// Counts the first segment after the peer's data, with nothing of its own side in flight then.
-    pub(super) fn answers_freely(&mut self, peer_sent: At, d: &Data) {
-        let took = d.at.time_ns - peer_sent.time_ns;
+    pub(super) fn answers_freely(&mut self, peer_sent: At, data: &Data) {
+        let took = data.at.time_ns - peer_sent.time_ns;
         self.freed.answered_in = Some(self.freed.answered_in.map_or(took, |best| best.min(took)));
     }
 
     /// Counts a small segment behind an acknowledged one of the same message.
-    pub(super) fn count_freed(&mut self, c: &Candidate, rtt: i64) {
-        if c.is_pure_ack() && at_once(c.ack, c.freed, rtt) {
+    pub(super) fn count_freed(&mut self, candidate: &Candidate, rtt: i64) {
+        if candidate.is_pure_ack() && at_once(candidate.ack, candidate.freed, rtt) {
             self.freed.by_acks = self.freed.by_acks.saturating_add(1);
         }
     }
@@ -49,11 +49,11 @@ impl Sender {
 
     /// Judges the first small segment after the peer's data (`peer_sent`), which acknowledged the small one before it.
     #[inline(always)]
-    pub(super) fn freed_by_peer_data(&mut self, p: &Small, peer_sent: At, d: &Data) -> Option<Wait> {
+    pub(super) fn freed_by_peer_data(&mut self, small: &Small, peer_sent: At, data: &Data) -> Option<Wait> {
         let freed = &self.freed;
-        let may_be = freed.by_acks > 0 && !freed.overtook && d.small && !d.fin && !p.tainted;
+        let may_be = freed.by_acks > 0 && !freed.overtook && data.small && !data.fin && !small.tainted;
         if may_be {
-            self.weigh_freed(p, peer_sent, d)
+            self.weigh_freed(small, peer_sent, data)
         } else {
             None
         }
@@ -63,14 +63,14 @@ impl Sender {
     /// each message in two parts is freed by a pure ACK once a turn.) A server without an earlier unanswered request
     /// answers the data themselves.
     #[cold]
-    fn weigh_freed(&mut self, p: &Small, peer_sent: At, d: &Data) -> Option<Wait> {
-        let ack = p.ack.filter(|ack| !ack.fin)?;
-        if !d.server {
-            self.count_client_release(p, &ack, d);
+    fn weigh_freed(&mut self, small: &Small, peer_sent: At, data: &Data) -> Option<Wait> {
+        let ack = small.ack.filter(|ack| !ack.fin)?;
+        if !data.server {
+            self.count_client_release(small, &ack, data);
             return None;
         }
         let since = self.unanswered.filter(|first| first.frame < peer_sent.frame)?;
-        let release = d.at.time_ns - ack.at.time_ns;
+        let release = data.at.time_ns - ack.at.time_ns;
         // beside its host, where a kernel is faster than a program
         let by_kernel = self.freed.answered_in.is_some_and(|took| 2 * release <= took);
         if !by_kernel || release > KERNEL_NS.get() {
@@ -79,14 +79,14 @@ impl Sender {
         self.freed.along = self.freed.along.saturating_add(1);
         (self.freed.along > self.freed.by_acks).then(|| Wait::FreedTurn {
             since,
-            candidate: Box::new(candidate(p, &ack, d, self.echoes_acks)),
+            candidate: Box::new(candidate(small, &ack, data, self.echoes_acks)),
         })
     }
 
     /// Counts a client's segment, which it wrote upon the answer, or before it. Segments later than a kernel sends are
     /// evidence of the former, and weigh ten times as much as prompt ones do for the latter.
-    fn count_client_release(&mut self, p: &Small, ack: &AckSeen, d: &Data) {
-        if at_once(ack.at, d.at, 0) {
+    fn count_client_release(&mut self, small: &Small, ack: &AckSeen, data: &Data) {
+        if at_once(ack.at, data.at, 0) {
             self.freed.along = self.freed.along.saturating_add(1);
         } else {
             self.freed.later = self.freed.later.saturating_add(1);
@@ -96,23 +96,23 @@ impl Sender {
             .by_acks
             .saturating_add(OUTLIER_ONE_IN.get() as u32 * self.freed.later);
         if self.freed.along > threshold.max(SEVERAL.get() as u32) {
-            self.freed.newest = Some(Box::new(candidate(p, ack, d, self.echoes_acks)));
+            self.freed.newest = Some(Box::new(candidate(small, ack, data, self.echoes_acks)));
         }
     }
 
     /// Judges the first small segment after the peer's data where an earlier one was not acknowledged by then.
     #[cold]
-    pub(super) fn freed_in_turn(&mut self, p: &Small, since: At, d: &Data) -> Option<Wait> {
-        let Some(ack) = p.ack else {
+    pub(super) fn freed_in_turn(&mut self, small: &Small, since: At, data: &Data) -> Option<Wait> {
+        let Some(ack) = small.ack else {
             self.overtakes();
             return None;
         };
-        let candidate = candidate(p, &ack, d, self.echoes_acks);
-        let prompt = d.at.time_ns - ack.at.time_ns - d.own_rtt_ns <= PROMPT_NS.get();
+        let candidate = candidate(small, &ack, data, self.echoes_acks);
+        let prompt = data.at.time_ns - ack.at.time_ns - data.own_rtt_ns <= PROMPT_NS.get();
         if candidate.arrived == Some(false) || !prompt {
             return None;
         }
-        self.count_freed(&candidate, d.own_rtt_ns);
+        self.count_freed(&candidate, data.own_rtt_ns);
         Some(Wait::FreedTurn {
             since,
             candidate: Box::new(candidate),

@@ -32,26 +32,26 @@ pub(super) struct Pacer {
 impl Pacer {
     /// Whether a segment is of interest: it is full, or part of a burst.
     #[inline(always)]
-    pub(super) fn is_relevant(&self, d: &Data) -> bool {
-        self.begun != NOTHING || d.end - d.start >= i64::from(d.mss)
+    pub(super) fn is_relevant(&self, data: &Data) -> bool {
+        self.begun != NOTHING || data.end - data.start >= i64::from(data.mss)
     }
 
     /// Takes a segment that left `gap` ns after the one before; `sent` is the number of earlier segments.
     #[cold]
     #[inline(never)]
-    pub(super) fn sent(&mut self, d: &Data, gap: i64, sent: usize) {
+    pub(super) fn sent(&mut self, data: &Data, gap: i64, sent: usize) {
         if self.begun != NOTHING && gap > BURST_NS.get() {
-            self.end_burst(d.start, gap);
+            self.end_burst(data.start, gap);
             self.begun = NOTHING;
-        } else if self.begun != NOTHING && d.small {
+        } else if self.begun != NOTHING && data.small {
             self.whole = if self.early {
                 self.whole.saturating_add(1)
             } else {
                 0
             };
         }
-        if self.begun == NOTHING && d.end - d.start >= i64::from(d.mss) {
-            self.begun = d.start;
+        if self.begun == NOTHING && data.end - data.start >= i64::from(data.mss) {
+            self.begun = data.start;
             self.early = (sent as i64) < UNPACED.get();
         }
     }
@@ -104,10 +104,11 @@ impl Pacer {
 
     /// Whether this is the tail of a message that left whole before pacing begins, and waits as long in each later one.
     #[inline(always)]
-    pub(super) fn holds_tail(&self, d: &Data, gap: i64, sent: usize) -> bool {
-        self.whole >= SEVERAL.get() as u8 && d.small && self.may_have_held(d.start, gap, sent, d.mss) && {
-            self.rate == 0 || self.is_alike(self.rate(d.start, gap).1)
-        }
+    pub(super) fn holds_tail(&self, data: &Data, gap: i64, sent: usize) -> bool {
+        self.whole >= SEVERAL.get() as u8
+            && data.small
+            && self.may_have_held(data.start, gap, sent, data.mss)
+            && { self.rate == 0 || self.is_alike(self.rate(data.start, gap).1) }
     }
 
     /// Whether pacing may have made the gap before a segment; `full` is the size of a full one.

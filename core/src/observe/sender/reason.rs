@@ -1,7 +1,7 @@
 //! Why a segment left when it did, by what its sender had sent and what its peer had answered.
 
 use super::peer_clock::PeerClock;
-use super::{AckSeen, Sender, Small, reached};
+use super::{AckSeen, Sender, Small, had_arrived};
 use crate::base::At;
 use crate::limits::{
     AT_HOST_NS, BURST_NS, CORK_NS, DELACK_LEAST_NS, DELACK_MIN_NS, HELD_ELSEWHERE_NS, LARGE_RATIO,
@@ -21,223 +21,224 @@ impl Sender {
     #[inline(always)]
     pub(super) fn classify(
         &mut self,
-        d: &Data,
+        data: &Data,
         from: At,
         hole: bool,
         even: bool,
         missing: Option<u16>,
     ) -> Wait {
-        let gap = d.at.time_ns - from.time_ns;
-        // 1. gap in the capture: without these bytes nothing can be concluded
-        if std::mem::take(&mut self.hole_passed) {
+        let gap = data.at.time_ns - from.time_ns;
+        // gap in the capture: without these bytes nothing can be concluded
+        if std::mem::take(&mut self.has_passed_hole) {
             self.taint();
             return Wait::Hole;
         }
         let turn = self
             .peer_data
-            .filter(|p| self.last.is_none_or(|last| p.frame > last.frame));
-        // 2. Nagle's algorithm across turns: the ACK of a small segment came with the data that this one seems to
-        //    answer
-        if let Some(wait) = self.freed_with_peer_data(turn, d) {
+            .filter(|peer_sent| self.last.is_none_or(|last| peer_sent.frame > last.frame));
+        // Nagle's algorithm across turns: the ACK of a small segment came with the data that this one seems to answer
+        if let Some(wait) = self.freed_with_peer_data(turn, data) {
             return wait;
         }
-        let since = turn.map_or(gap, |p| d.at.time_ns - p.time_ns);
+        let since = turn.map_or(gap, |peer_sent| data.at.time_ns - peer_sent.time_ns);
         let lacks = missing.filter(|n| *n > 0);
-        // 3. retransmission of a segment that never reached the capture
+        // retransmission of a segment that never reached the capture
         if let Some(lacks) = lacks.filter(|_| since >= RTO_NS.get() && !hole) {
             self.taint();
-            let probe = lacks == 1 && since < 2 * d.rtt_ns + PROBE_NS.get() + DELACK_MIN_NS.get();
+            let probe = lacks == 1 && since < 2 * data.rtt_ns + PROBE_NS.get() + DELACK_MIN_NS.get();
             let how = if probe { Repair::TailProbe } else { Repair::Timeout };
             return Wait::repair(how, None, None, true);
         }
-        // 4. receive window: the segment did not fit before
-        if let Some(opened) = self.had_no_room(from, d) {
-            return if self.zero_seen > from.frame {
-                Wait::ZeroWindow { opened }
-            } else {
-                Wait::Window { opened }
-            };
+        // receive window: the segment did not fit before
+        if let Some(wait) = self.window.wait_for_room(from, data) {
+            return wait;
         }
-        if let Some(since) = self.answered.filter(|_| d.small && self.fills_window(d)) {
+        if data.small
+            && self.una >= data.start
+            && let Some(since) = self.newest_answer
+            && self.window.is_filled_by(data, since)
+        {
             return Wait::FillsWindow { since };
         }
-        // 5. Nagle's algorithm, or a tail loss probe: small segments behind an unacknowledged small one
-        if d.small
-            && !d.fin
+        // Nagle's algorithm, or a tail loss probe: small segments behind an unacknowledged small one
+        if data.small
+            && !data.fin
             && !hole
-            && let Some(p) = self.small
-            && !p.tainted
+            && let Some(small) = self.small
+            && !small.tainted
             && let Some(wait) = match turn {
-                Some(peer_sent) => self.freed_in_turn(&p, peer_sent, d),
-                None => self.behind_small(p, gap, missing, d),
+                Some(peer_sent) => self.freed_in_turn(&small, peer_sent, data),
+                None => self.behind_small(small, gap, missing, data),
             }
         {
             return wait;
         }
         match turn {
-            Some(peer_sent) => self.begins_turn(peer_sent, gap, hole, missing, d),
-            None => self.continues_message(from, hole, even, lacks.is_some(), d),
+            Some(peer_sent) => self.begins_turn(peer_sent, gap, hole, missing, data),
+            None => self.continues_message(from, hole, even, lacks.is_some(), data),
         }
     }
 
-    /// Steps 6 to 9 of `classify` for a segment with nothing of the peer's before it.
+    /// Returns what a segment waited for that continues a message: nothing of the peer's came before it.
     #[inline(always)]
-    fn continues_message(&mut self, from: At, hole: bool, even: bool, lacks: bool, d: &Data) -> Wait {
-        let gap = d.at.time_ns - from.time_ns;
-        // 6. pacing, or the line: full segments at an even pace, unless each waits for the ACK of the one before
-        let in_step = gap > BURST_NS.get() && self.leaves_with_lone(from, d);
+    fn continues_message(&mut self, from: At, hole: bool, even: bool, lacks: bool, data: &Data) -> Wait {
+        let gap = data.at.time_ns - from.time_ns;
+        // pacing, or the line: full segments at an even pace, unless each waits for the ACK of the one before
+        let in_step = gap > BURST_NS.get() && self.leaves_with_lone_ack(from, data);
         if in_step {
-            self.lockstep = self.lockstep.saturating_add(1);
+            self.lockstep_count = self.lockstep_count.saturating_add(1);
         }
-        let lockstep = in_step && self.lockstep >= SEVERAL.get() as u8;
-        if even && self.even >= SEVERAL.get() as u8 && !lockstep {
+        let lockstep = in_step && self.lockstep_count >= SEVERAL.get() as u8;
+        if even && self.even_gaps >= SEVERAL.get() as u8 && !lockstep {
             return Wait::Spaced;
         }
-        // 7. cork or congestion window
-        if let Some(wait) = self.held_by_kernel(from, lockstep, lacks, d) {
+        // cork or congestion window
+        if let Some(wait) = self.held_by_kernel(from, lockstep, lacks, data) {
             return wait;
         }
-        // 8. no wait at all, or one that the line or the path may have made
+        // no wait at all, or one that the line or the path may have made
         if gap <= BURST_NS.get() {
-            return if self.last_full {
+            return if self.last_was_full {
                 Wait::FullBurst
             } else {
                 Wait::Burst
             };
         }
-        if self.keeps_pace(d, gap) {
+        if self.keeps_pace(data, gap) {
             return Wait::Spaced;
         }
-        if hole || self.last_full && self.una < d.start || self.may_be_held(d, gap) {
+        if hole || self.last_was_full && self.una < data.start || self.may_be_held(data, gap) {
             return Wait::Unsure;
         }
-        // 9. the program, which wrote late; small segments in flight say whether Nagle's algorithm would have let this
-        //    one go
-        if self.may_have_filled(d) {
-            return match self.echoes_first(d) {
+        // the program, which wrote late; small segments in flight say whether Nagle's algorithm would have let it go
+        if self.may_have_filled(data) {
+            return match self.echoes_first(data) {
                 Some(ack) => Wait::Clocked { ack, acked: ack },
                 None => Wait::Filled {
-                    sender_id: d.sender_id,
+                    sender_id: data.sender_id,
                 },
             };
         }
-        if self.left_over_small(d) {
+        if self.left_over_small(data) {
             return Wait::Early {
-                sender_id: d.sender_id,
-                bytes: (d.end - d.start) as u32,
+                sender_id: data.sender_id,
+                bytes: (data.end - data.start) as u32,
             };
         }
         Wait::App
     }
 
-    /// Step 2 of `classify`. Also forgets a small segment that was acknowledged before the peer's data.
+    /// Returns the wait of a segment that the ACK in the peer's data freed. Forgets a small segment that was acknowledged
+    /// before those data.
     #[inline(always)]
-    fn freed_with_peer_data(&mut self, turn: Option<At>, d: &Data) -> Option<Wait> {
+    fn freed_with_peer_data(&mut self, turn: Option<At>, data: &Data) -> Option<Wait> {
         let peer_sent = turn?;
         if let Some(small) = self.small
             && let Some(ack) = small.ack.filter(|ack| ack.at.frame <= peer_sent.frame)
         {
             self.small = None; // the data that this one answers came with that ACK or after it
             if ack.at.frame == peer_sent.frame {
-                return self.freed_by_peer_data(&small, peer_sent, d);
+                return self.freed_by_peer_data(&small, peer_sent, data);
             }
-            self.answers_freely(peer_sent, d);
+            self.answers_freely(peer_sent, data);
         } else if self.last.is_none() {
-            self.answers_freely(peer_sent, d);
+            self.answers_freely(peer_sent, data);
         }
         None
     }
 
-    /// Step 5 of `classify` within a message: Nagle's algorithm, a tail loss probe, or None if the segment did not
-    /// wait.
+    /// Returns the wait of a small segment behind an unacknowledged small one of its message: Nagle's algorithm, a tail
+    /// loss probe, or None if the segment did not wait.
     #[inline(always)]
-    fn behind_small(&mut self, p: Small, gap: i64, missing: Option<u16>, d: &Data) -> Option<Wait> {
-        if self.fits_since(&p, d) {
+    fn behind_small(&mut self, small: Small, gap: i64, missing: Option<u16>, data: &Data) -> Option<Wait> {
+        if self.window.opened_after(small.at.frame, data) {
             return None;
         }
-        match p.ack {
+        match small.ack {
             Some(ack) => {
-                let mut candidate = candidate(&p, &ack, d, self.echoes_acks);
-                candidate.held_back =
-                    self.may_be_held(d, gap) || missing != Some(0) && may_be_retransmission(d, p.at, 0);
-                candidate.after_end = self.peer_ended;
+                let mut candidate = candidate(&small, &ack, data, self.echoes_acks);
+                candidate.held_back = self.may_be_held(data, gap)
+                    || missing != Some(0) && may_be_retransmission(data, small.at, 0);
+                candidate.after_end = self.peer_has_ended;
                 candidate.ack_late = ack
                     .tsval
                     .map_or(0, |tsval| self.peer_clock.late_ns(ack.at.time_ns, tsval));
-                if d.own_rtt_ns >= AT_HOST_NS.get() {
+                if data.own_rtt_ns >= AT_HOST_NS.get() {
                     candidate.fine = self.clock.is_fine();
-                    candidate.lateness = d.tsval.and_then(|now| self.clock.lateness(d.at.time_ns, now));
+                    candidate.lateness = data
+                        .tsval
+                        .and_then(|now| self.clock.lateness(data.at.time_ns, now));
                 }
-                if candidate.arrived == Some(false) && has_probe_length(gap, d) {
+                if candidate.arrived == Some(false) && has_probe_length(gap, data) {
                     return Some(Wait::TailLossProbe {
-                        sender_id: d.sender_id,
-                        small: p.at,
+                        sender_id: data.sender_id,
+                        small: small.at,
                     });
                 }
-                self.count_freed(&candidate, d.own_rtt_ns);
+                self.count_freed(&candidate, data.own_rtt_ns);
                 Some(Wait::Small(Box::new(candidate)))
             }
-            None if self.received_unseen(&p, d) => {
-                Some(match candidate_with_unseen_ack(&p, d, &self.peer_clock) {
+            None if self.received_unseen(&small, data) => {
+                Some(match candidate_with_unseen_ack(&small, data, &self.peer_clock) {
                     Some(candidate) => Wait::Small(Box::new(candidate)),
                     None => Wait::Unsure, // the time of the ACK is unknown
                 })
             }
-            None if has_probe_length(gap, d) => Some(Wait::TailLossProbe {
-                sender_id: d.sender_id,
-                small: p.at,
+            None if has_probe_length(gap, data) => Some(Wait::TailLossProbe {
+                sender_id: data.sender_id,
+                small: small.at,
             }),
             None => {
                 self.overtakes();
-                self.refute(&p, d);
+                self.refute(&small, data);
                 None
             }
         }
     }
 
-    /// Step 7 of `classify`: a cork, or an ACK that made room in the congestion window.
+    /// Returns the wait of a segment that a cork held, or that waited for room in the congestion window.
     #[inline(always)]
-    fn held_by_kernel(&mut self, from: At, lockstep: bool, lacks: bool, d: &Data) -> Option<Wait> {
-        let gap = d.at.time_ns - from.time_ns;
-        if d.small && self.last_full && self.una >= d.start {
+    fn held_by_kernel(&mut self, from: At, lockstep: bool, lacks: bool, data: &Data) -> Option<Wait> {
+        let gap = data.at.time_ns - from.time_ns;
+        if data.small && self.last_was_full && self.una >= data.start {
             // nothing in flight, and silence since the last packet of either side
-            let quiet = d.at.time_ns
+            let quiet = data.at.time_ns
                 - self
-                    .answered
-                    .map_or(from.time_ns, |a| a.time_ns.max(from.time_ns));
+                    .newest_answer
+                    .map_or(from.time_ns, |answer| answer.time_ns.max(from.time_ns));
             // the timer is the retransmission timeout: 200 ms and a round trip (tcp_probe0_base)
-            if (CORK_NS.least()..=CORK_NS.most() + d.rtt_ns).contains(&quiet) {
+            if (CORK_NS.least()..=CORK_NS.most() + data.rtt_ns).contains(&quiet) {
                 return Some(Wait::Cork);
             }
         }
-        if !d.pushed
-            && d.end - d.start <= i64::from(SMALLEST_MSS.get())
+        if !data.pushed
+            && data.end - data.start <= i64::from(SMALLEST_MSS.get())
             && let Some((small, ack)) = self.unfinished(from, gap)
         {
             return Some(Wait::Corked { small, ack });
         }
-        if let Some(a) = self.advanced
-            && a.ack.frame > from.frame
+        if let Some(advanced) = self.advanced
+            && advanced.ack.frame > from.frame
             && gap > BURST_NS.get()
         {
-            let (ack, acked) = (a.ack, a.acked);
+            let (ack, acked) = (advanced.ack, advanced.acked);
             if !lockstep
-                && d.at.time_ns - ack.time_ns > d.own_rtt_ns + PROMPT_NS.get()
-                && self.keeps_pace(d, gap)
+                && data.at.time_ns - ack.time_ns > data.own_rtt_ns + PROMPT_NS.get()
+                && self.keeps_pace(data, gap)
             {
                 return Some(Wait::Spaced);
             }
             // (the ACK of a small segment would release by Nagle's algorithm instead)
-            let lone = a.lone && self.last_full && a.bytes <= d.mss;
-            return Some(if lone && lacks {
+            let is_lone = advanced.lone && self.last_was_full && advanced.bytes <= data.mss;
+            return Some(if is_lone && lacks {
                 // the first copy never reached the capture; that ACK, or a timer, caused this one
                 self.taint();
                 Wait::repair(Repair::Fast, None, None, true)
-            } else if lone {
+            } else if is_lone {
                 Wait::LoneClocked {
                     ack,
                     acked,
-                    single: self.collapsed || lockstep,
+                    single: self.has_collapsed || lockstep,
                 }
             } else {
                 Wait::Clocked { ack, acked }
@@ -246,13 +247,13 @@ impl Sender {
         None
     }
 
-    /// Last step of `classify` for the first segment after data of the peer: the program's turn, and the path's share
-    /// of it by this side's timestamps.
+    /// Returns the wait of the first segment after data of the peer: the program's turn, and the path's share of it by
+    /// this side's timestamps.
     #[inline(always)]
-    fn begins_turn(&mut self, since: At, gap: i64, hole: bool, missing: Option<u16>, d: &Data) -> Wait {
+    fn begins_turn(&mut self, since: At, gap: i64, hole: bool, missing: Option<u16>, data: &Data) -> Wait {
         if hole {
             // the missing bytes left sooner and may have been lost: then a timer sent this segment
-            let unanswered = self.unanswered_for(d, since);
+            let unanswered = self.unanswered_for(data, since);
             if unanswered >= RTO_NS.get() {
                 let doubt = Some(may_be_late_by(unanswered));
                 return Wait::Turn(Turn {
@@ -263,7 +264,7 @@ impl Sender {
             }
         }
         let acked = self.kernel_answered_after(since);
-        let doubt = self.doubt_of_turn(since, acked, gap, hole, missing, d);
+        let doubt = self.doubt_of_turn(since, acked, gap, hole, missing, data);
         Wait::Turn(Turn { since, acked, doubt })
     }
 
@@ -276,11 +277,11 @@ impl Sender {
         gap: i64,
         hole: bool,
         missing: Option<u16>,
-        d: &Data,
+        data: &Data,
     ) -> Option<TurnDoubt> {
-        let (time_ns, tsval, sender_id) = (d.at.time_ns, d.tsval.unwrap_or(0), d.sender_id);
-        let late = d.tsval.map_or(0, |tsval| self.clock.add(time_ns, tsval));
-        if d.small && has_cork_length(d.at, since) {
+        let (time_ns, tsval, sender_id) = (data.at.time_ns, data.tsval.unwrap_or(0), data.sender_id);
+        let late = data.tsval.map_or(0, |tsval| self.clock.add(time_ns, tsval));
+        if data.small && has_cork_length(data.at, since) {
             let late = if late == 0 {
                 0
             } else {
@@ -289,15 +290,15 @@ impl Sender {
             return Some(TurnDoubt::CorkLength {
                 late,
                 sender_id,
-                may_be_retransmission: missing != Some(0) && may_be_retransmission(d, since, acked),
+                may_be_retransmission: missing != Some(0) && may_be_retransmission(data, since, acked),
             });
         }
-        if self.pacer.keeps(d.start, gap) {
+        if self.pacer.keeps(data.start, gap) {
             return Some(may_be_late_by(gap));
         }
         if late > 0 {
             let (late, queued) = self.clock.believed(late, time_ns, tsval);
-            let is_sure = i64::from(queued) >= TWO_TICKS_NS.get() || d.own_rtt_ns >= AT_HOST_NS.get();
+            let is_sure = i64::from(queued) >= TWO_TICKS_NS.get() || data.own_rtt_ns >= AT_HOST_NS.get();
             return Some(TurnDoubt::Queued {
                 late,
                 queued: if is_sure { queued } else { 0 },
@@ -305,23 +306,23 @@ impl Sender {
             });
         }
         // (bytes that are missing before it were lost on the path, so this may be a retransmission too)
-        if hole && d.own_rtt_ns >= AT_HOST_NS.get()
-            || missing != Some(0) && may_be_retransmission(d, since, acked)
+        if hole && data.own_rtt_ns >= AT_HOST_NS.get()
+            || missing != Some(0) && may_be_retransmission(data, since, acked)
         {
             return Some(TurnDoubt::Retransmission);
         }
-        may_wait_elsewhere(d, since).then_some(TurnDoubt::HoldLength { sender_id })
+        may_wait_elsewhere(data, since).then_some(TurnDoubt::HoldLength { sender_id })
     }
 
     /// Returns the unseen packet of the peer upon which this segment left, if it is the first to echo that packet's
     /// timestamp (RFC 7323 4.3) and passes one round trip after it: away from the sender, a packet passes long before
     /// the segment that it releases. The frame is 0.
     #[cold]
-    fn echoes_first(&self, d: &Data) -> Option<At> {
-        let (before, echo) = (self.small?.tsecr?, d.tsecr?);
+    fn echoes_first(&self, data: &Data) -> Option<At> {
+        let (before, echo) = (self.small?.tsecr?, data.tsecr?);
         let passed = self.peer_clock.passed(echo)?;
-        let newest = d.at.time_ns - d.own_rtt_ns;
-        let first = (echo.wrapping_sub(before) as i32) > 0 && d.own_rtt_ns >= SOON_NS.get();
+        let newest = data.at.time_ns - data.own_rtt_ns;
+        let first = (echo.wrapping_sub(before) as i32) > 0 && data.own_rtt_ns >= SOON_NS.get();
         let with_it = (newest - passed).abs() <= NOISE_NS.get();
         (first && with_it).then_some(At {
             frame: 0,
@@ -330,23 +331,26 @@ impl Sender {
     }
 
     /// Whether this is a full segment that left while a small one was unacknowledged, as far as the sender knew.
-    fn may_have_filled(&self, d: &Data) -> bool {
-        let open = self.small.as_ref().filter(|p| !d.small && !p.tainted);
-        open.is_some_and(|p| p.ack.as_ref().is_none_or(|ack| !reached(ack, d)))
+    fn may_have_filled(&self, data: &Data) -> bool {
+        let open = self.small.as_ref().filter(|small| !data.small && !small.tainted);
+        open.is_some_and(|small| small.ack.as_ref().is_none_or(|ack| !had_arrived(ack, data)))
     }
 
     /// Whether this is a small segment that left while another small one was unacknowledged.
     #[cold]
-    fn left_over_small(&self, d: &Data) -> bool {
-        let open = self.small.as_ref().filter(|p| d.small && !d.fin && !p.tainted);
-        open.is_some_and(|p| !self.fits_since(p, d))
+    fn left_over_small(&self, data: &Data) -> bool {
+        let open = self
+            .small
+            .as_ref()
+            .filter(|small| data.small && !data.fin && !small.tainted);
+        open.is_some_and(|small| !self.window.opened_after(small.at.frame, data))
     }
 
     /// Returns for how long this side has sent nothing since the peer's data: since the first that it did not answer.
     #[cold]
-    fn unanswered_for(&self, d: &Data, since: At) -> i64 {
-        let first = self.unanswered.unwrap_or(d.at);
-        (d.at.time_ns - since.time_ns).max(d.at.time_ns - first.time_ns)
+    fn unanswered_for(&self, data: &Data, since: At) -> i64 {
+        let first = self.unanswered.unwrap_or(data.at);
+        (data.at.time_ns - since.time_ns).max(data.at.time_ns - first.time_ns)
     }
 
     /// Returns the time from the peer's last byte to this side's pure ACK of it; 0 if there was none.
@@ -362,74 +366,48 @@ impl Sender {
         let small = self
             .small
             .as_ref()
-            .filter(|p| p.at.frame == from.frame && !p.tainted)?;
+            .filter(|small| small.at.frame == from.frame && !small.tainted)?;
         let ack = small.ack.as_ref().filter(|_| gap > BURST_NS.get())?;
         Some((small.at, ack.at))
     }
 
-    /// Returns the packet that opened the window for this segment, if one did since `from`. A second update within a
-    /// round trip of the first was sent before the sender can have used the first, so the first counts.
-    #[inline(always)]
-    fn had_no_room(&self, from: At, d: &Data) -> Option<At> {
-        let (newest, before) = self.edge_moved.filter(|(newest, _)| newest.frame > from.frame)?;
-        if d.end > before {
-            return Some(newest);
-        }
-        let (first, before) = self.edge_freed?;
-        let meanwhile = newest.time_ns - first.time_ns <= d.own_rtt_ns;
-        (first.frame > from.frame && d.end > before && meanwhile).then_some(first)
-    }
-
-    /// Whether the window opened for this segment only after the small one: then the window held it, not Nagle's
-    /// algorithm.
-    fn fits_since(&self, p: &Small, d: &Data) -> bool {
-        self.edge_moved
-            .is_some_and(|(opened, before)| opened.frame > p.at.frame && d.end > before)
-    }
-
-    /// Whether this segment, not full, ends at the window's edge and left a timer's time after the peer's last packet:
-    /// the sender had more data (RFC 9293 3.8.6.2.1), and its probe timer sent the part that fits.
-    fn fills_window(&self, d: &Data) -> bool {
-        let since = self.answered.map_or(0, |at| d.at.time_ns - at.time_ns);
-        self.edge == Some(d.end)
-            && d.end - d.start < i64::from(d.mss)
-            && since >= RTO_NS.get()
-            && self.una >= d.start
-    }
-
     /// Whether this segment left upon the ACK of the one full segment in flight.
     #[inline(always)]
-    fn leaves_with_lone(&self, from: At, d: &Data) -> bool {
-        self.advanced.is_some_and(|a| {
-            let release = d.at.time_ns - a.ack.time_ns;
-            let prompt = (d.own_rtt_ns / 2..=d.own_rtt_ns + PROMPT_NS.get()).contains(&release);
-            a.lone && self.last_full && a.bytes <= d.mss && a.ack.frame > from.frame && prompt
+    fn leaves_with_lone_ack(&self, from: At, data: &Data) -> bool {
+        self.advanced.is_some_and(|advanced| {
+            let release = data.at.time_ns - advanced.ack.time_ns;
+            let is_prompt = (data.own_rtt_ns / 2..=data.own_rtt_ns + PROMPT_NS.get()).contains(&release);
+            advanced.lone
+                && self.last_was_full
+                && advanced.bytes <= data.mss
+                && advanced.ack.frame > from.frame
+                && is_prompt
         })
     }
 
     /// Whether the path may have delayed this segment, by the timestamps, or the sender's pacing, by the bytes before
     /// it.
     #[cold]
-    fn may_be_held(&self, d: &Data, gap: i64) -> bool {
+    fn may_be_held(&self, data: &Data, gap: i64) -> bool {
         let last_tsval = self.newest().and_then(|last| last.tsval);
-        let by_path = |now| self.clock.may_have_held(d.at.time_ns, now, last_tsval, gap);
-        d.tsval.is_some_and(by_path) || self.pacer.may_have_held(d.start, gap, self.sent, d.mss)
+        let by_path = |now| self.clock.may_have_held(data.at.time_ns, now, last_tsval, gap);
+        data.tsval.is_some_and(by_path) || self.pacer.may_have_held(data.start, gap, self.sent, data.mss)
     }
 
     /// Whether this segment kept the pace of the line or of its sender's pacing.
-    fn keeps_pace(&self, d: &Data, gap: i64) -> bool {
-        self.line_was_busy(d, gap)
-            || self.pacer.keeps(d.start, gap)
-            || self.pacer.holds_tail(d, gap, self.sent)
+    fn keeps_pace(&self, data: &Data, gap: i64) -> bool {
+        self.line_was_busy(data, gap)
+            || self.pacer.keeps(data.start, gap)
+            || self.pacer.holds_tail(data, gap, self.sent)
     }
 
     /// Whether the line may have been busy with the segments before this one. A full segment without PSH shows that
     /// there was more to send, so a full one behind it always counts. Behind a full one with PSH the program may have
     /// paused, and a small tail may have been corked: those have to keep the pace.
-    fn line_was_busy(&self, d: &Data, gap: i64) -> bool {
+    fn line_was_busy(&self, data: &Data, gap: i64) -> bool {
         let paced = gap <= LARGE_RATIO.get() * self.pace;
-        if d.small || !self.last_more {
-            paced && (self.last_more || self.last_full && self.una < d.start && !d.small)
+        if data.small || !self.last_had_more {
+            paced && (self.last_had_more || self.last_was_full && self.una < data.start && !data.small)
         } else {
             true
         }
@@ -448,8 +426,8 @@ fn may_be_late_by(late: i64) -> TurnDoubt {
 
 /// Whether a gap is as long as a tail loss probe waits. The retransmission timeout bounds that, and it grows where the
 /// round trip has varied.
-fn has_probe_length(gap: i64, d: &Data) -> bool {
-    (d.rtt_ns + CORK_NS.least()..2 * d.rtt_ns + MOST_PROBE_NS.get()).contains(&gap)
+fn has_probe_length(gap: i64, data: &Data) -> bool {
+    (data.rtt_ns + CORK_NS.least()..2 * data.rtt_ns + MOST_PROBE_NS.get()).contains(&gap)
 }
 
 /// Whether a wait is as long as the cork's timer, for any path.
@@ -461,41 +439,41 @@ fn has_cork_length(at: At, since: At) -> bool {
 /// Whether a segment came so late that a timer may have sent it after a first copy that never reached the capture.
 /// Where the kernel's ACK after `acked` ns was held, the data were written after it: an earlier copy would have carried
 /// that ACK.
-fn may_be_retransmission(d: &Data, since: At, acked: u32) -> bool {
+fn may_be_retransmission(data: &Data, since: At, acked: u32) -> bool {
     let acked = i64::from(acked);
-    let held = acked - d.own_rtt_ns >= DELACK_LEAST_NS.get();
-    let unseen = d.at.time_ns - since.time_ns - if held { acked } else { d.own_rtt_ns };
-    d.own_rtt_ns >= AT_HOST_NS.get() && unseen >= d.rtt_ns + RTO_NS.get()
+    let held = acked - data.own_rtt_ns >= DELACK_LEAST_NS.get();
+    let unseen = data.at.time_ns - since.time_ns - if held { acked } else { data.own_rtt_ns };
+    data.own_rtt_ns >= AT_HOST_NS.get() && unseen >= data.rtt_ns + RTO_NS.get()
 }
 
 /// Whether an answer took between half and twice the wait for a held ACK on another connection. (The judge needs the
 /// shorter ones too: a timer makes none.)
-fn may_wait_elsewhere(d: &Data, since: At) -> bool {
-    let waited = d.at.time_ns - since.time_ns;
-    2 * waited >= HELD_ELSEWHERE_NS.least() && waited - d.rtt_ns <= 2 * HELD_ELSEWHERE_NS.most()
+fn may_wait_elsewhere(data: &Data, since: At) -> bool {
+    let waited = data.at.time_ns - since.time_ns;
+    2 * waited >= HELD_ELSEWHERE_NS.least() && waited - data.rtt_ns <= 2 * HELD_ELSEWHERE_NS.most()
 }
 
 /// Returns the candidate of a small segment behind another where the capture lacks the ACK between them. The timestamp
 /// that the second one echoes shows when that ACK left (RFC 7323 4.3), on the peer's clock.
-fn candidate_with_unseen_ack(p: &Small, d: &Data, peer: &PeerClock) -> Option<Candidate> {
-    let time_ns = peer.passed(d.tsecr?)?;
-    let latest = d.at.time_ns - d.own_rtt_ns;
-    let in_time = p.at.time_ns < time_ns && time_ns <= latest + NOISE_NS.get();
+fn candidate_with_unseen_ack(small: &Small, data: &Data, peer: &PeerClock) -> Option<Candidate> {
+    let time_ns = peer.passed(data.tsecr?)?;
+    let latest = data.at.time_ns - data.own_rtt_ns;
+    let in_time = small.at.time_ns < time_ns && time_ns <= latest + NOISE_NS.get();
     let time_ns = time_ns.min(latest);
     let ack = At { frame: 0, time_ns };
     in_time.then_some(Candidate {
-        small: p.at,
-        held_from: p.at,
+        small: small.at,
+        held_from: small.at,
         ack,
         ack_pure: true, // with data a hole would show
         arrived: Some(true),
         unseen: true,
-        freed: d.at,
-        small_bytes: p.bytes,
-        freed_bytes: (d.end - d.start) as u32,
-        first: p.first,
-        sender_id: d.sender_id,
-        stream: d.stream,
+        freed: data.at,
+        small_bytes: small.bytes,
+        freed_bytes: (data.end - data.start) as u32,
+        first: small.first,
+        sender_id: data.sender_id,
+        stream: data.stream,
         ..Candidate::default()
     })
 }
@@ -504,29 +482,29 @@ fn candidate_with_unseen_ack(p: &Small, d: &Data, peer: &PeerClock) -> Option<Ca
 /// timestamp. If it echoes an older one, the ACK had not arrived, unless the stack never echoes timestamps of pure
 /// ACKs: so an old echo counts only if the stack was seen to do that (`echoes`), or beside the host, where the round
 /// trip shows no more.
-pub(super) fn candidate(p: &Small, ack: &AckSeen, d: &Data, echoes: bool) -> Candidate {
-    let arrived = match (p.tsecr, ack.tsval, d.tsecr) {
+pub(super) fn candidate(small: &Small, ack: &AckSeen, data: &Data, echoes: bool) -> Candidate {
+    let arrived = match (small.tsecr, ack.tsval, data.tsecr) {
         // only where the peer's clock moved between the two
         (Some(before), Some(acked), Some(freed)) if (acked.wrapping_sub(before) as i32) > 0 => {
             let moved = (freed.wrapping_sub(acked) as i32) >= 0;
-            let shows = ack.echoed && (echoes || d.own_rtt_ns < SOON_NS.get());
+            let shows = ack.echoed && (echoes || data.own_rtt_ns < SOON_NS.get());
             (moved || shows).then_some(moved)
         }
         _ => None,
     };
     Candidate {
-        small: p.at,
+        small: small.at,
         held_from: ack.held_from,
         ack: ack.at,
         ack_pure: ack.pure,
         ack_fin: ack.fin,
         arrived,
-        freed: d.at,
-        small_bytes: p.bytes,
-        freed_bytes: (d.end - d.start) as u32,
-        first: p.first,
-        sender_id: d.sender_id,
-        stream: d.stream,
+        freed: data.at,
+        small_bytes: small.bytes,
+        freed_bytes: (data.end - data.start) as u32,
+        first: small.first,
+        sender_id: data.sender_id,
+        stream: data.stream,
         ..Candidate::default()
     }
 }

@@ -24,21 +24,21 @@ impl Sender {
     /// Whether refutations wait for the peer's next packet.
     #[inline(always)]
     pub fn has_awaiting(&self) -> bool {
-        !self.awaiting.is_empty()
+        !self.awaiting_refutations.is_empty()
     }
 
     /// Takes the refutations that the peer's packet makes sure: none where the capture lacks (`missed`) earlier packets
     /// of the peer, one of which may have been the ACK.
     pub fn sure_refutations(&mut self, missed: bool) -> Drain<'_, Early> {
         if missed {
-            self.awaiting.clear();
+            self.awaiting_refutations.clear();
         }
-        self.awaiting.drain(..)
+        self.awaiting_refutations.drain(..)
     }
 
     fn await_peer(&mut self, early: Early) {
-        if self.awaiting.len() < MAX_AWAITING {
-            self.awaiting.push(early);
+        if self.awaiting_refutations.len() < MAX_AWAITING {
+            self.awaiting_refutations.push(early);
         }
     }
 
@@ -47,22 +47,22 @@ impl Sender {
         if let Some(refuting) = self.refuting.take() {
             self.await_peer(refuting);
         }
-        self.awaiting.drain(..)
+        self.awaiting_refutations.drain(..)
     }
 
-    pub(super) fn refute(&mut self, p: &Small, d: &Data) {
+    pub(super) fn refute(&mut self, small: &Small, data: &Data) {
         self.refuting = Some(Early {
-            pause: d.at.time_ns - p.at.time_ns,
-            at: d.at.time_ns,
-            frame: d.at.frame,
+            pause: data.at.time_ns - small.at.time_ns,
+            at: data.at.time_ns,
+            frame: data.at.frame,
         });
     }
 
     /// Whether the sender received an ACK that the capture lacks: this segment echoes a newer timestamp than any that
     /// the peer was seen to send (RFC 7323 4.3).
-    pub(super) fn received_unseen(&self, p: &Small, d: &Data) -> bool {
+    pub(super) fn received_unseen(&self, small: &Small, data: &Data) -> bool {
         let is_newer = |than: u32, echo: u32| echo.wrapping_sub(than).cast_signed() > 0;
-        match (p.tsecr, d.tsecr) {
+        match (small.tsecr, data.tsecr) {
             (Some(before), Some(echo)) => {
                 let stamps = self.peer_stamps.iter().flatten();
                 is_newer(before, echo) && stamps.into_iter().all(|stamp| is_newer(*stamp, echo))

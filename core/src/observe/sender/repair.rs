@@ -35,7 +35,7 @@ pub(super) struct Resent {
 impl Sender {
     /// Returns the newest retransmission, whose first copy may still be under way.
     pub fn newest_repeat(&self) -> Option<At> {
-        self.resent.as_ref()?.back().map(|r| r.at)
+        self.resent.as_ref()?.back().map(|resent| resent.at)
     }
 
     /// Returns the newest retransmission that a packet of the peer shows to be needless, before that packet is read.
@@ -44,15 +44,16 @@ impl Sender {
     /// 1. It acknowledges those bytes with a timestamp from before the retransmission (RFC 3522), or without timestamps
     ///    sooner than a round trip of `rtt` after it.
     /// 2. It is a duplicate ACK although nothing else has arrived: it answers a late first copy.
-    pub fn answers_first_copy(&mut self, a: &PeerPacket, rtt: Option<i64>) -> Option<At> {
+    pub fn answers_first_copy(&mut self, packet: &PeerPacket, rtt: Option<i64>) -> Option<At> {
         let too_soon = |sent: At| {
-            rtt.is_some_and(|rtt| ((a.at.time_ns - sent.time_ns) as f64) < rtt as f64 * NEARLY_ALL.get())
+            rtt.is_some_and(|rtt| ((packet.at.time_ns - sent.time_ns) as f64) < rtt as f64 * NEARLY_ALL.get())
         };
         let mut newest = self.resent.as_ref()?.iter().rev();
-        if a.ack > self.una {
+        if packet.ack > self.una {
             let una = self.una;
-            let repeat = newest.find(|r| r.start <= una && una < r.end && r.end <= a.ack)?;
-            let earlier = match (repeat.tsval, a.tsecr) {
+            let repeat =
+                newest.find(|resent| resent.start <= una && una < resent.end && resent.end <= packet.ack)?;
+            let earlier = match (repeat.tsval, packet.tsecr) {
                 (Some(sent), Some(echo)) => echo.wrapping_sub(sent).cast_signed() < 0,
                 _ => too_soon(repeat.at),
             };
@@ -64,14 +65,16 @@ impl Sender {
         let one_under_way =
             self.last != Some(repeat) && newest_sent.is_some_and(|sent| sent.start == self.una);
         let quiet = self.is_acknowledged() || one_under_way && self.last.is_some_and(too_soon);
-        let unprompted = a.duplicate && a.len == 0 && a.sacked.is_none() && quiet;
-        (unprompted && late_copy(repeat, a.at)).then_some(repeat)
+        let unprompted = packet.duplicate && packet.len == 0 && packet.sacked.is_none() && quiet;
+        (unprompted && late_copy(repeat, packet.at)).then_some(repeat)
     }
 
     /// Returns the newest retransmission of bytes that the peer received twice.
     pub fn came_twice(&mut self, (start, end): (i64, i64)) -> Option<At> {
         let mut newest = self.resent.as_ref()?.iter().rev();
-        newest.find(|r| r.start < end && r.end > start).map(|r| r.at)
+        newest
+            .find(|resent| resent.start < end && resent.end > start)
+            .map(|resent| resent.at)
     }
 
     /// Takes a packet of this sender without data. A sequence number beyond all that was seen shows a hole: the bytes
@@ -128,13 +131,13 @@ impl Sender {
 
     /// Whether a segment was sent before the newest one, by its timestamp or IP identification. A retransmission has
     /// new ones.
-    fn is_older(&self, d: &Data) -> bool {
+    fn is_older(&self, data: &Data) -> bool {
         let last = self.newest();
-        let ticks = match (d.tsval, last.and_then(|last| last.tsval)) {
+        let ticks = match (data.tsval, last.and_then(|last| last.tsval)) {
             (Some(now), Some(last)) => now.wrapping_sub(last).cast_signed(),
             _ => 0,
         };
-        let ids = match (d.ip_id.unwrap_or(0), last.map_or(0, |last| last.ip_id)) {
+        let ids = match (data.ip_id.unwrap_or(0), last.map_or(0, |last| last.ip_id)) {
             (0, _) | (_, 0) => 0,
             (now, last) => now.wrapping_sub(last).cast_signed(),
         };
@@ -142,78 +145,82 @@ impl Sender {
     }
 
     /// Takes bytes that were sent before, or that fill a hole.
-    pub(super) fn repeat(&mut self, d: &Data, next: i64, first_copy: Option<At>) -> Outcome {
-        let from = self.last.unwrap_or(d.at);
-        if let Some(hole) = self.first_hole(d.start, d.end) {
+    pub(super) fn repeat(&mut self, data: &Data, next: i64, first_copy: Option<At>) -> Outcome {
+        let from = self.last.unwrap_or(data.at);
+        if let Some(hole) = self.first_hole(data.start, data.end) {
             self.holes.remove(&hole.start);
-            for (start, end) in [(hole.start, d.start), (d.end, hole.end)] {
+            for (start, end) in [(hole.start, data.start), (data.end, hole.end)] {
                 if start < end && self.holes.len() < MAX_PARTS {
                     self.holes.insert(start, Hole { start, end, ..hole });
                 }
             }
-            let how = match filled_how(d, &hole) {
-                Repair::Fast if hole.tail => self.tail_how(d),
+            let how = match filled_how(data, &hole) {
+                Repair::Fast if hole.tail => self.tail_how(data),
                 how => how,
             };
-            return self.repaired(d, from, how, None, Some(hole.seen));
+            return self.repaired(data, from, how, None, Some(hole.seen));
         }
         // a copy by the network has the IP identification and timestamp of the original, a retransmission new ones
-        let id = d.ip_id.unwrap_or(0);
-        let copied = (id != 0 || d.tsval.is_some())
+        let id = data.ip_id.unwrap_or(0);
+        let copied = (id != 0 || data.tsval.is_some())
             && self
                 .recent
                 .iter()
                 .flatten()
-                .any(|s| s.start == d.start && s.ip_id == id && s.tsval == d.tsval);
-        let copied = copied || self.is_older(d);
-        if copied && first_copy.is_some_and(|first| d.at.time_ns - first.time_ns < TWO_TICKS_NS.get()) {
+                .any(|sent| sent.start == data.start && sent.ip_id == id && sent.tsval == data.tsval);
+        let copied = copied || self.is_older(data);
+        if copied && first_copy.is_some_and(|first| data.at.time_ns - first.time_ns < TWO_TICKS_NS.get()) {
             self.copies = self.copies.saturating_add(1);
         }
-        if copied || (d.end <= self.una && d.end <= next) {
+        if copied || (data.end <= self.una && data.end <= next) {
             return Outcome::Needless;
         }
-        let gap = d.at.time_ns - from.time_ns;
+        let gap = data.at.time_ns - from.time_ns;
         // a timer expires long after the last ACK: an ACK caused a retransmission that leaves sooner
-        let called = self.sacked > d.start || self.duplicates >= DUPLICATES.get();
+        let called = self.sacked > data.start || self.duplicates >= DUPLICATES.get();
         let signal = if called {
-            self.answered
+            self.newest_answer
         } else {
-            self.advanced.map(|a| a.ack)
+            self.advanced.map(|advanced| advanced.ack)
         };
-        let since = signal.map_or(i64::MAX, |ack| d.at.time_ns - ack.time_ns - d.own_rtt_ns);
+        let since = signal.map_or(i64::MAX, |ack| data.at.time_ns - ack.time_ns - data.own_rtt_ns);
         let silent = since >= RTO_NS.get();
         // a tail loss probe waits two round trips, and never as long as a connection's first timeout
         let first_timer = INITIAL_RTO_NS.contains(gap);
-        let probes = !first_timer && (gap < RTO_NS.get() || gap >= d.rtt_ns * 3 / 2);
-        let how =
-            if !called && !self.repeated && d.end >= next && probes && gap < 2 * d.rtt_ns + PROBE_NS.get() {
-                Repair::TailProbe
-            } else if silent {
-                Repair::Timeout
-            } else {
-                Repair::Fast
-            };
-        self.repeated = true;
+        let probes = !first_timer && (gap < RTO_NS.get() || gap >= data.rtt_ns * 3 / 2);
+        let how = if !called
+            && !self.has_retransmitted
+            && data.end >= next
+            && probes
+            && gap < 2 * data.rtt_ns + PROBE_NS.get()
+        {
+            Repair::TailProbe
+        } else if silent {
+            Repair::Timeout
+        } else {
+            Repair::Fast
+        };
+        self.has_retransmitted = true;
         let resent = self.resent.get_or_insert_default();
         if resent.len() >= RESENT {
             resent.pop_front();
         }
         resent.push_back(Resent {
-            start: d.start,
-            end: d.end,
-            at: d.at,
-            tsval: d.tsval,
+            start: data.start,
+            end: data.end,
+            at: data.at,
+            tsval: data.tsval,
         });
-        self.repaired(d, from, how, first_copy, None)
+        self.repaired(data, from, how, first_copy, None)
     }
 
     /// Returns which timer repaired a lost tail, by the time since the peer's last data.
-    fn tail_how(&self, d: &Data) -> Repair {
+    fn tail_how(&self, data: &Data) -> Repair {
         let since = self
             .peer_data
             .or(self.last)
-            .map_or(0, |at| d.at.time_ns - at.time_ns);
-        if since < 2 * d.rtt_ns + PROBE_NS.get() + DELACK_MIN_NS.get() {
+            .map_or(0, |at| data.at.time_ns - at.time_ns);
+        if since < 2 * data.rtt_ns + PROBE_NS.get() + DELACK_MIN_NS.get() {
             Repair::TailProbe
         } else {
             Repair::Timeout
@@ -223,23 +230,23 @@ impl Sender {
     /// Records a repair, and returns its step.
     fn repaired(
         &mut self,
-        d: &Data,
+        data: &Data,
         from: At,
         how: Repair,
         first: Option<At>,
         filled: Option<At>,
     ) -> Outcome {
         self.taint();
-        self.next = Some(self.next.map_or(d.end, |n| n.max(d.end)));
+        self.next = Some(self.next.map_or(data.end, |next| next.max(data.end)));
         self.pacer.forget_burst();
-        self.last = Some(d.at);
-        self.last_full = !d.small;
-        self.collapsed |= how == Repair::Timeout;
-        self.remember(d);
+        self.last = Some(data.at);
+        self.last_was_full = !data.small;
+        self.has_collapsed |= how == Repair::Timeout;
+        self.remember(data);
         Outcome::Forward(Step {
             from,
-            to: d.at,
-            wait: Wait::repair(how, first, filled, d.sacks || d.tsval.is_some()),
+            to: data.at,
+            wait: Wait::repair(how, first, filled, data.sacks || data.tsval.is_some()),
         })
     }
 }
@@ -251,16 +258,16 @@ pub fn late_copy(repeat: At, ack: At) -> bool {
 }
 
 /// Returns how a hole was filled: by a reordered segment or by a retransmission.
-fn filled_how(d: &Data, hole: &Hole) -> Repair {
-    let age = d.at.time_ns - hole.seen.time_ns;
+fn filled_how(data: &Data, hole: &Hole) -> Repair {
+    let age = data.at.time_ns - hole.seen.time_ns;
     // IP identifications count packets: a lower one than that of the packet that showed the hole was sent before it
-    let older = match (d.ip_id, hole.next_id) {
+    let older = match (data.ip_id, hole.next_id) {
         (Some(a), Some(b)) if a != 0 || b != 0 => Some((a.wrapping_sub(b) as i16) < 0),
         _ => None,
     };
     match older {
         Some(true) => Repair::Reordered,
-        None if age < (d.rtt_ns * 3 / 4).max(NOISE_NS.get()) => Repair::Reordered,
+        None if age < (data.rtt_ns * 3 / 4).max(NOISE_NS.get()) => Repair::Reordered,
         _ if age >= RTO_NS.get() => Repair::Timeout,
         _ => Repair::Fast,
     }

@@ -89,26 +89,32 @@ fn a_window_opens_further_never_shuts_and_moves_once() {
             window,
             ..ack(MS, 100)
         });
-        (sender.edge, sender.edge_moved.map(|(_, before)| before))
+        (
+            sender.window.edge,
+            sender.window.last_move.map(|(_, before)| before),
+        )
     };
     assert_eq!(edge(100), (Some(200), Some(200)), "the first that is known");
     assert_eq!(edge(150), (Some(250), Some(200)));
     assert_eq!(edge(150), (Some(250), Some(200)), "as it was");
     assert_eq!(edge(50), (Some(250), Some(200)));
     assert_eq!(edge(160), (Some(260), Some(250)));
-    assert!(sender.zero_seen == 0);
+    assert!(sender.window.zero_frame == 0);
     sender.answer(&PeerPacket {
         window: 0,
         ..ack(MS, 100)
     });
-    assert!(sender.zero_seen > 0);
+    assert!(sender.window.zero_frame > 0);
     let mut unscaled = after(&[small(0, 0)]);
     let scale_known = false;
     unscaled.answer(&PeerPacket {
         scale_known,
         ..ack(MS, 100)
     });
-    assert_eq!((unscaled.edge, unscaled.room), (None, Some(100 + (100 << 14))));
+    assert_eq!(
+        (unscaled.window.edge, unscaled.window.room),
+        (None, Some(100 + (100 << 14)))
+    );
 }
 
 #[test]
@@ -127,13 +133,13 @@ fn a_sack_is_of_what_there_was_room_for() {
 #[test]
 fn duplicates_count_until_something_new_is_acknowledged() {
     let mut sender = after(&[small(0, 0), small(1, 100)]);
-    sender.repeated = true;
+    sender.has_retransmitted = true;
     let mut counts = |number, duplicate| {
         sender.answer(&PeerPacket {
             duplicate,
             ..ack(MS, number)
         });
-        (sender.duplicates, sender.repeated)
+        (sender.duplicates, sender.has_retransmitted)
     };
     assert_eq!(counts(0, true), (1, true));
     assert_eq!(counts(0, true), (2, true));
@@ -216,7 +222,7 @@ fn gaps_are_even_that_differ_by_a_quarter() {
             Some(0),
             None,
         );
-        sender.even
+        sender.even_gaps
     };
     let next = full(0, 2000);
     assert_eq!(
@@ -230,7 +236,7 @@ fn gaps_are_even_that_differ_by_a_quarter() {
     assert_eq!((even(BURST, BURST, next), even(BURST, BURST + 1, next)), (0, 1));
     let mut small_before = after(&[full(0, 0), small(4 * MS, 1000)]);
     small_before.data(&full(8 * MS, 1100), Some(0), None);
-    assert_eq!(small_before.even, 0);
+    assert_eq!(small_before.even_gaps, 0);
     let mut pace = after(&[full(0, 0), full(3 * MS, 1000), full(4 * MS, 2000)]);
     assert_eq!((pace.pace, pace.last_gap), (3 * MS, MS));
     pace.data(&full(6 * MS, 3000), Some(0), None);
@@ -239,7 +245,7 @@ fn gaps_are_even_that_differ_by_a_quarter() {
 
 #[test]
 fn full_and_not_pushed_its_sender_had_more() {
-    let more = |d: Data| after(&[d]).last_more;
+    let more = |d: Data| after(&[d]).last_had_more;
     let pushed = false;
     assert!(more(Data { pushed, ..full(0, 0) }));
     assert!(
@@ -255,9 +261,9 @@ fn full_and_not_pushed_its_sender_had_more() {
 fn a_collapsed_window_grows_with_two_in_flight() {
     let collapsed = |una| {
         let mut sender = after(&[full(0, 0)]);
-        (sender.collapsed, sender.una) = (true, una);
+        (sender.has_collapsed, sender.una) = (true, una);
         sender.data(&full(MS, 1000), Some(0), None);
-        sender.collapsed
+        sender.has_collapsed
     };
     assert!(collapsed(1000) && !collapsed(999));
 }
@@ -274,7 +280,7 @@ fn a_hole_is_the_captures_where_it_was_acknowledged() {
     let passed = |acked| {
         let mut sender = after(&[small(0, 0), small(MS, 150)]);
         sender.answer(&ack(2 * MS, acked));
-        (sender.hole_passed, sender.holes.len())
+        (sender.has_passed_hole, sender.holes.len())
     };
     assert_eq!((passed(100), passed(101)), ((false, 1), (true, 0)));
     let mut many = after(&[small(0, 0)]);

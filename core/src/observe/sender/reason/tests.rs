@@ -5,6 +5,7 @@ mod turns;
 
 use super::*;
 use crate::observe::sender::Advanced;
+use crate::observe::sender::PeerWindow;
 
 const MS: i64 = 1_000_000;
 const MSS: i64 = 1000;
@@ -132,7 +133,7 @@ fn what_nothing_held_is_the_programs_or_left_at_once() {
         let last_full = true;
         why(
             Sender {
-                last_full,
+                last_was_full: last_full,
                 una,
                 ..sender()
             },
@@ -154,8 +155,8 @@ fn the_line_is_busy_behind_full_segments_that_were_not_pushed() {
     let behind = |last_more, last_full, una, d| {
         let pace = MS;
         let state = Sender {
-            last_more,
-            last_full,
+            last_had_more: last_more,
+            last_was_full: last_full,
             una,
             pace,
             ..sender()
@@ -210,8 +211,8 @@ fn a_timer_after_a_missing_frame_sent_this_one_again() {
 fn a_window_held_what_did_not_fit_before_it_opened() {
     let window = |opened, before, zero: Option<u64>| {
         let mut state = sender();
-        state.edge_moved = Some((at(opened, 5 * MS), before));
-        state.zero_seen = zero.unwrap_or(0);
+        state.window.last_move = Some((at(opened, 5 * MS), before));
+        state.window.zero_frame = zero.unwrap_or(0);
         // an ACK that clocks it else
         why(state, next(6 * MS))
     };
@@ -232,8 +233,8 @@ fn a_window_that_opened_twice_held_what_did_not_fit_before_the_first_time() {
     let window = |before, meanwhile| {
         let mut state = sender();
         let first = at(3, 4 * MS);
-        state.edge_freed = Some((first, before));
-        state.edge_moved = Some((at(4, first.time_ns + meanwhile), 1_000));
+        state.window.first_move = Some((first, before));
+        state.window.last_move = Some((at(4, first.time_ns + meanwhile), 1_000));
         let d = Data {
             own_rtt_ns: MS,
             ..next(6 * MS)
@@ -250,8 +251,11 @@ fn a_window_that_opened_twice_held_what_did_not_fit_before_the_first_time() {
 fn what_fills_the_window_after_a_timer_had_no_room() {
     let fills = |edge, una, time_ns, d: Data| {
         let state = Sender {
-            answered: Some(at(1, -MS)),
-            edge: Some(edge),
+            newest_answer: Some(at(1, -MS)),
+            window: PeerWindow {
+                edge: Some(edge),
+                ..PeerWindow::default()
+            },
             una,
             ..sender()
         };
@@ -295,7 +299,7 @@ fn a_cork_lets_go_after_its_timer() {
     };
     let last_full = true;
     let state = || Sender {
-        last_full,
+        last_was_full: last_full,
         ..sender()
     };
     let (least, most) = (200 * MS, 213 * MS + RTT);
@@ -314,7 +318,7 @@ fn a_cork_lets_go_after_its_timer() {
     );
     // since the peer was last heard
     let heard = |time_ns| Sender {
-        answered: Some(at(2, time_ns)),
+        newest_answer: Some(at(2, time_ns)),
         ..state()
     };
     assert!(corked(least + MS, heard(MS), next(0)) && !corked(least, heard(MS), next(0)));
@@ -331,7 +335,7 @@ fn advanced(frame: u64, time_ns: i64, bytes: u32, lone: bool) -> Sender {
             bytes,
             lone,
         }),
-        last_full: true,
+        last_was_full: true,
         ..sender()
     }
 }
@@ -376,7 +380,7 @@ fn the_ack_of_the_one_full_segment_in_flight_may_have_been_held() {
     let lone = |state, missing| why_so(state, full(50 * MS), false, missing);
     let held = |bytes, lone_ack, last_full| {
         let state = Sender {
-            last_full,
+            last_was_full: last_full,
             ..advanced(4, 49 * MS, bytes, lone_ack)
         };
         matches!(lone(state, 0), Wait::LoneClocked { single: false, .. })
@@ -385,7 +389,7 @@ fn the_ack_of_the_one_full_segment_in_flight_may_have_been_held() {
     assert!(held(mss, true, true) && !held(mss + 1, true, true));
     assert!(!held(mss, false, true) && !held(mss, true, false));
     let collapsed = Sender {
-        collapsed: true,
+        has_collapsed: true,
         ..advanced(4, 49 * MS, mss, true)
     };
     assert!(matches!(

@@ -129,8 +129,8 @@ fn a_tail_is_probed_until_two_round_trips_and_the_probe_timer() {
 fn three_duplicates_call_for_a_repeat_and_silence_for_a_timer() {
     let how = |duplicates, repeated, time_ns| {
         let mut sender = sent();
-        (sender.duplicates, sender.repeated) = (duplicates, repeated);
-        sender.answered = Some(At { frame: 1, time_ns: 0 });
+        (sender.duplicates, sender.has_retransmitted) = (duplicates, repeated);
+        sender.newest_answer = Some(At { frame: 1, time_ns: 0 });
         again(sender, time_ns)
     };
     assert_eq!(
@@ -148,7 +148,7 @@ fn three_duplicates_call_for_a_repeat_and_silence_for_a_timer() {
     );
     let sacked = |sacked| {
         let mut sender = sent();
-        (sender.sacked, sender.answered) = (sacked, Some(At { frame: 1, time_ns: 0 }));
+        (sender.sacked, sender.newest_answer) = (sacked, Some(At { frame: 1, time_ns: 0 }));
         again(sender, MS)
     };
     assert_eq!(
@@ -296,9 +296,9 @@ fn a_timer_runs_from_the_last_ack_and_its_way() {
             time_ns: 7 * MS,
         };
         let mut sender = sent();
-        sender.repeated = true;
+        sender.has_retransmitted = true;
         if called {
-            (sender.sacked, sender.answered) = (1, Some(ack));
+            (sender.sacked, sender.newest_answer) = (1, Some(ack));
         } else {
             sender.advanced = Some(Advanced {
                 ack,

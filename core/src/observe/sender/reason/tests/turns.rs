@@ -6,7 +6,7 @@ use super::*;
 fn even_gaps_in_a_row_are_a_pace() {
     let spaced = |even, gaps, turn: bool| {
         let mut state = Sender {
-            even: gaps,
+            even_gaps: gaps,
             peer_data: turn.then_some(at(5, MS)),
             ..sender()
         };
