@@ -58,7 +58,7 @@ impl Pipeline {
     pub(super) fn judge_pending(&mut self, last: bool) {
         let mut pending = std::mem::take(&mut self.streams.context.pending);
         pending.append(&mut self.streams.context.pending_plain);
-        pending.sort_by_key(|e| e.id);
+        pending.sort_by_key(|exchange| exchange.id);
         self.senders
             .judge(&self.streams.context.sender_store, &self.streams.pairs, last);
         if self.streams.context.sender_store.hosts.have_relay() {

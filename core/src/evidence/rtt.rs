@@ -12,13 +12,13 @@ use hashbrown::hash_table::Entry;
 use crate::base::Side;
 use crate::limits::{AT_HOST_NS, DELACK_LEAST_NS, LARGE_RATIO, OUTLIER_SHARE, RARE_ONE_IN, UNHELD_NS};
 
-/// Number of newest samples kept, for the variation.
-const KEPT: usize = 64;
+/// Upper bound on the newest samples kept, for the variation.
+const MAX_SAMPLES: usize = 64;
 /// Growth of the list of samples: most pairs of addresses have few.
-const GROWN: usize = 8;
+const SAMPLES_GROWTH: usize = 8;
 /// Number of newest handshakes kept, and the growth of their list: the smallest allocation.
 const MAX_HANDSHAKES: usize = 16;
-const HANDSHAKES_GROWN: usize = 4;
+const HANDSHAKES_GROWTH: usize = 4;
 
 /// Round trips to one endpoint. Times in ns.
 #[derive(Debug, Clone, Default)]
@@ -26,9 +26,8 @@ pub struct Rtt {
     min: Option<i64>,
     count: u64,
     /// A kernel has answered by itself, sooner than a delayed ACK.
-    kernel: bool,
-    /// The shortest handshake.
-    handshake: Option<i64>,
+    has_kernel_answer: bool,
+    shortest_handshake: Option<i64>,
     recent: Vec<Sample>,
     /// The newest handshakes, and the number of all.
     handshakes: Vec<u32>,
@@ -62,14 +61,14 @@ impl Rtt {
             return; // the capture's clock was set back
         }
         self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
-        self.kernel |= !by_program && sample < self.min.unwrap_or(sample) + DELACK_LEAST_NS.get();
+        self.has_kernel_answer |= !by_program && sample < self.min.unwrap_or(sample) + DELACK_LEAST_NS.get();
         let brief = Sample::new(sample, by_program);
-        if self.recent.len() < KEPT {
+        if self.recent.len() < MAX_SAMPLES {
             if self.recent.len() == self.recent.capacity() {
-                self.recent.reserve_exact(GROWN);
+                self.recent.reserve_exact(SAMPLES_GROWTH);
             }
             self.recent.push(brief);
-        } else if let Some(slot) = self.recent.get_mut((self.count % KEPT as u64) as usize) {
+        } else if let Some(slot) = self.recent.get_mut((self.count % MAX_SAMPLES as u64) as usize) {
             *slot = brief;
         }
         self.count += 1;
@@ -82,20 +81,23 @@ impl Rtt {
     /// Whether a kernel has ever answered by itself, sooner than a delayed ACK after the best round trip of that time.
     /// Answers of programs alone may be later than the path.
     pub fn has_kernel_answer(&self) -> bool {
-        self.kernel
+        self.has_kernel_answer
     }
 
     /// Whether the only sample is an answer of a program, which does not show the path.
     pub fn is_one_answer(&self) -> bool {
-        self.count == 1 && !self.kernel
+        self.count == 1 && !self.has_kernel_answer
     }
 
     fn add_handshake_rtt(&mut self, sample: i64) {
         self.add(sample, false);
-        self.handshake = Some(self.handshake.map_or(sample, |soonest| soonest.min(sample)));
+        self.shortest_handshake = Some(
+            self.shortest_handshake
+                .map_or(sample, |soonest| soonest.min(sample)),
+        );
         if self.handshakes.len() < MAX_HANDSHAKES {
             if self.handshakes.len() == self.handshakes.capacity() {
-                self.handshakes.reserve_exact(HANDSHAKES_GROWN);
+                self.handshakes.reserve_exact(HANDSHAKES_GROWTH);
             }
             self.handshakes.push(brief(sample));
         } else if let Some(slot) = self.handshakes.get_mut(self.handshake_count % MAX_HANDSHAKES) {
@@ -116,7 +118,7 @@ impl Rtt {
     /// Returns the round trip to the host itself where a nearer one may acknowledge for it (NAT of a virtual machine,
     /// WAN accelerator): ACKs come much sooner than any SYN/ACK.
     pub fn handshake_behind_middlebox(&self) -> Option<i64> {
-        let (nearest, handshake) = (self.min?, self.handshake?);
+        let (nearest, handshake) = (self.min?, self.shortest_handshake?);
         let is_far = handshake.saturating_sub(nearest) >= UNHELD_NS.get()
             && handshake >= nearest.saturating_mul(LARGE_RATIO.get());
         is_far.then_some(handshake)
@@ -130,14 +132,14 @@ impl Rtt {
 
     /// Whether there are so many samples that one more will hardly be the best.
     fn is_firm(&self) -> bool {
-        self.count >= KEPT as u64
+        self.count >= MAX_SAMPLES as u64
     }
 
     /// Returns the 95th percentile of recent samples above the best.
     pub fn p95_above_best(&self) -> i64 {
         let best = self.min.unwrap_or(0);
-        let above = self.recent.iter().map(|s| s.ns() - best);
-        p95(above.filter(|d| *d < DELACK_LEAST_NS.get()).collect())
+        let above = self.recent.iter().map(|sample| sample.ns() - best);
+        p95(above.filter(|above| *above < DELACK_LEAST_NS.get()).collect())
     }
 
     /// Returns the longest recent sample.
@@ -150,8 +152,11 @@ impl Rtt {
     pub fn jitter_within_kind(&self) -> i64 {
         let mut above: Vec<i64> = Vec::with_capacity(self.recent.len());
         for by_program in [false, true] {
-            let of_kind = self.recent.iter().filter(|s| s.by_program() == by_program);
-            let mut took: Vec<i64> = of_kind.map(|s| s.ns()).collect();
+            let of_kind = self
+                .recent
+                .iter()
+                .filter(|sample| sample.by_program() == by_program);
+            let mut took: Vec<i64> = of_kind.map(|sample| sample.ns()).collect();
             let best = quantile_index(took.len(), OUTLIER_SHARE.get());
             let best = nth_smallest(&mut took, best).unwrap_or(0);
             let late = took.iter().map(|took| (took - best).max(0));
@@ -172,12 +177,13 @@ impl Rtt {
         self.third_quartile(|sample| !sample.by_program())
     }
 
+    /// Returns the third quartile of the counted samples above the best; between two samples, the larger one.
     fn third_quartile(&self, counts: impl Fn(&Sample) -> bool) -> i64 {
         let best = self.min.unwrap_or(0);
-        let counted = self.recent.iter().filter(|s| counts(s));
+        let counted = self.recent.iter().filter(|sample| counts(sample));
         let mut above: Vec<i64> = counted
-            .map(|s| s.ns() - best)
-            .filter(|d| *d < UNHELD_NS.get())
+            .map(|sample| sample.ns() - best)
+            .filter(|above| *above < UNHELD_NS.get())
             .collect();
         let third = above.len() * 3 / 4;
         nth_smallest(&mut above, third).unwrap_or(0)
@@ -415,7 +421,6 @@ impl Pairs {
         self.get(id).map(|pair| side.pick(&pair.rtts))
     }
 
-    #[inline(always)]
     pub fn add(&mut self, id: u32, side: Side, sample: i64, by_program: bool) {
         if let Some(pair) = self.pairs.get_mut(id as usize) {
             side.pick_mut(&mut pair.rtts).add(sample, by_program);
@@ -431,7 +436,8 @@ impl Pairs {
 
     /// Whether both sides have so many samples that one more will hardly be the best.
     pub fn is_firm(&self, id: u32) -> bool {
-        self.get(id).is_some_and(|p| p.rtts.iter().all(Rtt::is_firm))
+        self.get(id)
+            .is_some_and(|pair| pair.rtts.iter().all(Rtt::is_firm))
     }
 
     pub fn min(&self, id: u32, side: Side) -> Option<i64> {

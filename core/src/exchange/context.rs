@@ -14,7 +14,7 @@ use crate::evidence::SenderStore;
 use crate::issue::{Issue, Kind};
 use crate::lookup;
 use crate::messages::{Memory, TlsSetup};
-use crate::observe::late_copy;
+use crate::observe::answers_late_copy;
 use crate::segment::{self, ACK, SYN, Segment};
 
 /// Upper bound on the needless repeats kept until their exchanges are judged.
@@ -134,8 +134,9 @@ impl Context {
     #[cold]
     pub(crate) fn ack_after_end(&mut self, stream: u32, side: Side, ack: At) {
         let mut last_repeats = self.last_repeats.iter();
-        let repeat = last_repeats
-            .find(|(ended, by, repeat)| (*ended, *by) == (stream, side.other()) && late_copy(*repeat, ack));
+        let repeat = last_repeats.find(|(ended, by, repeat)| {
+            (*ended, *by) == (stream, side.other()) && answers_late_copy(*repeat, ack)
+        });
         if let Some((_, _, repeat)) = repeat {
             self.mark_needless(*repeat);
         }

@@ -233,7 +233,7 @@ impl Tracker {
             own.passed(seen.facts.seq, at, segment.ip_id);
         }
         if peer.has_awaiting() {
-            let sure = peer.sure_refutations(seen.missing.is_some_and(|n| n > 0));
+            let sure = peer.confirmed_refutations(seen.missing.is_some_and(|n| n > 0));
             let sender_id = *side.other().pick_mut(&mut self.sender_ids);
             context
                 .sender_store

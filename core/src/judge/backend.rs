@@ -16,8 +16,9 @@ pub fn explain(rows: &mut Vec<Row>, inside: &[Row], doubt: Option<Because>) {
             continue;
         }
         let mut at = row.start;
-        for within in inside.iter().filter(|w| w.end > row.start && w.start < row.end) {
-            let (start, end) = (within.start.max(at), within.end.min(row.end));
+        let inner_rows = inside.iter();
+        for inner in inner_rows.filter(|inner| inner.end > row.start && inner.start < row.end) {
+            let (start, end) = (inner.start.max(at), inner.end.min(row.end));
             if start > at {
                 rows.push(Row {
                     start: at,
@@ -28,7 +29,7 @@ pub fn explain(rows: &mut Vec<Row>, inside: &[Row], doubt: Option<Because>) {
             rows.push(Row {
                 start,
                 end,
-                ..passed_on(within, doubt)
+                ..passed_on(inner, doubt)
             });
             at = end;
         }

@@ -36,8 +36,8 @@ struct Shown {
 
 /// Returns the change of a sender if there is exactly one.
 pub(super) fn find(evidence: &SenderEvidence, judged: &SenderVerdict) -> Option<Change> {
-    let waits = matches!(judged.nagle_use, NagleUse::Acts | NagleUse::Mixed);
-    if !waits || judged.refuted < MIN_SAMPLES.get() as u64 {
+    let waits_for_acks = matches!(judged.nagle_use, NagleUse::Acts | NagleUse::Mixed);
+    if !waits_for_acks || judged.refuted < MIN_SAMPLES.get() as u64 {
         return None; // the usual case; pauses that drift past the ACKs look like changes otherwise
     }
     let mut shown: Vec<Shown> = Vec::new();
@@ -50,13 +50,13 @@ pub(super) fn find(evidence: &SenderEvidence, judged: &SenderVerdict) -> Option<
         });
     }
     for candidate in evidence.candidates.iter().filter(|candidate| !candidate.unseen) {
-        let early = judged.before_ack(candidate.release_ns(), candidate.arrived);
-        let prompt = judged.late_ns(candidate) <= judged.prompt_limit_ns;
-        if early || judged.is_held(candidate) && prompt {
+        let is_early = judged.left_before_ack(candidate.release_ns(), candidate.arrived);
+        let is_prompt = judged.late_ns(candidate) <= judged.prompt_limit_ns;
+        if is_early || judged.is_held(candidate) && is_prompt {
             shown.push(Shown {
-                at: candidate.ack.time_ns + candidate.release_ns(),
+                at: candidate.freed.time_ns,
                 frame: candidate.freed.frame,
-                nagle: !early,
+                nagle: !is_early,
                 stream: candidate.stream,
             });
         }
@@ -67,27 +67,31 @@ pub(super) fn find(evidence: &SenderEvidence, judged: &SenderVerdict) -> Option<
 
 /// Returns the split that leaves the fewest segments on the wrong side, if those are outliers.
 fn split(shown: &[Shown]) -> Option<Change> {
-    let count = |part: &[Shown], kind: bool| part.iter().filter(|segment| segment.nagle == kind).count();
+    let count = |part: &[Shown], nagle: bool| part.iter().filter(|segment| segment.nagle == nagle).count();
     let (mut nagle, mut best) = (0, (usize::MAX, 0, false));
     let waited = count(shown, true);
-    for (at, segment) in shown.iter().enumerate() {
+    for (index, segment) in shown.iter().enumerate() {
         // segments on the wrong side if the algorithm acts from here on, and if it acts until here
         for (strays, acts) in [
-            (nagle + (shown.len() - at) - (waited - nagle), true),
-            ((at - nagle) + (waited - nagle), false),
+            (nagle + (shown.len() - index) - (waited - nagle), true),
+            ((index - nagle) + (waited - nagle), false),
         ] {
             if strays < best.0 && segment.nagle == acts {
-                best = (strays, at, acts);
+                best = (strays, index, acts);
             }
         }
         nagle += usize::from(segment.nagle);
     }
-    let (strays, at, acts) = best;
-    let (before, after) = shown.split_at_checked(at)?;
+    let (strays, index, acts) = best;
+    let (before, after) = shown.split_at_checked(index)?;
     let (was, is) = (count(before, !acts), count(after, acts));
-    let few = |part: &[Shown], right: usize| OUTLIER_ONE_IN.get() * (part.len() - right) <= part.len();
-    let sure = was >= MIN_SAMPLES.get() && is >= MIN_SAMPLES.get() && few(before, was) && few(after, is);
-    if !sure || !most_changed(before, after) {
+    let has_few_strays =
+        |part: &[Shown], right: usize| OUTLIER_ONE_IN.get() * (part.len() - right) <= part.len();
+    let is_clear = was >= MIN_SAMPLES.get()
+        && is >= MIN_SAMPLES.get()
+        && has_few_strays(before, was)
+        && has_few_strays(after, is);
+    if !is_clear || !most_changed(before, after) {
         return None;
     }
     Some(Change {

@@ -31,16 +31,17 @@ fn has_timer_length(waited: i64, [to_sender, to_answer]: [i64; 2]) -> bool {
 
 /// Returns whether messages of a sender may wait for the timer, and whether all of them do. `path` is as in
 /// `has_timer_length`.
-pub(super) fn corked(starts: &MessageStarts, path: [i64; 2]) -> (bool, bool) {
-    let held = || {
+pub(super) fn cork_use(starts: &MessageStarts, path: [i64; 2]) -> (bool, bool) {
+    let timer_waits = || {
         let late = starts.late.iter();
         late.filter(|(waited, _)| has_timer_length(*waited, path))
     };
-    let count = held().count();
+    let count = timer_waits().count();
     if count < MIN_SAMPLES.get() {
         return (count > 0, false); // too few to show a tick
     }
-    let timed = fit_tick(held().map(|(_, end)| *end)).is_some_and(|tick| tick.luck <= CHANCE_MAX_ALONE.get());
+    let is_on_tick =
+        fit_tick(timer_waits().map(|(_, end)| *end)).is_some_and(|tick| tick.luck <= CHANCE_MAX_ALONE.get());
     let [to_sender, _] = path;
     let sooner = starts
         .late
@@ -48,7 +49,7 @@ pub(super) fn corked(starts: &MessageStarts, path: [i64; 2]) -> (bool, bool) {
         .filter(|(waited, _)| waited - to_sender < CORK_NS.least());
     let prompt = starts.prompt + sooner.count() as u64;
     let always = prompt * OUTLIER_ONE_IN.get() as u64 <= count as u64;
-    (timed || always, timed && always)
+    (is_on_tick || always, is_on_tick && always)
 }
 
 /// Judges a small first segment of a message, sent after about the probe timer. `late` is that of
@@ -59,7 +60,7 @@ pub(super) fn judge_turn(cutter: &mut Cutter<'_>, turn: &Turn, late: u32, judged
     let waited = slice.step.to.time_ns - turn.since.time_ns;
     let is_as_long_as_timer = |to_answer| has_timer_length(waited, [paths.to(side), to_answer]);
     match judged {
-        Some(judged) if judged.corked && is_as_long_as_timer(judged.to_answer) => {
+        Some(judged) if judged.is_always_corked && is_as_long_as_timer(judged.to_answer) => {
             attribute_turn_path(cutter, turn.since);
             // a program that sleeps on the same tick would look alike
             let grounds = Grounds::probable(Because::TimerOnTick, Cause::program_of(side));
@@ -69,7 +70,7 @@ pub(super) fn judge_turn(cutter: &mut Cutter<'_>, turn: &Turn, late: u32, judged
         }
         _ if paths.rtt_behind_middlebox(side, waited).is_some() => turn::judge(cutter, turn),
         Some(judged)
-            if (judged.timed || judged.corked)
+            if (judged.is_sometimes_corked || judged.is_always_corked)
                 && is_as_long_as_timer(judged.to_answer.max(CORK_ROUND_NS.get())) =>
         {
             attribute_turn_path(cutter, turn.since);
@@ -162,8 +163,8 @@ mod tests {
             let step = step(waited);
             let slice = slice(&step, Side::Server);
             let judged = SenderVerdict {
-                timed: true,
-                corked,
+                is_sometimes_corked: true,
+                is_always_corked: corked,
                 to_answer,
                 ..SenderVerdict::default()
             };
@@ -210,14 +211,14 @@ mod tests {
     #[test]
     fn ten_on_a_tick_are_a_timers_and_few_prompt_ones_do_not_matter() {
         // (it may be, all are): 9 might lie on a tick by luck, 7 are too few to ask
-        assert_eq!(corked(&starts(10, 0), [0, 0]), (true, true));
-        assert_eq!(corked(&starts(10, 1), [0, 0]), (true, true));
-        assert_eq!(corked(&starts(10, 2), [0, 0]), (true, false));
-        assert_eq!(corked(&starts(9, 0), [0, 0]), (true, false));
-        assert_eq!(corked(&starts(9, 2), [0, 0]), (false, false));
-        assert_eq!(corked(&starts(8, 9), [0, 0]), (false, false));
-        assert_eq!(corked(&starts(7, 9), [0, 0]), (true, false));
-        assert_eq!(corked(&starts(0, 9), [0, 0]), (false, false));
+        assert_eq!(cork_use(&starts(10, 0), [0, 0]), (true, true));
+        assert_eq!(cork_use(&starts(10, 1), [0, 0]), (true, true));
+        assert_eq!(cork_use(&starts(10, 2), [0, 0]), (true, false));
+        assert_eq!(cork_use(&starts(9, 0), [0, 0]), (true, false));
+        assert_eq!(cork_use(&starts(9, 2), [0, 0]), (false, false));
+        assert_eq!(cork_use(&starts(8, 9), [0, 0]), (false, false));
+        assert_eq!(cork_use(&starts(7, 9), [0, 0]), (true, false));
+        assert_eq!(cork_use(&starts(0, 9), [0, 0]), (false, false));
     }
 
     #[test]
@@ -241,19 +242,19 @@ mod tests {
         }
         let starts = &store.get(id).unwrap().starts;
         assert_eq!((starts.late.len(), starts.prompt), (1_024, 94));
-        assert_eq!(corked(starts, [0, 0]), (true, true));
+        assert_eq!(cork_use(starts, [0, 0]), (true, true));
     }
 
     #[test]
     fn what_waited_less_than_the_timer_is_prompt() {
         let mut mixed = starts(10, 1);
         mixed.late.push((200 * MS - 1, 900 * MS));
-        assert_eq!(corked(&mixed, [0, 0]), (true, false));
+        assert_eq!(cork_use(&mixed, [0, 0]), (true, false));
         let mut timer = starts(10, 1);
         timer.late.push((200 * MS, 900 * MS));
-        assert_eq!(corked(&timer, [0, 0]), (true, true), "as long as the timer");
+        assert_eq!(cork_use(&timer, [0, 0]), (true, true), "as long as the timer");
         let mut far = starts(10, 1);
         far.late.push((201 * MS, 900 * MS));
-        assert_eq!(corked(&far, [2 * MS, 0]), (true, false), "less the path");
+        assert_eq!(cork_use(&far, [2 * MS, 0]), (true, false), "less the path");
     }
 }

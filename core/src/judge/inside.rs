@@ -72,7 +72,7 @@ impl Span {
     }
 
     /// Whether a program on the front's host may send requests to both servers side by side.
-    fn may_be_asked_beside(front: &Span) -> bool {
+    fn may_send_side_by_side(front: &Span) -> bool {
         front.key.client == front.key.server
     }
 }
@@ -98,12 +98,12 @@ struct PairEvidence {
 }
 
 impl PairEvidence {
-    fn add(&mut self, near: &Near, beside: bool) {
+    fn add(&mut self, near: &Near, is_side_by_side: bool) {
         let Near { around, wait, .. } = *near;
         let chance = near.fronts as f64 * around as f64 / wait.max(1) as f64;
         self.chance += chance.clamp(CHANCE_MAX.get(), 1.0).ln();
         self.inside += 1;
-        if beside && self.lengths.len() < MAX_LENGTHS {
+        if is_side_by_side && self.lengths.len() < MAX_LENGTHS {
             self.lengths.push((wait - around, around));
         }
     }
@@ -115,12 +115,12 @@ impl PairEvidence {
         let share = NEARLY_ALL.get();
         let within = self.chance - inside * share.ln();
         let beyond = outside * ((1.0 - chance).max(CHANCE_MAX.get()) / (1.0 - share)).ln();
-        self.inside > 0 && within + beyond <= CHANCE_MAX_ALONE.get().ln() && self.follows()
+        self.inside > 0 && within + beyond <= CHANCE_MAX_ALONE.get().ln() && self.wait_follows_inner()
     }
 
     /// Whether outer waits vary with their inner requests, where one host may send both: times around them vary far
     /// less.
-    fn follows(&self) -> bool {
+    fn wait_follows_inner(&self) -> bool {
         let spread = |duration: fn(&(i64, i64)) -> i64| {
             let mut durations: Vec<i64> = self.lengths.iter().map(duration).collect();
             durations.sort_unstable();
@@ -129,7 +129,7 @@ impl PairEvidence {
         };
         self.lengths.is_empty()
             || self.lengths.len() >= MIN_SAMPLES.get()
-                && spread(|l| l.0) >= LARGE_RATIO.get() * spread(|l| l.1).max(1)
+                && spread(|(inner, _)| *inner) >= LARGE_RATIO.get() * spread(|(_, around)| *around).max(1)
     }
 }
 
@@ -165,7 +165,7 @@ impl Nesting {
         let mut nearby: Vec<Vec<Near>> = vec![Vec::new(); spans.len()];
         for (index, span) in spans.iter().enumerate() {
             if span.back {
-                open.retain(|at| spans.get(*at).is_some_and(|front| front.end >= span.start));
+                open.retain(|front| spans.get(*front).is_some_and(|front| front.end >= span.start));
                 let near = nearest(span, spans, &open, &busy);
                 for near in &near {
                     busy.insert((near.front, span.server()), span.end);
@@ -201,7 +201,7 @@ impl Nesting {
         nearby.iter().enumerate().map(chosen).collect()
     }
 
-    fn count(&mut self, span: &Span, spans: &[Span], near: &[Near], finally: bool) {
+    fn count(&mut self, span: &Span, spans: &[Span], near: &[Near], is_final: bool) {
         for near in near {
             let Some(front) = spans.get(near.front) else {
                 continue;
@@ -209,10 +209,10 @@ impl Nesting {
             let pair = span.pair(front);
             if self.pairs.len() < MAX_PAIRS || self.pairs.contains_key(&pair) {
                 let pair_evidence = self.pairs.entry(pair).or_default();
-                pair_evidence.add(near, Span::may_be_asked_beside(front));
+                pair_evidence.add(near, Span::may_send_side_by_side(front));
             }
         }
-        if near.is_empty() && finally {
+        if near.is_empty() && is_final {
             for (pair, pair_evidence) in &mut self.pairs {
                 pair_evidence.outside += usize::from((pair.1, pair.2) == (span.key.client, span.server()));
             }
@@ -229,18 +229,18 @@ fn nearest(
     busy: &AHashMap<(usize, (IpAddr, u16)), i64>,
 ) -> Vec<Near> {
     let mut best: Vec<(Near, bool)> = Vec::new();
-    for &at in open {
-        let Some(front) = spans.get(at).filter(|front| span.is_sent_by_server_of(front)) else {
+    for &index in open {
+        let Some(front) = spans.get(index).filter(|front| span.is_sent_by_server_of(front)) else {
             continue;
         };
         let Some((around, wait)) = span.inside(front) else {
             continue;
         };
         let is_busy = busy
-            .get(&(at, span.server()))
+            .get(&(index, span.server()))
             .is_some_and(|until| *until > span.start);
         let near = Near {
-            front: at,
+            front: index,
             around,
             wait,
             clear: true,

@@ -164,7 +164,8 @@ fn judge_any(slice: TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Vec
             None => missing_frames::unjudged(cutter),
         },
         Wait::FreedTurn { since, candidate } => {
-            let ruling = sender(candidate.sender_id).map(|j| context.ruling(j, slice.sender, candidate));
+            let ruling =
+                sender(candidate.sender_id).map(|judged| context.ruling(judged, slice.sender, candidate));
             nagle::judge_turn(cutter, *since, candidate, ruling);
         }
         Wait::LoneClocked { ack, acked, single } => cwnd::lone(cutter, *ack, *acked, *single),
@@ -180,8 +181,8 @@ fn judge_any(slice: TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Vec
         Wait::Filled { sender_id } => nagle::filled(cutter, sender(*sender_id), context.stream),
         Wait::Early { sender_id, bytes } => {
             let waited = slice.end - slice.start;
-            let grounds = sender(*sender_id).map_or(Grounds::proven(Because::LeftBeforeAck), |j| {
-                j.early(waited, *bytes)
+            let grounds = sender(*sender_id).map_or(Grounds::proven(Because::LeftBeforeAck), |judged| {
+                judged.early_grounds(waited, *bytes)
             });
             program::paused(cutter, grounds);
         }
@@ -329,11 +330,11 @@ mod tests {
         };
         let (corked, timed, elsewhere) = (
             SenderVerdict {
-                corked: true,
+                is_always_corked: true,
                 ..nagle(NagleUse::Unknown)
             },
             SenderVerdict {
-                timed: true,
+                is_sometimes_corked: true,
                 ..nagle(NagleUse::Unknown)
             },
             SenderVerdict {

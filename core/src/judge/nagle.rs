@@ -76,7 +76,7 @@ impl SenderVerdict {
     /// `freed_bytes` is the true size of the freed segment.
     fn rule_sized(&self, sender: Side, candidate: &Candidate, freed_bytes: u32) -> Ruling {
         let (stream, freed_frame) = (candidate.stream, candidate.freed.frame);
-        let hold_ns = self.hold(candidate);
+        let hold_ns = self.hold_ns(candidate);
         let late_ns = self.late_ns(candidate);
         let pause = |mut grounds: Grounds| {
             if candidate.held_back {
@@ -87,10 +87,10 @@ impl SenderVerdict {
         };
         let proven_pause = |because| pause(Grounds::proven(because));
         let probable_pause = |because| pause(Grounds::probable(because, Cause::Nagle));
-        if self.before_ack(candidate.release_ns(), candidate.arrived) {
+        if self.left_before_ack(candidate.release_ns(), candidate.arrived) {
             // the round trip may contain a program's time, and a kernel is sooner
             return if self.rtt_is_best || candidate.arrived.is_some() {
-                pause(self.early(candidate.total_ns(), freed_bytes))
+                pause(self.early_grounds(candidate.total_ns(), freed_bytes))
             } else {
                 probable_pause(Because::RoundTripByProgram)
             };
@@ -137,12 +137,12 @@ impl SenderVerdict {
                 (false, false) => AckKind::ByData,
                 (false, true) => AckKind::ByAck,
             },
-            grounds: self.probable(sender),
+            grounds: self.probable_stall(sender),
         }
     }
 
     /// Returns the grounds for the program's time before a small segment that left over another small one.
-    pub(super) fn early(&self, waited: i64, bytes: u32) -> Grounds {
+    pub(super) fn early_grounds(&self, waited: i64, bytes: u32) -> Grounds {
         if self.controls.may_flush(waited, bytes) {
             Grounds::probable(Because::OptionMayChange, Cause::Nagle)
         } else {
@@ -161,7 +161,7 @@ impl SenderVerdict {
         let stream = candidate.stream;
         let control = self.compare_last(candidate);
         let (program_max_ns, program_likely_ns) = program_took(control, candidate.total_ns());
-        let is_proven = self.proves(stream, control);
+        let is_proven = self.proves_nagle(stream, control);
         let because = match control {
             // a kernel sent it upon the ACK, so it had been written before; when is not known
             Control::Explains { .. } if self.sent_by_kernel(stream, late_ns) => Because::ControlExplains,
@@ -186,7 +186,7 @@ impl SenderVerdict {
             Control::Unclear | Control::Explains { .. } => {
                 Grounds::probable(because, Cause::program_of(sender))
             }
-            _ => self.probable(sender),
+            _ => self.probable_stall(sender),
         };
         Ok(Ruling::Held {
             hold_ns,
@@ -200,7 +200,10 @@ impl SenderVerdict {
     fn rule_unseen(&self, candidate: &Candidate, hold_ns: i64, late_ns: i64) -> Ruling {
         let control = self.compare_last(candidate);
         let is_dated = late_ns.abs() <= NOISE_NS.get() + self.prompt_limit_ns && HELD_NS.contains(hold_ns);
-        if matches!(control, Control::Shorter { .. }) && is_dated && self.proves(candidate.stream, control) {
+        if matches!(control, Control::Shorter { .. })
+            && is_dated
+            && self.proves_nagle(candidate.stream, control)
+        {
             let (program_max_ns, program_likely_ns) = program_took(control, candidate.total_ns());
             return Ruling::Held {
                 hold_ns,
@@ -215,7 +218,7 @@ impl SenderVerdict {
     }
 
     /// Returns the grounds of a stall that is not proven.
-    fn probable(&self, sender: Side) -> Grounds {
+    fn probable_stall(&self, sender: Side) -> Grounds {
         let because = if self.held >= MIN_SAMPLES.get() {
             Because::SenderNotKnown
         } else {
@@ -330,7 +333,7 @@ pub(super) fn filled(cutter: &mut Cutter<'_>, judged: Option<&SenderVerdict>, st
         }
         _ => Grounds::probable(Because::FillsSegment, Cause::Nagle),
     };
-    let first = judged.and_then(|judged| judged.first_of_many(stream, slice.end - slice.start));
+    let first = judged.and_then(|judged| judged.first_write_ns(stream, slice.end - slice.start));
     if let Some(first) = first {
         attribute_request_path(cutter);
         let program = program_attribution(side, Rule::App, grounds, evidence);

@@ -69,7 +69,7 @@ pub(super) fn repeat(cutter: &mut Cutter<'_>, repaired: Repaired, context: &Exch
         ),
         (Repair::Syn, _) => (Cause::SynRto, Rule::HandshakeRepeated, proven(Because::SentAgain)),
     };
-    let evidence = [first.map_or(from.frame, |f| f.frame), to.frame, 0];
+    let evidence = [first.map_or(from.frame, |copy| copy.frame), to.frame, 0];
     let by_timer = matches!(how, Repair::TailProbe | Repair::Timeout);
     let (owner, grounds) = if by_timer && first.is_some() && cutter.paths.is_near_host(side.other()) {
         // the first copy had arrived at its host, where the capture was taken

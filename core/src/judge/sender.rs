@@ -60,9 +60,9 @@ pub struct SenderVerdict {
     /// Lone small segments acknowledged at once, although the receiver could have delayed that ACK.
     pub prompt: u64,
     /// The receiver's ACKs are late both by more and by less than the shortest delayed-ACK timer: no timer does that.
-    pub scattered: bool,
+    pub is_scattered: bool,
     /// Frames freed in one batch, by ACKs that one tick of the receiver sent: later than one alone, but by the kernel.
-    pub together: Vec<u64>,
+    pub batched_frames: Vec<u64>,
     /// Small segments that left over unacknowledged small ones.
     pub refuted: u64,
     /// Slope of the whole wait against the wait for the ACK: 1 follows the ACKs, 0 is a pause of one length.
@@ -78,7 +78,7 @@ pub struct SenderVerdict {
     /// share.
     pub pause_limit: Option<i64>,
     /// The sender's timestamps show the path's share of a release.
-    pub clock_tells: bool,
+    pub clock_shows_path: bool,
     /// Upper bounds on the release beside the sender: of its kernel, and of a slow kernel.
     pub kernel_limits: [i64; 2],
     /// Variation of the round trip to the sender: including a program's time, and without the time it always takes.
@@ -88,19 +88,18 @@ pub struct SenderVerdict {
     pub hold_median: Option<i64>,
     pub hold_max: Option<i64>,
     pub release_median: Option<i64>,
-    /// Median release without the path's share, where `clock_tells`; else `release_median`.
+    /// Median release without the path's share, where `clock_shows_path`; else `release_median`.
     pub sent_median: Option<i64>,
     pub release_p95: Option<i64>,
     pub release_max: Option<i64>,
-    /// Scheduler tick of the receiver on which its holds end, and the probability of such a fit by chance.
-    pub tick_ns: Option<i64>,
-    pub tick_p: Option<f64>,
+    /// Scheduler tick of the receiver on which its holds end.
+    pub tick: Option<Tick>,
     /// Longest recent time to an ACK of the receiver, at most a delayed ACK beyond the path.
     pub to_answer: i64,
     /// All messages begin with the kernel's probe timer: a cork that is never cleared.
-    pub corked: bool,
+    pub is_always_corked: bool,
     /// Some messages may begin with that timer: a cork that is set at times.
-    pub timed: bool,
+    pub is_sometimes_corked: bool,
     /// Answers end on a timer's tick after about the length of a held ACK, which must be on another connection.
     pub waits_elsewhere: bool,
     /// Connections with any evidence, those on which Nagle's algorithm acts, and those that refute it.
@@ -161,7 +160,7 @@ impl Senders {
         let slots = self.judged.get_mut(index).zip(self.judged_with.get_mut(index));
         if let Some((evidence, (judged, judged_with))) = store.get(id).zip(slots) {
             *judged = SenderVerdict::new(evidence, pairs);
-            (judged.controls, judged.together) = Default::default();
+            (judged.controls, judged.batched_frames) = Default::default();
             *judged_with = Some(0);
             store.evict(id);
         }
@@ -197,18 +196,19 @@ impl SenderVerdict {
         } else {
             prompt::limit(path)
         };
-        judged.scattered = holds::are_scattered(evidence, &judged);
-        judged.clock_tells = prompt::clock_tells(&evidence.candidates, &judged);
+        judged.is_scattered = holds::are_scattered(evidence, &judged);
+        judged.clock_shows_path = prompt::clock_shows_path(&evidence.candidates, &judged);
         judged.pause_limit = prompt::limit_by_clock(&evidence.candidates, &judged);
         judged.prompt = holds::count_prompt_acks(evidence, judged.receiver_rtt);
-        judged.together = together::freed_in_batches(&evidence.candidates, &judged);
-        let held = judged.count(evidence.candidates.iter(), evidence.refutations);
+        judged.batched_frames = together::freed_in_batches(&evidence.candidates, &judged);
+        let held = judged.count_releases(evidence.candidates.iter(), evidence.refutations);
         judged.slope = slope(&held);
         judged.measure_holds(&held);
         let latest = to_receiver.map_or(0, |rtt| rtt.longest());
         judged.to_answer = latest.min(CORK_ROUND_NS.get()).max(judged.receiver_rtt);
-        let corked = |to_answer| cork::corked(&evidence.starts, [judged.sender_rtt, to_answer]);
-        (judged.timed, judged.corked) = (corked(judged.receiver_rtt).0, corked(judged.to_answer).1);
+        let cork_use = |to_answer| cork::cork_use(&evidence.starts, [judged.sender_rtt, to_answer]);
+        judged.is_sometimes_corked = cork_use(judged.receiver_rtt).0;
+        judged.is_always_corked = cork_use(judged.to_answer).1;
         judged.waits_elsewhere = elsewhere::on_tick(&evidence.starts, judged.sender_rtt);
         judged.controls = Controls::new(evidence, &judged);
         judged.decide(evidence);
@@ -239,7 +239,7 @@ impl SenderVerdict {
             } else {
                 NagleUse::Off
             }
-        } else if self.pauses(evidence) {
+        } else if self.pauses_explain_most(evidence) {
             NagleUse::AppPause
         } else {
             NagleUse::Unknown
@@ -254,7 +254,7 @@ impl SenderVerdict {
     }
 
     /// Whether the program's own pauses explain most waits that ended with held ACKs.
-    fn pauses(&self, evidence: &SenderEvidence) -> bool {
+    fn pauses_explain_most(&self, evidence: &SenderEvidence) -> bool {
         let held = evidence
             .candidates
             .iter()
@@ -268,20 +268,20 @@ impl SenderVerdict {
 
     /// Whether the receiver held this ACK, which carried nothing else.
     pub(super) fn is_held(&self, candidate: &Candidate) -> bool {
-        candidate.is_pure_ack() && !candidate.unseen && HELD_NS.contains(self.hold(candidate))
+        candidate.is_pure_ack() && !candidate.unseen && HELD_NS.contains(self.hold_ns(candidate))
     }
 
     /// Returns for how long the receiver held this ACK, without the path's share.
-    pub(in crate::judge) fn hold(&self, candidate: &Candidate) -> i64 {
+    pub(in crate::judge) fn hold_ns(&self, candidate: &Candidate) -> i64 {
         candidate.covered_ns() - self.receiver_rtt - candidate.ack_late
     }
 
     /// Whether Nagle's algorithm made this wait for a held ACK beyond doubt.
     fn is_stall(&self, candidate: &Candidate) -> bool {
-        !self.before_ack(candidate.release_ns(), candidate.arrived)
+        !self.left_before_ack(candidate.release_ns(), candidate.arrived)
             && self.is_prompt(candidate)
             && !self.may_be_pause(candidate)
-            && self.proves(candidate.stream, self.compare(candidate))
+            && self.proves_nagle(candidate.stream, self.compare(candidate))
     }
 
     /// Whether the round trips are still those of this judgement.
@@ -291,7 +291,7 @@ impl SenderVerdict {
 
     /// Sets the counts and releases of these candidates, and returns the held ones. `refuted` are refutations besides
     /// them.
-    pub(super) fn count<'a>(
+    pub(super) fn count_releases<'a>(
         &mut self,
         candidates: impl Iterator<Item = &'a Candidate>,
         refuted: u64,
@@ -299,7 +299,7 @@ impl SenderVerdict {
         self.refuted = refuted;
         let mut held: Vec<&Candidate> = Vec::new();
         for candidate in candidates {
-            if self.before_ack(candidate.release_ns(), candidate.arrived) {
+            if self.left_before_ack(candidate.release_ns(), candidate.arrived) {
                 self.refuted += 1;
             } else if self.is_held(candidate) {
                 held.push(candidate);
@@ -315,8 +315,11 @@ impl SenderVerdict {
         (self.release_median, self.release_p95) = (at_share(&releases, 0.5), at_share(&releases, 0.95));
         self.release_max = releases.last().copied();
         self.sent_median = self.release_median;
-        if self.clock_tells {
-            let mut sent: Vec<i64> = held.iter().map(|candidate| self.sent(candidate).max(0)).collect();
+        if self.clock_shows_path {
+            let mut sent: Vec<i64> = held
+                .iter()
+                .map(|candidate| self.sent_late_ns(candidate).max(0))
+                .collect();
             sent.sort_unstable();
             self.sent_median = at_share(&sent, 0.5);
         }
@@ -325,17 +328,16 @@ impl SenderVerdict {
 
     /// Sets the lengths of these holds and the tick on which they end.
     pub(super) fn measure_holds(&mut self, held: &[&Candidate]) {
-        let mut holds: Vec<i64> = held.iter().map(|candidate| self.hold(candidate)).collect();
+        let mut holds: Vec<i64> = held.iter().map(|candidate| self.hold_ns(candidate)).collect();
         holds.sort_unstable();
         (self.hold_min, self.hold_median) = (holds.first().copied(), at_share(&holds, 0.5));
         self.hold_max = holds.last().copied();
-        let tick = fit_tick(held.iter().map(|candidate| candidate.ack.time_ns));
-        (self.tick_ns, self.tick_p) = tick.map(|tick| (tick.period, tick.luck)).unzip();
+        self.tick = fit_tick(held.iter().map(|candidate| candidate.ack.time_ns));
     }
 
     /// Whether a segment left before the ACK can have reached its sender: by the timestamps, else by the best round
     /// trip less its variation.
-    pub(super) fn before_ack(&self, release: i64, arrived: Option<bool>) -> bool {
+    pub(super) fn left_before_ack(&self, release: i64, arrived: Option<bool>) -> bool {
         match arrived {
             Some(arrived) => !arrived,
             None => {
@@ -351,7 +353,7 @@ impl SenderVerdict {
     /// Two others follow held ACKs too: a program that sleeps until a tick of the receiver's kernel (on the same host,
     /// or by a socket's timeout), and a relay whose own server waits for such a timer. Both are later: the program has
     /// to be woken up, and the relay's bytes have their own path.
-    fn by_kernel(&self) -> bool {
+    fn kernel_sends_most(&self) -> bool {
         let limit = if self.sender_rtt < AT_HOST_NS.get() {
             AT_HOST_NS.get() + self.sender_jitter
         } else {

@@ -170,7 +170,6 @@ pub(super) fn turn_attribution_bounded_by_ack(
 }
 
 /// Attributes the time before the kernel's ACK, and returns the attribution of the rest to the program.
-#[inline(always)]
 fn attribute_until_kernel_answer(cutter: &mut Cutter<'_>, turn: &Turn, late: u32) -> Attribution {
     let (since, acked) = (turn.since, turn.acked);
     let (side, paths) = (cutter.slice.sender, cutter.paths);

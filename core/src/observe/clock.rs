@@ -25,7 +25,7 @@ pub struct Clock {
     seen: u32,
     late: u32,
     /// The timestamps do not count milliseconds.
-    odd: bool,
+    counts_other: bool,
     /// Remainders of timestamps modulo 4 that occurred, one bit each.
     remainders: u8,
 }
@@ -38,7 +38,7 @@ impl Default for Clock {
             window: 0,
             seen: 0,
             late: 0,
-            odd: false,
+            counts_other: false,
             remainders: 0,
         }
     }
@@ -80,7 +80,7 @@ impl Clock {
     /// Whether the timestamps are known not to count milliseconds.
     fn is_other(&self, time_ns: i64, tsval: u32) -> bool {
         self.since_base(time_ns, tsval).is_some_and(|(elapsed, ticks)| {
-            self.odd
+            self.counts_other
                 || elapsed >= RATED_NS.get()
                     && (ticks * TICK_NS).saturating_sub(elapsed).saturating_abs()
                         > elapsed / LARGE_RATIO.get()
@@ -137,9 +137,9 @@ impl Clock {
         let elapsed = time_ns.wrapping_sub(since);
         let offset = elapsed.wrapping_sub(ticks * TICK_NS);
         let off = offset.unsigned_abs();
-        self.odd |= off > MOST_LATE_NS.get()
+        self.counts_other |= off > MOST_LATE_NS.get()
             && off - MOST_LATE_NS.get() > elapsed.unsigned_abs() / OUTLIER_ONE_IN.get() as u64;
-        if self.odd {
+        if self.counts_other {
             return 0;
         }
         if time_ns.wrapping_sub(self.window) > CLOCK_WINDOW_NS.get() {
@@ -164,19 +164,19 @@ impl Clock {
     pub fn believed(&mut self, late: i64, time_ns: i64, tsval: u32) -> (u32, u32) {
         let late = u32::try_from(late).unwrap_or(u32::MAX);
         self.late = self.late.saturating_add(1);
-        let rare = self.late.saturating_mul(LARGE_RATIO.get() as u32) <= self.seen;
-        let fine =
+        let is_rare = self.late.saturating_mul(LARGE_RATIO.get() as u32) <= self.seen;
+        let is_fine =
             (self.is_fine() || i64::from(late) >= TWO_TICKS_NS.get()) && self.counts_ms(time_ns, tsval);
-        let slower = self.may_be_slower(time_ns, tsval);
-        let coarse = slower && self.fits_coarse(time_ns, tsval);
-        let sure = self.seen as usize >= MIN_SAMPLES.get() && (rare || fine) && !coarse;
-        let held = if sure { late - TICK_NS as u32 } else { 0 };
-        let may = match held {
+        let may_be_slower = self.may_be_slower(time_ns, tsval);
+        let is_coarse = may_be_slower && self.fits_coarse(time_ns, tsval);
+        let is_certain = self.seen as usize >= MIN_SAMPLES.get() && (is_rare || is_fine) && !is_coarse;
+        let certain = if is_certain { late - TICK_NS as u32 } else { 0 };
+        let possible = match certain {
             _ if self.is_other(time_ns, tsval) => 0,
-            0 if slower => u32::MAX,
+            0 if may_be_slower => u32::MAX,
             _ => late,
         };
-        (may, held)
+        (possible, certain)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::facts::Covered;
 use crate::limits::PROMPT_NS;
 
 pub use one_way::{OneWay, Passed, Suspect};
-pub use sender::{Sender, late_copy};
+pub use sender::{Sender, answers_late_copy};
 
 /// How a loss was repaired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -355,7 +355,7 @@ impl Step {
                     Repair::Timeout => Released::Rto,
                     Repair::Reordered | Repair::Syn => return Release::default(),
                 };
-                Release::new(word, repaired.first.map(|f| f.frame), waited)
+                Release::new(word, repaired.first.map(|copy| copy.frame), waited)
             }
         }
     }

@@ -19,7 +19,7 @@ use crate::limits::{BURST_NS, LARGE_RATIO};
 use freed::NagleReleases;
 use pacer::Pacer;
 use peer_clock::PeerClock;
-pub use repair::late_copy;
+pub use repair::answers_late_copy;
 use repair::{Hole, Resent};
 use window::PeerWindow;
 
@@ -51,7 +51,7 @@ struct Small {
     ack: Option<AckSeen>,
     /// A loss since then may explain waits as well, so no candidate begins with it.
     tainted: bool,
-    /// It is the first segment after data of the peer.
+    /// The first segment after data of the peer.
     first: bool,
 }
 
@@ -275,7 +275,6 @@ impl Sender {
     }
 
     /// Whether the bytes right before `start` are missing, as a packet without data showed (`passed`).
-    #[inline(always)]
     fn is_behind_hole(&self, start: i64) -> bool {
         let newest = || self.holes.last_key_value();
         !self.holes.is_empty() && newest().is_some_and(|(_, hole)| hole.end == start)
@@ -321,7 +320,6 @@ impl Sender {
         uneven.saturating_mul(LARGE_RATIO.get()) <= gap && self.last_was_full
     }
 
-    #[inline(always)]
     fn forward(&mut self, data: &Data, gap: i64, even: bool) {
         if self.pacer.is_relevant(data) {
             self.pacer.sent(data, gap, self.sent);

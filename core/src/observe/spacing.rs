@@ -32,11 +32,11 @@ impl Spacing {
 
     /// Returns the median time per segment, in ns, as the middle of its bin.
     pub fn median(&self) -> Option<i64> {
-        let total: u64 = self.bins.iter().map(|n| u64::from(*n)).sum();
+        let total: u64 = self.bins.iter().map(|weight| u64::from(*weight)).sum();
         let mut sum = 0;
-        for (bin, n) in self.bins.iter().enumerate() {
-            sum += u64::from(*n);
-            if *n > 0 && sum * 2 >= total {
+        for (bin, weight) in self.bins.iter().enumerate() {
+            sum += u64::from(*weight);
+            if *weight > 0 && sum * 2 >= total {
                 return Some(middle(bin));
             }
         }

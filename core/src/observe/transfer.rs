@@ -414,7 +414,7 @@ impl Transfer {
     /// Adds the gap before new data to what the sender can have waited for, the first that fits: the other side's turn,
     /// a window, a repair, its program or a timer, an ACK. Returns whether it was the other side's turn.
     fn attribute(&mut self, now: i64, gap: i64, trip: i64) -> bool {
-        let w = &mut self.waited;
+        let waited = &mut self.waited;
         let since = if self.near {
             self.ack_time
         } else {
@@ -427,36 +427,36 @@ impl Transfer {
         let shut = self.shut.filter(|_| upon && gap > slack);
         let turn = shut.is_none() && self.answered && idle && upon;
         let sum = if turn {
-            &mut w.turns
+            &mut waited.turns
         } else if self.room < 2 * i64::from(self.mss) {
-            &mut w.window
+            &mut waited.window
         } else if let Some(shut) = shut {
             let [connection, stream] = &mut self.http2;
             let (ns, window) = if shut.of_stream { stream } else { connection };
             (*ns, *window) = (*ns + gap, shut.window.max(*window));
-            &mut w.http2
+            &mut waited.http2
         } else if self.repairing.is_some() {
-            &mut w.repair
+            &mut waited.repair
         } else if unprompted > slack && !self.ended && self.room < self.window_most / 3 {
             // the kernel waits until a third of the window is open (tcp_tso_should_defer)
-            &mut w.window
+            &mut waited.window
         } else if unprompted > slack {
             self.pauses.add(gap);
             if self.ended {
                 self.pauses_after_writes += 1;
-                &mut w.program
+                &mut waited.program
             } else if self.lost || self.still >= 2 {
-                &mut w.timer
+                &mut waited.timer
             } else {
                 // while the congestion window grows, pacing follows it
-                &mut w.growing
+                &mut waited.growing
             }
         } else if self.lost {
-            &mut w.cut
+            &mut waited.cut
         } else if self.still >= 2 {
-            &mut w.level
+            &mut waited.level
         } else {
-            &mut w.growing
+            &mut waited.growing
         };
         *sum += gap;
         turn

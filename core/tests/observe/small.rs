@@ -114,15 +114,19 @@ fn small_over_unacknowledged_small_refutes_nagle_unless_more_was_queued() {
         }
     );
     play.sender.settle_refutation(21_050_000);
-    assert_eq!(play.sender.sure_refutations(false).len(), 0, "more may follow");
+    assert_eq!(
+        play.sender.confirmed_refutations(false).len(),
+        0,
+        "more may follow"
+    );
     play.sender.settle_refutation(22_000_000);
-    assert_eq!(play.sender.sure_refutations(false).len(), 1);
+    assert_eq!(play.sender.confirmed_refutations(false).len(), 1);
     assert_eq!(play.sender.last_refutations().len(), 0, "it counts once");
     // cut from a longer queue
     play.send(22_000, 801, 300);
     play.send(22_033, 1101, MSS);
     play.sender.settle_refutation(30_000_000);
-    assert_eq!(play.sender.sure_refutations(false).len(), 0);
+    assert_eq!(play.sender.confirmed_refutations(false).len(), 0);
     // full over small is allowed
     let mut play = Play::new();
     play.asked(0);
@@ -135,7 +139,7 @@ fn small_over_unacknowledged_small_refutes_nagle_unless_more_was_queued() {
     play.send(1_000, 1, 200);
     play.send(21_000, 201, 600);
     play.sender.settle_refutation(22_000_000);
-    assert_eq!(play.sender.sure_refutations(true).len(), 0);
+    assert_eq!(play.sender.confirmed_refutations(true).len(), 0);
     assert_eq!(play.sender.last_refutations().len(), 0);
     // an ACK that the capture lacks shows in the timestamps
     let mut play = Play::new();

@@ -49,7 +49,10 @@ fn the_tick_shows_in_the_ends_of_the_holds() {
             e.gap(small, end + random.below(30 * US), end + 50 * US);
         }
         let judged = e.judged();
-        (judged.tick_ns, judged.tick_p)
+        (
+            judged.tick.map(|tick| tick.period_ns),
+            judged.tick.map(|tick| tick.luck),
+        )
     };
     for seed in 1..20 {
         assert_eq!(ends(0, seed), (None, None), "spread evenly, seed {seed}");

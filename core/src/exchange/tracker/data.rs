@@ -64,7 +64,7 @@ impl Tracker {
             self.pairing.paused = None; // the check is cheaper than dropping None
         }
         let sender = side.pick_mut(&mut self.senders);
-        if sender.too_many_holes(start) {
+        if sender.has_too_many_holes(start) {
             context.distrust(
                 "tcp",
                 "too many holes at once; what fills the rest is taken for repeats",

@@ -46,13 +46,13 @@ pub struct Controls {
     /// Sorted copies, made upon the first comparison: most senders never need them.
     sorted: OnceLock<Sorted>,
     /// Waits whose freed segment did not leave promptly after a held ACK, rising.
-    late: Vec<i64>,
-    /// The path does not explain one of `late`: the program took longer than the hold.
-    wrote_late: bool,
+    late_waits: Vec<i64>,
+    /// The path does not explain one of `late_waits`: the program took longer than the hold.
+    has_written_late: bool,
     /// Longest wait that ended promptly after a held ACK.
     longest_held: i64,
     /// Held ACKs, seen beside the sender, that were followed a little later than a busy host explains.
-    after_ack: usize,
+    slightly_late: usize,
     /// Bytes of the largest segment sent where the ACK was not held, and of the largest second one of a message.
     most_bytes: u32,
     second_bytes: u32,
@@ -65,10 +65,10 @@ pub struct Controls {
     /// Frames of the first and the last segment sent before its ACK, by stream.
     early: AHashMap<u32, [u64; 2]>,
     /// Held ACKs that were followed soon, and those of them within each of `SenderVerdict::kernel_limits`.
-    soon: usize,
-    by_kernel: [usize; 2],
+    soon_count: usize,
+    kernel_counts: [usize; 2],
     /// The capture was taken at the sender's host.
-    at_host: bool,
+    is_at_host: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -117,7 +117,7 @@ impl Controls {
     /// Sorts the evidence on a sender into the lists of pauses.
     pub(in crate::judge) fn new(evidence: &SenderEvidence, judged: &SenderVerdict) -> Controls {
         let mut controls = Controls {
-            at_host: judged.sender_rtt < AT_HOST_NS.get(),
+            is_at_host: judged.sender_rtt < AT_HOST_NS.get(),
             ..Controls::default()
         };
         let early = evidence.early.iter().map(|(stream, early)| Pause {
@@ -132,10 +132,10 @@ impl Controls {
         // newest candidate of each stream that a held ACK freed
         let mut freed: AHashMap<u32, &Candidate> = AHashMap::new();
         for candidate in &evidence.candidates {
-            let sent_at = candidate.ack.time_ns - candidate.wait_ns();
+            let sent_at = candidate.small.time_ns;
             let held = freed
                 .get(&candidate.stream)
-                .filter(|held| held.ack.time_ns + held.release_ns() == sent_at);
+                .filter(|held| held.freed.time_ns == sent_at);
             // a larger segment may hold several writes, the last of which waited for less time
             let written = held.filter(|held| held.freed_bytes <= candidate.freed_bytes);
             controls.add(candidate, written.map_or(0, |held| held.total_ns()), judged);
@@ -143,7 +143,7 @@ impl Controls {
                 freed.insert(candidate.stream, candidate);
             }
         }
-        controls.late.sort_unstable();
+        controls.late_waits.sort_unstable();
         controls
     }
 
@@ -174,7 +174,7 @@ impl Controls {
             ns: candidate.total_ns() + if exact { before } else { 0 },
             exact,
         };
-        if judged.before_ack(candidate.release_ns(), candidate.arrived) {
+        if judged.left_before_ack(candidate.release_ns(), candidate.arrived) {
             self.all.early.push(pause(true));
             self.left_before(candidate.stream, candidate.freed.frame);
             return;
@@ -184,20 +184,20 @@ impl Controls {
             return; // the time of the ACK is too coarse
         }
         let late_ns = judged.late_ns(candidate);
-        let prompt = judged.is_prompt(candidate);
+        let is_prompt = judged.is_prompt(candidate);
         if judged.is_held(candidate) {
-            self.soon += usize::from(late_ns <= PROMPT_NS.get().max(judged.prompt_limit_ns));
-            for (count, is) in self.by_kernel.iter_mut().zip(judged.is_by_kernel(candidate)) {
-                *count += usize::from(is);
+            self.soon_count += usize::from(late_ns <= PROMPT_NS.get().max(judged.prompt_limit_ns));
+            for (count, is_within) in self.kernel_counts.iter_mut().zip(judged.is_by_kernel(candidate)) {
+                *count += usize::from(is_within);
             }
-            self.after_ack +=
-                usize::from(self.at_host && late_ns > SOON_NS.get() && !judged.outlasts(late_ns));
-            if prompt {
+            self.slightly_late +=
+                usize::from(self.is_at_host && late_ns > SOON_NS.get() && !judged.outlasts(late_ns));
+            if is_prompt {
                 self.all.held.push(candidate.stream);
                 self.longest_held = self.longest_held.max(candidate.total_ns());
             } else {
-                self.late.push(candidate.total_ns());
-                self.wrote_late |= judged.wrote_after(candidate);
+                self.late_waits.push(candidate.total_ns());
+                self.has_written_late |= judged.wrote_after_ack(candidate);
                 if judged.outlasts(late_ns) {
                     self.all.outlasting.push(pause(true));
                 }
@@ -207,7 +207,7 @@ impl Controls {
             // `ack_late` is not subtracted: the hold of an ACK that the path delayed is not known well enough
             && candidate.covered_ns() - judged.receiver_rtt < UNHELD_NS.get()
         {
-            let pause = pause(!prompt);
+            let pause = pause(!is_prompt);
             self.goes_on |= !candidate.first && !pause.is_at_once();
             self.all.unheld.push(pause);
             self.most_bytes = self.most_bytes.max(candidate.freed_bytes);
@@ -250,7 +250,7 @@ impl Controls {
         let control = match (group.compare(wait), overall) {
             // segments sent early on other connections show that those have TCP_NODELAY: an upper bound and no more
             (Control::Nothing, Control::Shorter { most, .. }) if self.all.unheld.is_empty() => {
-                if !(self.at_host && self.always_follow()) {
+                if !(self.is_at_host && self.always_follow()) {
                     return Control::Nothing;
                 }
                 Control::Shorter {
@@ -277,7 +277,7 @@ impl Controls {
         let (below, ..) = partition_about(group.unheld, wait);
         let (early, ..) = partition_about(group.early, wait);
         let unheld = self.all.unheld.iter().map(|pause| pause.ns);
-        let mut longer: Vec<i64> = unheld.chain(self.late.iter().copied()).collect();
+        let mut longer: Vec<i64> = unheld.chain(self.late_waits.iter().copied()).collect();
         longer.sort_unstable();
         let (low, high) = (at_share(&longer, 0.05), at_share(&longer, 0.95));
         below + early == 0
@@ -330,7 +330,7 @@ impl Controls {
     /// Whether segments follow held ACKs as promptly as a kernel sends, too often for chance.
     pub(in crate::judge) fn follow(&self) -> bool {
         let held = self.followed();
-        let min_held = if self.at_host {
+        let min_held = if self.is_at_host {
             SEVERAL.get()
         } else {
             HELD_AWAY.get()
@@ -342,7 +342,8 @@ impl Controls {
     /// outlasts a held ACK shows a program at work between the two writes, which may have worked in all of them.
     pub(in crate::judge) fn always_follow(&self) -> bool {
         let are_others = self.are_other_answers(self.longest_held);
-        let nearly_all = !self.wrote_late && OUTLIER_ONE_IN.get() * self.late.len() <= self.followed();
+        let nearly_all =
+            !self.has_written_late && OUTLIER_ONE_IN.get() * self.late_waits.len() <= self.followed();
         self.followed() >= MIN_SAMPLES.get() && (are_others || nearly_all) && !self.outlast()
     }
 
@@ -351,15 +352,17 @@ impl Controls {
     fn outlast(&self) -> bool {
         let reach = (self.longest_held as f64 * LONGER_TIMES.get()) as i64; // longer pauses belong to other answers
         let longer = self.all.outlasting.iter().filter(|pause| pause.ns <= reach);
-        let are_accidents = OUTLASTED.get() * (longer.count() + self.after_ack) <= self.followed();
-        self.at_host && !are_accidents && !self.are_other_answers(self.longest_held)
+        let are_accidents = OUTLASTED.get() * (longer.count() + self.slightly_late) <= self.followed();
+        self.is_at_host && !are_accidents && !self.are_other_answers(self.longest_held)
     }
 
     /// Whether the program paused for about this time, beyond held ACKs, too often for chance.
     pub(super) fn pauses_for(&self, wait: i64) -> bool {
-        let from = self.late.partition_point(|pause| *pause < wait - PROMPT_NS.get());
+        let from = self
+            .late_waits
+            .partition_point(|pause| *pause < wait - PROMPT_NS.get());
         let until = self
-            .late
+            .late_waits
             .partition_point(|pause| *pause <= wait + PROMPT_NS.get());
         until - from >= HELD_AWAY.get()
     }
@@ -389,8 +392,8 @@ impl Controls {
     }
 
     fn are_within_kernel_limit(&self, limit: usize) -> bool {
-        let count = self.by_kernel.get(limit).copied().unwrap_or_default();
-        !self.at_host || MAJORITY_ONE_IN.get() * count >= (MAJORITY_ONE_IN.get() - 1) * self.soon
+        let count = self.kernel_counts.get(limit).copied().unwrap_or_default();
+        !self.is_at_host || MAJORITY_ONE_IN.get() * count >= (MAJORITY_ONE_IN.get() - 1) * self.soon_count
     }
 
     /// Returns the number of connections with any evidence, of those with stalls, and of those with early segments and

@@ -14,7 +14,7 @@ use crate::observe::Candidate;
 /// Whether late ACKs scatter on both sides of the shortest delayed-ACK timer, more than one in `MAJORITY_ONE_IN` on
 /// each. A link does that (Wi-Fi, cellular); a timer is never shorter, whatever the link adds to it.
 pub(super) fn are_scattered(evidence: &SenderEvidence, judged: &SenderVerdict) -> bool {
-    let late = pure_acks(evidence).map(|candidate| judged.hold(candidate));
+    let late = pure_acks(evidence).map(|candidate| judged.hold_ns(candidate));
     let late = late.filter(|late| (UNHELD_NS.get()..=HELD_NS.most()).contains(late));
     let (longer, shorter): (Vec<i64>, Vec<i64>) = late.partition(|late| *late >= DELACK_LEAST_NS.get());
     let few = longer.len().min(shorter.len());

@@ -46,7 +46,7 @@ pub(super) fn limit_by_clock(candidates: &[Candidate], judged: &SenderVerdict) -
     let sent_late: Vec<&Candidate> = held
         .iter()
         .copied()
-        .filter(|candidate| judged.sent_after(candidate, NOISE_NS.get()))
+        .filter(|candidate| judged.was_sent_after(candidate, NOISE_NS.get()))
         .collect();
     let by_path = CLEAR_RATIO.get() as f64 * (delayed * held.len()) as f64 / (delays.len() as f64).max(1.0);
     let has_pauses = sent_late.len() >= MIN_SAMPLES.get()
@@ -69,21 +69,21 @@ pub(super) fn limit_by_clock(candidates: &[Candidate], judged: &SenderVerdict) -
 
 /// Whether the sender's timestamps show the path's share of a release: they count every millisecond, and nearly no
 /// share exceeds the whole release by more than two ticks.
-pub(super) fn clock_tells(candidates: &[Candidate], judged: &SenderVerdict) -> bool {
+pub(super) fn clock_shows_path(candidates: &[Candidate], judged: &SenderVerdict) -> bool {
     let dated = candidates.iter().filter(|candidate| judged.is_held(candidate));
     let dated = dated.filter_map(|candidate| {
         candidate
             .lateness
             .map(|delay| (candidate.release_ns() - judged.sender_rtt, i64::from(delay)))
     });
-    let (mut all, mut beyond) = (0, 0);
+    let (mut count, mut beyond) = (0, 0);
     for (late, delay) in dated {
-        all += 1;
+        count += 1;
         beyond += usize::from(delay > late.max(0) + 2 * TICK_NS);
     }
     candidates.iter().any(|candidate| candidate.fine)
-        && all >= MIN_SAMPLES.get()
-        && OUTLIER_ONE_IN.get() * beyond <= all
+        && count >= MIN_SAMPLES.get()
+        && OUTLIER_ONE_IN.get() * beyond <= count
 }
 
 impl SenderVerdict {
@@ -97,13 +97,13 @@ impl SenderVerdict {
 
     /// Returns the least share that the path had in a release, beyond its best: the timestamps show it to a tick.
     fn path_share(&self, candidate: &Candidate) -> i64 {
-        let delay = candidate.lateness.filter(|_| self.clock_tells);
+        let delay = candidate.lateness.filter(|_| self.clock_shows_path);
         delay.map_or(0, |delay| (i64::from(delay) - TICK_NS).max(0))
     }
 
     /// Returns how late the sender sent this, without the path's share. One value may be wrong by a tick; the median of
     /// many is not.
-    pub(super) fn sent(&self, candidate: &Candidate) -> i64 {
+    pub(super) fn sent_late_ns(&self, candidate: &Candidate) -> i64 {
         let tick = if self.path_share(candidate) > 0 {
             TICK_NS
         } else {
@@ -114,7 +114,7 @@ impl SenderVerdict {
 
     /// Whether this left as promptly as a kernel sends, given the path's variation.
     pub(in crate::judge) fn is_prompt(&self, candidate: &Candidate) -> bool {
-        self.late_ns(candidate) <= self.prompt_limit_ns && !self.paused(candidate)
+        self.late_ns(candidate) <= self.prompt_limit_ns && !self.wrote_after_ack_by_clock(candidate)
             || self.is_together(candidate)
     }
 
@@ -126,25 +126,25 @@ impl SenderVerdict {
     }
 
     fn is_together(&self, candidate: &Candidate) -> bool {
-        self.together.binary_search(&candidate.freed.frame).is_ok()
+        self.batched_frames.binary_search(&candidate.freed.frame).is_ok()
     }
 
     /// Whether the program wrote this after the ACK, by the timestamps.
-    fn paused(&self, candidate: &Candidate) -> bool {
+    fn wrote_after_ack_by_clock(&self, candidate: &Candidate) -> bool {
         self.pause_limit
-            .is_some_and(|limit| self.sent_after(candidate, limit))
+            .is_some_and(|limit| self.was_sent_after(candidate, limit))
     }
 
     /// Whether the program wrote this after the ACK: neither timestamps nor the path's variation explain the delay.
     /// False without timestamps, except beside the sender.
-    pub(super) fn wrote_after(&self, candidate: &Candidate) -> bool {
+    pub(super) fn wrote_after_ack(&self, candidate: &Candidate) -> bool {
         let is_known = candidate.lateness.is_some() || self.sender_rtt < AT_HOST_NS.get();
         let delay = i64::from(candidate.lateness.unwrap_or_default());
         is_known && candidate.release_ns() - self.sender_rtt - delay > self.prompt_limit_ns + NOISE_NS.get()
     }
 
     /// Whether the timestamps show that this was sent more than `limit` after the ACK had arrived.
-    fn sent_after(&self, candidate: &Candidate, limit: i64) -> bool {
+    fn was_sent_after(&self, candidate: &Candidate, limit: i64) -> bool {
         let late_ns = candidate.release_ns() - self.sender_rtt;
         candidate
             .lateness

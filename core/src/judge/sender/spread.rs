@@ -46,7 +46,7 @@ pub(super) fn slope(held: &[&Candidate]) -> Option<f64> {
 pub(super) fn deviation(mut values: Vec<i64>) -> i64 {
     values.sort_unstable();
     let middle = at_share(&values, 0.5).unwrap_or(0);
-    let mut away: Vec<i64> = values.iter().map(|v| (v - middle).abs()).collect();
+    let mut away: Vec<i64> = values.iter().map(|value| (value - middle).abs()).collect();
     away.sort_unstable();
     at_share(&away, 0.5).unwrap_or(0)
 }
@@ -54,8 +54,7 @@ pub(super) fn deviation(mut values: Vec<i64>) -> i64 {
 /// A host's scheduler tick.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tick {
-    /// In nanoseconds.
-    pub period: i64,
+    pub period_ns: i64,
     /// Probability of such a fit by chance.
     pub luck: f64,
 }
@@ -83,13 +82,13 @@ pub(crate) fn fit_tick(ends: impl Iterator<Item = i64>) -> Option<Tick> {
     // a capture whose clock counts steps of 1 or 10 ms shows only longer ticks
     let is_step = |step: i64| ends.iter().all(|end| end % step == 0);
     let step = [10 * TICK_NS, TICK_NS].into_iter().find(|step| is_step(*step));
-    let (period, together) = TICKS_NS
+    let (period_ns, concentration) = TICKS_NS
         .into_iter()
         .filter(|period| step.is_none_or(|step| *period > step))
         .map(fits)
-        .find(|(_, together)| *together > FITS_WELL.get())?;
-    let luck = (-n * together * together).exp();
-    (luck <= CHANCE_MAX.get()).then_some(Tick { period, luck })
+        .find(|(_, concentration)| *concentration > FITS_WELL.get())?;
+    let luck = (-n * concentration * concentration).exp();
+    (luck <= CHANCE_MAX.get()).then_some(Tick { period_ns, luck })
 }
 
 #[cfg(test)]
@@ -99,7 +98,7 @@ mod tests {
     const MS: i64 = 1_000_000;
 
     fn tick(ends: impl IntoIterator<Item = i64>) -> Option<i64> {
-        fit_tick(ends.into_iter()).map(|tick| tick.period)
+        fit_tick(ends.into_iter()).map(|tick| tick.period_ns)
     }
 
     #[test]
@@ -130,7 +129,7 @@ mod tests {
         let alone = fit_tick(ends.into_iter());
         let together = ends.iter().flat_map(|end| (0..10).map(move |n| end + n * 40_000));
         assert_eq!(fit_tick(together), alone);
-        assert_eq!(alone.map(|tick| tick.period), Some(4 * MS));
+        assert_eq!(alone.map(|tick| tick.period_ns), Some(4 * MS));
         let twice = [0, 50 * MS]
             .into_iter()
             .flat_map(|end| (0..10).map(move |n| end + n * 40_000));
@@ -140,7 +139,7 @@ mod tests {
     #[test]
     fn what_ends_within_what_a_busy_host_adds_ends_together() {
         let ends = |apart: i64| fit_tick([0, apart].into_iter().chain((4..10).map(|n| n * 10 * MS)));
-        assert_eq!(ends(MS / 4 * 3).map(|tick| tick.period), Some(10 * MS));
+        assert_eq!(ends(MS / 4 * 3).map(|tick| tick.period_ns), Some(10 * MS));
         assert_eq!(ends(MS / 4 * 3 - 1), None, "seven are too few");
     }
 

@@ -93,7 +93,7 @@ fn a_segment_that_left_before_the_ack_came_is_told_to_the_nanosecond() {
             sender_jitter,
             ..SenderVerdict::default()
         };
-        judged.before_ack(release, None)
+        judged.left_before_ack(release, None)
     };
     // the path wavers by AT_HOST_NS at least, and by a quarter at most (WAVER_PART)
     for (jitter, granted) in [
@@ -107,7 +107,7 @@ fn a_segment_that_left_before_the_ack_came_is_told_to_the_nanosecond() {
         assert!(before(jitter, 2 * MS - granted - 1), "{jitter}");
     }
     let stamped = SenderVerdict::default();
-    assert!(stamped.before_ack(5, Some(false)) && !stamped.before_ack(-5, Some(true)));
+    assert!(stamped.left_before_ack(5, Some(false)) && !stamped.left_before_ack(-5, Some(true)));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_kernel_sends_half_of_them_at_once_beside_it_and_as_the_path_wavers_elsewher
             sent_median: Some(median),
             ..SenderVerdict::default()
         };
-        judged.by_kernel()
+        judged.kernel_sends_most()
     };
     let near = |median, jitter| by_kernel(70 * US - 1, median, [jitter, 9 * MS]);
     assert!(near(70 * US, 0) && !near(70 * US + 1, 0));
@@ -128,22 +128,22 @@ fn a_kernel_sends_half_of_them_at_once_beside_it_and_as_the_path_wavers_elsewher
     let far = |median, wavering| by_kernel(70 * US, median, [9 * MS, wavering]);
     assert!(far(750 * US, 0) && !far(750 * US + 1, 0));
     assert!(far(2_750 * US, 2 * MS) && !far(2_751 * US, 2 * MS));
-    assert!(!SenderVerdict::default().by_kernel());
+    assert!(!SenderVerdict::default().kernel_sends_most());
 }
 
 #[test]
 fn by_its_clock_a_kernel_sends_half_of_them_at_once_on_a_late_path() {
-    let median = |late: i64, way: Option<u32>, clock_tells| {
+    let median = |late: i64, way: Option<u32>, clock_shows_path| {
         let gap = Candidate {
             lateness: way,
             ..Candidate::of_times(41 * MS, 6 * MS + late)
         };
         let mut judged = SenderVerdict {
             sender_rtt: 6 * MS,
-            clock_tells,
+            clock_shows_path,
             ..SenderVerdict::default()
         };
-        judged.count([gap; 3].iter(), 0);
+        judged.count_releases([gap; 3].iter(), 0);
         (judged.release_median, judged.sent_median)
     };
     let both = |ns| (Some(ns), Some(ns));
@@ -168,7 +168,7 @@ fn seen_from_elsewhere_even_what_a_control_group_bounds_leaves_as_a_kernel_sends
         let judged = judged(&store, &pairs);
         let control = judged.compare(&Candidate::of_times(0, 41 * MS + release));
         assert!(matches!(control, Control::Shorter { .. }));
-        judged.proves(0, control)
+        judged.proves_nagle(0, control)
     };
     assert!(proves(2 * MS, 750 * US) && !proves(2 * MS, 751 * US));
 }
@@ -185,7 +185,7 @@ fn a_connection_that_goes_without_late_acks_is_no_proof() {
             frame: 1,
         };
         store.refute(0, 0, &vec![early; refutations]);
-        judged(&store, &pairs).proves(
+        judged(&store, &pairs).proves_nagle(
             0,
             Control::Shorter {
                 most: MS,
@@ -271,7 +271,12 @@ fn messages_that_begin_promptly_end_the_judgement_of_a_cork() {
         store.message_began(0, Some((204 * MS, end * MS + 9_000)));
     }
     let mut senders = Senders::default();
-    let corked = |judged: &[SenderVerdict]| judged.iter().map(|judged| judged.corked).collect::<Vec<_>>();
+    let corked = |judged: &[SenderVerdict]| {
+        judged
+            .iter()
+            .map(|judged| judged.is_always_corked)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(corked(senders.judge(&store, &pairs, false)), [true]);
     for _ in 0..3 {
         store.message_began(0, None);
@@ -457,18 +462,18 @@ fn late_waits_of_one_length_lie_three_milliseconds_beyond_the_longest_hold() {
 
 #[test]
 fn acks_on_both_sides_of_the_shortest_timer_are_a_lines() {
-    let scattered = |shorter, longer| {
+    let is_scattered = |shorter, longer| {
         let (mut store, pairs) = seen(20 * US, 0);
         for (count, wait) in [(shorter, 30 * MS), (longer, 41 * MS)] {
             for number in 0..count {
                 add(&mut store, 0, number * 50 * MS, wait, 40 * US);
             }
         }
-        judged(&store, &pairs).scattered
+        judged(&store, &pairs).is_scattered
     };
-    assert!(scattered(8, 15) && !scattered(8, 16), "SCATTERED_PARTS");
-    assert!(scattered(15, 8) && !scattered(16, 8) && !scattered(30, 0));
-    assert!(!scattered(7, 8), "MIN_SAMPLES");
+    assert!(is_scattered(8, 15) && !is_scattered(8, 16), "SCATTERED_PARTS");
+    assert!(is_scattered(15, 8) && !is_scattered(16, 8) && !is_scattered(30, 0));
+    assert!(!is_scattered(7, 8), "MIN_SAMPLES");
 }
 
 #[test]
@@ -489,7 +494,7 @@ fn what_an_ack_was_late_on_its_way_is_no_hold() {
             .iter()
             .next()
             .and_then(|evidence| evidence.candidates.last().copied());
-        last.map(|gap| (judged.hold(&gap), judged.is_held(&gap)))
+        last.map(|gap| (judged.hold_ns(&gap), judged.is_held(&gap)))
     };
     assert_eq!(hold(20 * MS), Some((40 * MS, true)));
     assert_eq!(hold(40 * MS), Some((20 * MS, false)));

@@ -35,8 +35,8 @@ pub(super) fn freed_in_batches(candidates: &[Candidate], judged: &SenderVerdict)
 /// other.
 fn is_batch(batch: &[&Candidate]) -> bool {
     let steps = || batch.iter().zip(batch.iter().skip(1));
-    let in_order =
-        steps().all(|(wait, next)| freed_at(wait) < freed_at(next) && wait.freed.frame < next.freed.frame);
+    let in_order = steps()
+        .all(|(wait, next)| wait.freed.time_ns < next.freed.time_ns && wait.freed.frame < next.freed.frame);
     let soon = batch
         .iter()
         .all(|candidate| candidate.release_ns() <= SOON_NS.get());
@@ -46,7 +46,7 @@ fn is_batch(batch: &[&Candidate]) -> bool {
         next.freed.frame.saturating_sub(wait.freed.frame).clamp(1, 2) as i64
     };
     let per_frame =
-        middle(steps().map(|(wait, next)| (freed_at(next) - freed_at(wait)) / frames(wait, next)));
+        middle(steps().map(|(wait, next)| (next.freed.time_ns - wait.freed.time_ns) / frames(wait, next)));
     batch.len() >= MIN_SAMPLES.get() && in_order && soon && per_frame <= CLEAR_RATIO.get() * between_acks
 }
 
@@ -54,10 +54,6 @@ fn middle(values: impl Iterator<Item = i64>) -> i64 {
     let mut values: Vec<i64> = values.collect();
     values.sort_unstable();
     at_share(&values, 0.5).unwrap_or_default()
-}
-
-fn freed_at(candidate: &Candidate) -> i64 {
-    candidate.ack.time_ns + candidate.release_ns()
 }
 
 #[cfg(test)]

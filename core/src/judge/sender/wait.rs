@@ -36,7 +36,7 @@ impl SenderVerdict {
 
     /// Returns after about how long the program made the first of several writes that filled a segment together. None
     /// unless the sender waits for ACKs on this connection and is known to write several times within a message.
-    pub(in crate::judge) fn first_of_many(&self, stream: u32, waited: i64) -> Option<i64> {
+    pub(in crate::judge) fn first_write_ns(&self, stream: u32, waited: i64) -> Option<i64> {
         let writes_are_held = self.nagle_use == NagleUse::Acts
             && self.controls.goes_on()
             && self.controls.follows_alone(stream);
@@ -49,12 +49,12 @@ impl SenderVerdict {
     }
 
     /// Whether Nagle's algorithm made a wait beyond doubt, given its comparison with the control group.
-    pub(in crate::judge) fn proves(&self, stream: u32, control: Control) -> bool {
-        !self.scattered
+    pub(in crate::judge) fn proves_nagle(&self, stream: u32, control: Control) -> bool {
+        !self.is_scattered
             && match control {
                 Control::Shorter { .. } => {
                     let near = self.sender_rtt < AT_HOST_NS.get();
-                    let far = || self.by_kernel() && !self.controls.goes_without(stream);
+                    let far = || self.kernel_sends_most() && !self.controls.goes_without(stream);
                     self.controls.follow() && (near || far())
                 }
                 Control::Nothing => {
@@ -66,7 +66,7 @@ impl SenderVerdict {
 
     /// Whether a kernel sent the segments that followed held ACKs, and hardly any left without its ACK.
     pub(super) fn follows_alone(&self) -> bool {
-        self.refuted * RARE_ONE_IN.get() as u64 <= self.held as u64 && self.by_kernel()
+        self.refuted * RARE_ONE_IN.get() as u64 <= self.held as u64 && self.kernel_sends_most()
     }
 
     /// Whether the option was off on this connection at this frame: segments around it left early, or none of this

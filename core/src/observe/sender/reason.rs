@@ -18,7 +18,6 @@ impl Sender {
     /// - `hole`: bytes before it are missing from the capture.
     /// - `even`: the gap is about as long as the one before.
     /// - `missing`: frames of this sender that the capture lacks before it, by IP identification; None where unknown.
-    #[inline(always)]
     pub(super) fn classify(
         &mut self,
         data: &Data,
@@ -41,7 +40,7 @@ impl Sender {
             return wait;
         }
         let since = turn.map_or(gap, |peer_sent| data.at.time_ns - peer_sent.time_ns);
-        let lacks = missing.filter(|n| *n > 0);
+        let lacks = missing.filter(|count| *count > 0);
         // retransmission of a segment that never reached the capture
         if let Some(lacks) = lacks.filter(|_| since >= RTO_NS.get() && !hole) {
             self.taint();
@@ -80,7 +79,6 @@ impl Sender {
     }
 
     /// Returns what a segment waited for that continues a message: nothing of the peer's came before it.
-    #[inline(always)]
     fn continues_message(&mut self, from: At, hole: bool, even: bool, lacks: bool, data: &Data) -> Wait {
         let gap = data.at.time_ns - from.time_ns;
         // pacing, or the line: full segments at an even pace, unless each waits for the ACK of the one before
@@ -130,7 +128,6 @@ impl Sender {
 
     /// Returns the wait of a segment that the ACK in the peer's data freed. Forgets a small segment that was acknowledged
     /// before those data.
-    #[inline(always)]
     fn freed_with_peer_data(&mut self, turn: Option<At>, data: &Data) -> Option<Wait> {
         let peer_sent = turn?;
         if let Some(small) = self.small
@@ -149,7 +146,6 @@ impl Sender {
 
     /// Returns the wait of a small segment behind an unacknowledged small one of its message: Nagle's algorithm, a tail
     /// loss probe, or None if the segment did not wait.
-    #[inline(always)]
     fn behind_small(&mut self, small: Small, gap: i64, missing: Option<u16>, data: &Data) -> Option<Wait> {
         if self.window.opened_after(small.at.frame, data) {
             return None;
@@ -197,7 +193,6 @@ impl Sender {
     }
 
     /// Returns the wait of a segment that a cork held, or that waited for room in the congestion window.
-    #[inline(always)]
     fn held_by_kernel(&mut self, from: At, lockstep: bool, lacks: bool, data: &Data) -> Option<Wait> {
         let gap = data.at.time_ns - from.time_ns;
         if data.small && self.last_was_full && self.una >= data.start {
@@ -249,7 +244,6 @@ impl Sender {
 
     /// Returns the wait of the first segment after data of the peer: the program's turn, and the path's share of it by
     /// this side's timestamps.
-    #[inline(always)]
     fn begins_turn(&mut self, since: At, gap: i64, hole: bool, missing: Option<u16>, data: &Data) -> Wait {
         if hole {
             // the missing bytes left sooner and may have been lost: then a timer sent this segment
@@ -269,7 +263,6 @@ impl Sender {
     }
 
     /// Returns what besides the best path and the program may have taken a turn. Takes the segment's timestamp.
-    #[inline(always)]
     fn doubt_of_turn(
         &mut self,
         since: At,
@@ -372,7 +365,6 @@ impl Sender {
     }
 
     /// Whether this segment left upon the ACK of the one full segment in flight.
-    #[inline(always)]
     fn leaves_with_lone_ack(&self, from: At, data: &Data) -> bool {
         self.advanced.is_some_and(|advanced| {
             let release = data.at.time_ns - advanced.ack.time_ns;

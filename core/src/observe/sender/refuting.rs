@@ -1,4 +1,4 @@
-//! Refutations of Nagle's algorithm: small segments sent over unacknowledged small ones, as soon as they are sure.
+//! Refutations of Nagle's algorithm: small segments sent over unacknowledged small ones, as soon as they are confirmed.
 
 use std::vec::Drain;
 
@@ -27,9 +27,9 @@ impl Sender {
         !self.awaiting_refutations.is_empty()
     }
 
-    /// Takes the refutations that the peer's packet makes sure: none where the capture lacks (`missed`) earlier packets
+    /// Takes the refutations that the peer's packet confirms: none where the capture lacks (`missed`) earlier packets
     /// of the peer, one of which may have been the ACK.
-    pub fn sure_refutations(&mut self, missed: bool) -> Drain<'_, Early> {
+    pub fn confirmed_refutations(&mut self, missed: bool) -> Drain<'_, Early> {
         if missed {
             self.awaiting_refutations.clear();
         }
@@ -42,7 +42,7 @@ impl Sender {
         }
     }
 
-    /// Takes all pending refutations, which the end of the stream makes sure.
+    /// Takes all pending refutations, which the end of the stream confirms.
     pub fn last_refutations(&mut self) -> Drain<'_, Early> {
         if let Some(refuting) = self.refuting.take() {
             self.await_peer(refuting);

@@ -62,11 +62,11 @@ impl Sender {
         let repeat = newest.next()?.at;
         let newest_sent = self.newest();
         // more than the retransmission may be under way
-        let one_under_way =
+        let is_one_under_way =
             self.last != Some(repeat) && newest_sent.is_some_and(|sent| sent.start == self.una);
-        let quiet = self.is_acknowledged() || one_under_way && self.last.is_some_and(too_soon);
-        let unprompted = packet.duplicate && packet.len == 0 && packet.sacked.is_none() && quiet;
-        (unprompted && late_copy(repeat, packet.at)).then_some(repeat)
+        let is_quiet = self.is_acknowledged() || is_one_under_way && self.last.is_some_and(too_soon);
+        let is_unprompted = packet.duplicate && packet.len == 0 && packet.sacked.is_none() && is_quiet;
+        (is_unprompted && answers_late_copy(repeat, packet.at)).then_some(repeat)
     }
 
     /// Returns the newest retransmission of bytes that the peer received twice.
@@ -107,7 +107,7 @@ impl Sender {
 
     /// Whether a segment that begins at `start` makes a hole that cannot be remembered, or may leave too many parts of
     /// one.
-    pub fn too_many_holes(&self, start: i64) -> bool {
+    pub fn has_too_many_holes(&self, start: i64) -> bool {
         let parts = self.holes.len();
         parts >= MAX_PARTS || parts >= MAX_HOLES && self.next.is_some_and(|next| start > next)
     }
@@ -253,7 +253,7 @@ impl Sender {
 
 /// Whether an ACK of nothing new may answer a late first copy: it follows the retransmission within a path's longest
 /// delay.
-pub fn late_copy(repeat: At, ack: At) -> bool {
+pub fn answers_late_copy(repeat: At, ack: At) -> bool {
     (0..=MOST_LATE_NS.get().cast_signed()).contains(&(ack.time_ns - repeat.time_ns))
 }
 
@@ -262,7 +262,7 @@ fn filled_how(data: &Data, hole: &Hole) -> Repair {
     let age = data.at.time_ns - hole.seen.time_ns;
     // IP identifications count packets: a lower one than that of the packet that showed the hole was sent before it
     let older = match (data.ip_id, hole.next_id) {
-        (Some(a), Some(b)) if a != 0 || b != 0 => Some((a.wrapping_sub(b) as i16) < 0),
+        (Some(id), Some(next)) if id != 0 || next != 0 => Some((id.wrapping_sub(next) as i16) < 0),
         _ => None,
     };
     match older {

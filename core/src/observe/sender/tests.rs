@@ -381,7 +381,7 @@ fn refuted(next: i64, end: bool) -> usize {
         return sender.last_refutations().count();
     }
     sender.settle_refutation(MS + next);
-    sender.sure_refutations(false).count()
+    sender.confirmed_refutations(false).count()
 }
 
 #[test]
@@ -397,7 +397,11 @@ fn small_over_small_refutes_once_nothing_follows_it_at_once() {
     let mut missed = after(&[small(0, 0), small(MS, 100)]);
     missed.settle_refutation(2 * MS);
     assert!(missed.has_awaiting());
-    assert_eq!(missed.sure_refutations(true).count(), 0, "its ACK may be lost");
+    assert_eq!(
+        missed.confirmed_refutations(true).count(),
+        0,
+        "its ACK may be lost"
+    );
     assert!(!missed.has_awaiting());
 }
 

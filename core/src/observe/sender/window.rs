@@ -22,7 +22,6 @@ pub(super) struct PeerWindow {
 }
 
 impl PeerWindow {
-    #[inline(always)]
     pub(super) fn take(&mut self, packet: &PeerPacket) {
         if packet.scale_known {
             let edge = packet.ack + packet.window;
@@ -52,7 +51,6 @@ impl PeerWindow {
     }
 
     /// Returns the wait of a segment that did not fit into the window at `from`; None if it did.
-    #[inline(always)]
     pub(super) fn wait_for_room(&self, from: At, data: &Data) -> Option<Wait> {
         let opened = self.opened_for(from, data)?;
         Some(if self.zero_frame > from.frame {
@@ -64,7 +62,6 @@ impl PeerWindow {
 
     /// Returns the packet that opened the window for a segment, if one did since `from`. A second update within a round
     /// trip of the first was sent before the sender can have used the first, so the first counts.
-    #[inline(always)]
     fn opened_for(&self, from: At, data: &Data) -> Option<At> {
         let (newest, before) = self.last_move.filter(|(newest, _)| newest.frame > from.frame)?;
         if data.end > before {

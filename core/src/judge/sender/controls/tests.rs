@@ -26,9 +26,9 @@ fn followed(count: usize, late: &[i64]) -> Controls {
     };
     Controls {
         all: lists,
-        late: late.to_vec(),
-        soon: count,
-        by_kernel: [count; 2],
+        late_waits: late.to_vec(),
+        soon_count: count,
+        kernel_counts: [count; 2],
         ..Controls::default()
     }
 }
@@ -243,7 +243,7 @@ fn pauses_that_are_as_long_explain_and_shorter_ones_bound() {
 fn so_many_held_acks_are_no_luck() {
     let follow = |count, late: usize, at_host| {
         let controls = Controls {
-            at_host,
+            is_at_host: at_host,
             ..followed(count, &vec![0; late])
         };
         controls.follow()
@@ -252,7 +252,7 @@ fn so_many_held_acks_are_no_luck() {
     assert!(follow(5, 0, false) && !follow(4, 0, false));
     let always = |count, late: usize, wrote_late| {
         let controls = Controls {
-            wrote_late,
+            has_written_late: wrote_late,
             ..followed(count, &vec![0; late])
         };
         controls.always_follow()
@@ -269,7 +269,7 @@ fn so_many_held_acks_are_no_luck() {
 fn what_outlasts_held_acks_beside_its_host_was_seen_to_pause() {
     let proven = |count, outlasting: &[i64], at_host| {
         let mut controls = Controls {
-            at_host,
+            is_at_host: at_host,
             longest_held: 44 * MS,
             ..followed(count, outlasting)
         };
@@ -327,7 +327,7 @@ fn pauses_of_one_length_lie_beyond_every_hold() {
         ..followed(8, &three)
     };
     assert!(controls.always_follow());
-    (controls.late, controls.wrote_late) = (vec![60 * MS, 70 * MS, 80 * MS], true);
+    (controls.late_waits, controls.has_written_late) = (vec![60 * MS, 70 * MS, 80 * MS], true);
     assert!(!controls.always_follow());
 }
 

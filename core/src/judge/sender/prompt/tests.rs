@@ -88,7 +88,7 @@ fn clocked(each: &[(usize, i64, u32)], fine: bool) -> Vec<Candidate> {
 
 #[test]
 fn a_clock_tells_what_the_path_took_where_that_was_possible() {
-    let tells = |each: &[(usize, i64, u32)]| clock_tells(&clocked(each, true), &judged());
+    let tells = |each: &[(usize, i64, u32)]| clock_shows_path(&clocked(each, true), &judged());
     assert!(
         tells(&[(8, 9 * MS, 9_000_000)]) && !tells(&[(7, 9 * MS, 9_000_000)]),
         "MIN_SAMPLES"
@@ -102,12 +102,12 @@ fn a_clock_tells_what_the_path_took_where_that_was_possible() {
     let strays = |right| tells(&[(1, 0, 9_000_000), (right, 9 * MS, 9_000_000)]);
     assert!(strays(9) && !strays(8), "OUTLIER_ONE_IN");
     assert!(
-        !clock_tells(&clocked(&[(20, 9 * MS, 9_000_000)], false), &judged()),
+        !clock_shows_path(&clocked(&[(20, 9 * MS, 9_000_000)], false), &judged()),
         "a coarse clock"
     );
     let mut one_fine = clocked(&[(20, 9 * MS, 9_000_000)], false);
     one_fine.extend(clocked(&[(1, 9 * MS, 9_000_000)], true));
-    assert!(clock_tells(&one_fine, &judged()), "of another connection");
+    assert!(clock_shows_path(&one_fine, &judged()), "of another connection");
     let untold: Vec<Candidate> = one_fine
         .iter()
         .map(|gap| Candidate {
@@ -115,7 +115,7 @@ fn a_clock_tells_what_the_path_took_where_that_was_possible() {
             ..*gap
         })
         .collect();
-    assert!(!clock_tells(&untold, &judged()));
+    assert!(!clock_shows_path(&untold, &judged()));
     let unheld: Vec<Candidate> = one_fine
         .iter()
         .map(|gap| Candidate {
@@ -123,15 +123,15 @@ fn a_clock_tells_what_the_path_took_where_that_was_possible() {
             ..*gap
         })
         .collect();
-    assert!(!clock_tells(&unheld, &judged()));
+    assert!(!clock_shows_path(&unheld, &judged()));
 }
 
 #[test]
 fn what_the_path_took_was_not_late() {
-    let late = |late, way, clock_tells| {
+    let late = |late, way, clock_shows_path| {
         let gaps = clocked(&[(1, late, way)], true);
         SenderVerdict {
-            clock_tells,
+            clock_shows_path,
             ..judged()
         }
         .late_ns(&gaps[0])
@@ -145,13 +145,13 @@ fn what_the_path_took_was_not_late() {
 
 #[test]
 fn a_clock_that_tells_of_the_path_tells_when_a_segment_was_sent() {
-    let sent = |late, way, clock_tells| {
+    let sent = |late, way, clock_shows_path| {
         let gaps = clocked(&[(1, late, way)], true);
         let judged = SenderVerdict {
-            clock_tells,
+            clock_shows_path,
             ..judged()
         };
-        (judged.late_ns(&gaps[0]), judged.sent(&gaps[0]))
+        (judged.late_ns(&gaps[0]), judged.sent_late_ns(&gaps[0]))
     };
     assert_eq!(
         sent(7 * MS, 6_000_000, true),
@@ -182,7 +182,7 @@ fn what_its_program_wrote_later_is_not_prompt() {
 #[test]
 fn what_left_later_than_any_path_its_program_wrote_then() {
     let wrote = |late, lateness| {
-        judged().wrote_after(&Candidate {
+        judged().wrote_after_ack(&Candidate {
             lateness,
             ..Candidate::of_times(0, 2 * MS + late)
         })

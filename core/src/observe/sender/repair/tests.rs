@@ -255,11 +255,11 @@ fn what_was_sent_below_a_number_is_a_hole_once() {
     );
     let mut sender = sent();
     for number in 0..MAX_HOLES as i64 + 5 {
-        assert_eq!(sender.too_many_holes(1_000_000), number >= MAX_HOLES as i64);
+        assert_eq!(sender.has_too_many_holes(1_000_000), number >= MAX_HOLES as i64);
         sender.passed(200 + number, at, None);
     }
     assert_eq!(sender.holes.len(), MAX_HOLES);
-    assert!(!sender.too_many_holes(sender.next.unwrap()), "it follows");
+    assert!(!sender.has_too_many_holes(sender.next.unwrap()), "it follows");
     assert_eq!(sender.first_hole(100, 101).map(|hole| hole.end), Some(200));
     assert_eq!(sender.first_hole(199, 200).map(|hole| hole.start), Some(100));
     assert_eq!(sender.first_hole(200, 201).map(|hole| hole.start), Some(200));
@@ -275,7 +275,7 @@ fn what_is_left_of_holes_is_bounded_and_told() {
             1 => 10_000_000,
             _ => 200 * number,
         };
-        told |= sender.too_many_holes(start);
+        told |= sender.has_too_many_holes(start);
         let data = data(number * 1000, start, start + 100);
         sender.data(&data, Some(0), None);
         most = most.max(sender.holes.len());
