@@ -55,17 +55,17 @@ impl Pipeline {
 
     /// Judges all pending exchanges with the evidence so far, in the order of their requests. `last`: the capture has
     /// ended.
-    pub(super) fn judge_pending(&mut self, last: bool) {
+    pub(super) fn judge_pending(&mut self, is_last: bool) {
         let mut pending = std::mem::take(&mut self.streams.context.pending);
         pending.append(&mut self.streams.context.pending_plain);
         pending.sort_by_key(|exchange| exchange.id);
         self.senders
-            .judge(&self.streams.context.sender_store, &self.streams.pairs, last);
+            .judge(&self.streams.context.sender_store, &self.streams.pairs, is_last);
         if self.streams.context.sender_store.hosts.have_relay() {
             for exchange in &mut pending {
                 self.apply_late_evidence(exchange);
             }
-            self.judge_nested(pending, last);
+            self.judge_nested(pending, is_last);
         } else {
             for mut exchange in pending {
                 self.apply_late_evidence(&mut exchange);
@@ -85,12 +85,12 @@ impl Pipeline {
     fn apply_late_evidence(&self, exchange: &mut Exchange) {
         let needless = &self.streams.context.needless;
         // A first copy that passed near the client's host has arrived. Farther away it may have been late.
-        let near = || {
+        let is_near_client = || {
             self.paths(exchange)
                 .best_rtt(Side::Client)
                 .is_some_and(|rtt| rtt < SOON_NS.get())
         };
-        if !needless.is_empty() && near() {
+        if !needless.is_empty() && is_near_client() {
             exchange.end_with_first_copy(needless);
         }
         if exchange.before.is_some() {

@@ -40,7 +40,7 @@ impl Pipeline {
     /// Judges these exchanges, inner ones first, and appends their rows in the order of the requests.
     #[cold]
     #[allow(clippy::vec_box)] // boxed, as an exchange is moved several times
-    pub(super) fn judge_nested(&mut self, pending: Vec<Box<Exchange>>, last: bool) {
+    pub(super) fn judge_nested(&mut self, pending: Vec<Box<Exchange>>, is_last: bool) {
         let before = std::mem::take(&mut self.nested.waiting);
         let mut rows: Vec<Vec<Row>> = vec![Vec::new(); pending.len()];
         let mut entries: Vec<Entry> = Vec::new();
@@ -63,7 +63,7 @@ impl Pipeline {
             rows.push(earlier_rows);
         }
         entries.sort_by_key(|entry| entry.span.start);
-        let outers = self.find_outer(&mut entries, pending.len(), last);
+        let outers = self.find_outer(&mut entries, pending.len(), is_last);
         for entry in entries.iter().rev() {
             let Some(exchange) = pending.get(entry.index) else {
                 continue; // judged earlier
@@ -86,7 +86,7 @@ impl Pipeline {
         }
         let newest_first = entries.iter().zip(&outers).rev();
         self.nested.waiting = newest_first
-            .filter(|(entry, inside)| entry.span.back && inside.is_none())
+            .filter(|(entry, inside)| entry.span.may_be_inner && inside.is_none())
             .take(MAX_WAITING)
             .filter_map(|(entry, _)| Some((entry.span, std::mem::take(rows.get_mut(entry.index)?))))
             .collect();
@@ -94,10 +94,10 @@ impl Pipeline {
 
     /// Finds the outer exchange of each entry and fills `inside`. Entries whose `index` is `fresh` or more were
     /// searched before.
-    fn find_outer(&mut self, entries: &mut [Entry], fresh: usize, last: bool) -> Vec<Option<Inside>> {
+    fn find_outer(&mut self, entries: &mut [Entry], fresh: usize, is_last: bool) -> Vec<Option<Inside>> {
         let spans: Vec<Span> = entries.iter().map(|entry| entry.span).collect();
         let is_searched: Vec<bool> = entries.iter().map(|entry| entry.index >= fresh).collect();
-        let outers = self.nested.nesting.look(&spans, &is_searched, last);
+        let outers = self.nested.nesting.look(&spans, &is_searched, is_last);
         for (inner, inside) in outers.iter().enumerate() {
             if let Some(inside) = inside
                 && let Some(front) = entries.get_mut(inside.front)
@@ -127,20 +127,20 @@ impl Pipeline {
         let answer = (exchange.response.as_ref())
             .filter(|_| exchange.row == RowKind::Exchange && exchange.complete)?;
         let key = store.key(exchange.sender_id)?;
-        let (front, back) = (store.hosts.asks(&key), store.hosts.serves(&key));
-        let at = Side::BOTH.map(|side| {
+        let (may_be_outer, may_be_inner) = (store.hosts.asks(&key), store.hosts.serves(&key));
+        let is_at_host = Side::BOTH.map(|side| {
             let rtt = self.streams.pairs.min(exchange.pair, side);
             rtt.is_some_and(|rtt| rtt < AT_ENDPOINT_NS.get())
         });
-        (front || back).then(|| Span {
+        (may_be_outer || may_be_inner).then(|| Span {
             key,
             start: exchange.start(),
             request_end: exchange.request.last.time_ns,
             answered: answer.first.time_ns,
             end: exchange.end().time_ns,
-            at,
-            front,
-            back,
+            is_at_host,
+            may_be_outer,
+            may_be_inner,
         })
     }
 }

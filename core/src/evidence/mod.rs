@@ -123,17 +123,7 @@ impl SenderStore {
         if key.sender == Side::Client {
             self.hosts.add(&key);
         }
-        self.senders.push(SenderEvidence {
-            key,
-            pair,
-            refutations: 0,
-            unstored: 0,
-            candidates: Vec::new(),
-            early: Vec::new(),
-            starts: MessageStarts::default(),
-            evicted: None,
-            newest: 0,
-        });
+        self.senders.push(SenderEvidence::new(key, pair));
         id
     }
 
@@ -233,13 +223,9 @@ impl SenderStore {
         if let Some(sender) = self.senders.get_mut(id as usize) {
             self.stored = self.stored.saturating_sub(sender.stored());
             *sender = SenderEvidence {
-                refutations: 0,
-                unstored: 0,
-                candidates: Vec::new(),
-                early: Vec::new(),
-                starts: MessageStarts::default(),
                 evicted: Some(sender.total_observations()),
-                ..*sender
+                newest: sender.newest,
+                ..SenderEvidence::new(sender.key, sender.pair)
             };
         }
     }
@@ -262,6 +248,20 @@ impl SenderStore {
 }
 
 impl SenderEvidence {
+    fn new(key: Key, pair: u32) -> Self {
+        SenderEvidence {
+            key,
+            pair,
+            refutations: 0,
+            unstored: 0,
+            candidates: Vec::new(),
+            early: Vec::new(),
+            starts: MessageStarts::default(),
+            evicted: None,
+            newest: 0,
+        }
+    }
+
     /// Returns the number of candidates and refutations that a verdict rests on, stored or not.
     pub fn observations(&self) -> u64 {
         self.refutations + self.unstored + self.candidates.len() as u64

@@ -160,12 +160,17 @@ impl DataConnections {
         let busy = u32::try_from(longest).unwrap_or(u32::MAX);
         step.wait = match step.wait {
             Wait::Turn(turn) => {
-                let (late, queued) = match turn.doubt {
-                    Some(TurnDoubt::Queued { late, queued, .. }) => (late.max(busy), queued),
+                let (late_ns, queued_ns) = match turn.doubt {
+                    Some(TurnDoubt::Queued {
+                        late_ns, queued_ns, ..
+                    }) => (late_ns.max(busy), queued_ns),
                     _ => (busy, 0),
                 };
-                let fine = false;
-                let doubt = Some(TurnDoubt::Queued { late, queued, fine });
+                let doubt = Some(TurnDoubt::Queued {
+                    late_ns,
+                    queued_ns,
+                    is_clock_fine: false,
+                });
                 Wait::Turn(Turn { doubt, ..turn })
             }
             _ => Wait::Unsure,
@@ -204,15 +209,15 @@ mod tests {
         let turn_since = |ms, doubt| {
             Wait::Turn(Turn {
                 since: at(ms),
-                acked: 0,
+                acked_ns: 0,
                 doubt,
             })
         };
         let turn = turn_since(5, None);
         let queued = TurnDoubt::Queued {
-            late: 70_000_000,
-            queued: 0,
-            fine: false,
+            late_ns: 70_000_000,
+            queued_ns: 0,
+            is_clock_fine: false,
         };
         let late = turn_since(5, Some(queued));
         assert_eq!(doubted(7, 1, Wait::App), Wait::Unsure);

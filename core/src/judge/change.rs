@@ -84,44 +84,44 @@ fn split(shown: &[Shown]) -> Option<Change> {
     }
     let (strays, index, acts) = best;
     let (before, after) = shown.split_at_checked(index)?;
-    let (was, is) = (count(before, !acts), count(after, acts));
+    let (agree_before, agree_after) = (count(before, !acts), count(after, acts));
     let has_few_strays =
         |part: &[Shown], right: usize| OUTLIER_ONE_IN.get() * (part.len() - right) <= part.len();
-    let is_clear = was >= MIN_SAMPLES.get()
-        && is >= MIN_SAMPLES.get()
-        && has_few_strays(before, was)
-        && has_few_strays(after, is);
+    let is_clear = agree_before >= MIN_SAMPLES.get()
+        && agree_after >= MIN_SAMPLES.get()
+        && has_few_strays(before, agree_before)
+        && has_few_strays(after, agree_after);
     if !is_clear || !most_changed(before, after) {
         return None;
     }
     Some(Change {
         frame: after.first()?.frame,
         nagle: acts,
-        before: was as u64,
-        after: is as u64,
+        before: agree_before as u64,
+        after: agree_after as u64,
         clean: strays == 0,
     })
 }
 
 /// Whether nearly all connections that were seen on both sides changed there.
 fn most_changed(before: &[Shown], after: &[Shown]) -> bool {
-    let mostly = |part: &[Shown]| {
+    let balances = |part: &[Shown]| {
         let mut streams: AHashMap<u32, i64> = AHashMap::new();
         for segment in part {
             *streams.entry(segment.stream).or_default() += if segment.nagle { 1 } else { -1 };
         }
         streams
     };
-    let (was, is) = (mostly(before), mostly(after));
-    let both = was
+    let (was, is) = (balances(before), balances(after));
+    let seen_on_both = was
         .iter()
         .filter_map(|(stream, was)| Some((was.signum(), is.get(stream)?.signum())));
-    let (mut seen, mut stayed) = (0, 0);
-    for (was, is) in both {
-        seen += 1;
+    let (mut count, mut stayed) = (0, 0);
+    for (was, is) in seen_on_both {
+        count += 1;
         stayed += usize::from(was == is);
     }
-    OUTLIER_ONE_IN.get() * stayed <= seen
+    OUTLIER_ONE_IN.get() * stayed <= count
 }
 
 #[cfg(test)]

@@ -52,9 +52,9 @@ pub(super) fn cork_use(starts: &MessageStarts, path: [i64; 2]) -> (bool, bool) {
     (is_on_tick || always, is_on_tick && always)
 }
 
-/// Judges a small first segment of a message, sent after about the probe timer. `late` is that of
+/// Judges a small first segment of a message, sent after about the probe timer. `late_ns` is that of
 /// `TurnDoubt::CorkLength`.
-pub(super) fn judge_turn(cutter: &mut Cutter<'_>, turn: &Turn, late: u32, judged: Option<&SenderVerdict>) {
+pub(super) fn judge_turn(cutter: &mut Cutter<'_>, turn: &Turn, late_ns: u32, judged: Option<&SenderVerdict>) {
     let (slice, paths) = (cutter.slice, cutter.paths);
     let side = slice.sender;
     let waited = slice.step.to.time_ns - turn.since.time_ns;
@@ -79,7 +79,7 @@ pub(super) fn judge_turn(cutter: &mut Cutter<'_>, turn: &Turn, late: u32, judged
             program.grounds.at_most(cap);
             cutter.attribute(slice.end, program);
         }
-        _ if late > 0 => turn::judge_queued(cutter, turn, [late, 0], false),
+        _ if late_ns > 0 => turn::judge_queued(cutter, turn, [late_ns, 0], false),
         _ => turn::judge(cutter, turn),
     }
 }
@@ -177,7 +177,7 @@ mod tests {
                 &mut Cutter::new(&slice, &paths, &mut rows),
                 &Turn {
                     since: step.from,
-                    acked: 0,
+                    acked_ns: 0,
                     doubt: None,
                 },
                 0,

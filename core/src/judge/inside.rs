@@ -28,11 +28,11 @@ pub struct Span {
     pub answered: i64,
     pub end: i64,
     /// By `Side`: the capture was taken at this side's host.
-    pub at: [bool; 2],
+    pub is_at_host: [bool; 2],
     /// The server requests from others, so this may be an outer exchange; the client is a server, so it may be an inner
     /// one.
-    pub front: bool,
-    pub back: bool,
+    pub may_be_outer: bool,
+    pub may_be_inner: bool,
 }
 
 impl Span {
@@ -43,7 +43,7 @@ impl Span {
     /// Whether the server's host of `front` sent this request.
     fn is_sent_by_server_of(&self, front: &Span) -> bool {
         // a capture of loopback traffic was taken at the host that serves and sends those requests
-        let ([at_client, _], [_, at_server]) = (self.at, front.at);
+        let ([at_client, _], [_, at_server]) = (self.is_at_host, front.is_at_host);
         let local = match (self.key.client.is_loopback(), front.key.server.is_loopback()) {
             (true, false) => at_server,
             (false, true) => at_client,
@@ -157,25 +157,25 @@ struct Near {
 
 impl Nesting {
     /// Returns for each exchange the one that it lies inside, if any; `spans` rise by `start`. An exchange without a
-    /// front counts as outside only if it was looked at before (`known`) or this is the `last` call: its front may not
-    /// have ended.
-    pub fn look(&mut self, spans: &[Span], is_known: &[bool], last: bool) -> Vec<Option<Inside>> {
+    /// front counts as outside only if it was looked at before (`is_known`) or this is the last call (`is_last`): its
+    /// front may not have ended.
+    pub fn look(&mut self, spans: &[Span], is_known: &[bool], is_last: bool) -> Vec<Option<Inside>> {
         let mut open: Vec<usize> = Vec::new();
         let mut busy: AHashMap<(usize, (IpAddr, u16)), i64> = AHashMap::new();
         let mut nearby: Vec<Vec<Near>> = vec![Vec::new(); spans.len()];
         for (index, span) in spans.iter().enumerate() {
-            if span.back {
+            if span.may_be_inner {
                 open.retain(|front| spans.get(*front).is_some_and(|front| front.end >= span.start));
                 let near = nearest(span, spans, &open, &busy);
                 for near in &near {
                     busy.insert((near.front, span.server()), span.end);
                 }
-                self.count(span, spans, &near, last || is_known.get(index) == Some(&true));
+                self.count(span, spans, &near, is_last || is_known.get(index) == Some(&true));
                 if let Some(slot) = nearby.get_mut(index) {
                     *slot = near;
                 }
             }
-            if span.front && open.len() < MAX_OPEN {
+            if span.may_be_outer && open.len() < MAX_OPEN {
                 open.push(index);
             }
         }

@@ -203,19 +203,23 @@ fn judge_any(slice: TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Vec
 fn judge_turn(cutter: &mut Cutter<'_>, turn: &Turn, context: &ExchangeContext<'_>) {
     match turn.doubt {
         None => turn::judge(cutter, turn),
-        Some(TurnDoubt::Queued { late, queued, fine }) => {
-            turn::judge_queued(cutter, turn, [late, queued], fine);
+        Some(TurnDoubt::Queued {
+            late_ns,
+            queued_ns,
+            is_clock_fine,
+        }) => {
+            turn::judge_queued(cutter, turn, [late_ns, queued_ns], is_clock_fine);
         }
         Some(TurnDoubt::Retransmission) => {
             turn::judge(cutter, turn);
             repair::may_be_retransmission(cutter);
         }
         Some(TurnDoubt::CorkLength {
-            late,
+            late_ns,
             sender_id,
             may_be_retransmission,
         }) => {
-            cork::judge_turn(cutter, turn, late, context.sender(sender_id));
+            cork::judge_turn(cutter, turn, late_ns, context.sender(sender_id));
             if may_be_retransmission {
                 repair::may_be_retransmission(cutter);
             }
@@ -248,16 +252,22 @@ mod tests {
             ..Candidate::default()
         };
         let (acked, late, sender_id) = (0, 0, 0);
-        let turn = |doubt| Wait::Turn(Turn { since, acked, doubt });
+        let turn = |doubt| {
+            Wait::Turn(Turn {
+                since,
+                acked_ns: acked,
+                doubt,
+            })
+        };
         vec![
             turn(None),
             turn(Some(TurnDoubt::Queued {
-                late: 1_000_000,
-                queued: 0,
-                fine: true,
+                late_ns: 1_000_000,
+                queued_ns: 0,
+                is_clock_fine: true,
             })),
             turn(Some(TurnDoubt::CorkLength {
-                late,
+                late_ns: late,
                 sender_id,
                 may_be_retransmission: false,
             })),

@@ -231,8 +231,12 @@ impl SenderVerdict {
 /// Returns how much of a wait the program took at most, and about how much.
 fn program_took(control: Control, waited: i64) -> (i64, i64) {
     match control {
-        Control::Shorter { most, likely, exact } => (most, if exact { likely } else { 0 }),
-        Control::Explains { likely } => (waited, likely),
+        Control::Shorter {
+            max_ns,
+            likely_ns,
+            exact,
+        } => (max_ns, if exact { likely_ns } else { 0 }),
+        Control::Explains { likely_ns } => (waited, likely_ns),
         Control::Nothing | Control::Unclear => (0, 0),
     }
 }

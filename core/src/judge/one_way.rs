@@ -9,8 +9,8 @@ use super::partition::{Attribution, Cutter};
 use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::base::At;
 
-/// Judges a gap as long as a delayed ACK. `held_ack` is this side's late ACK if the receiver was captured, with a round trip on either side of
-/// it; None if the sender was.
+/// Judges a gap as long as a delayed ACK. `held_ack` is this side's late ACK if the receiver was captured, with a round
+/// trip on either side of it; None if the sender was.
 pub(super) fn suspected(cutter: &mut Cutter<'_>, held_ack: Option<At>) {
     let (slice, sender) = (cutter.slice, cutter.slice.sender);
     let middle = held_ack.map_or(0, |ack| ack.frame);

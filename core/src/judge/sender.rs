@@ -121,9 +121,9 @@ pub struct Senders {
 }
 
 impl Senders {
-    /// Judges all senders by the round trips known now. Before the `last` time, a judgement stands until its evidence
-    /// has grown by `GROWN`, as slopes are expensive. After an eviction it stands until there is new evidence.
-    pub fn judge(&mut self, store: &SenderStore, pairs: &Pairs, last: bool) -> &[SenderVerdict] {
+    /// Judges all senders by the round trips known now. Before the last time (`is_last`), a judgement stands until its
+    /// evidence has grown by `GROWN`, as slopes are expensive. After an eviction it stands until there is new evidence.
+    pub fn judge(&mut self, store: &SenderStore, pairs: &Pairs, is_last: bool) -> &[SenderVerdict] {
         self.judged.resize_with(store.len(), SenderVerdict::default);
         self.judged_with.resize(store.len(), None);
         for ((evidence, judged), before) in store.iter().zip(&mut self.judged).zip(&mut self.judged_with) {
@@ -132,7 +132,7 @@ impl Senders {
             let stands = before.is_some_and(|judged_with| {
                 evidence.is_quiet()
                     || judged_with == observations && judged.has_same_path(evidence, pairs)
-                    || !last && (observations as f64) < judged_with as f64 * (1.0 + GROWN.get())
+                    || !is_last && (observations as f64) < judged_with as f64 * (1.0 + GROWN.get())
             });
             if !stands {
                 *judged = SenderVerdict::new(evidence, pairs);

@@ -60,29 +60,29 @@ pub fn judge(transfer: &Transfer, idle: Option<i64>, is_encrypted: bool) -> Tran
     let smooth = under_load(&transfer.rounds).filter(|round| round.smooth > 0);
     let smooth = smooth.map(|round| (round.smooth, round.ns));
     let rtt_load = median(smooth.clone());
-    let segment_ns = if transfer.near {
+    let segment_ns = if transfer.is_near_sender {
         transfer.acks.median()
     } else {
         transfer.arrivals.median()
     };
     let waited = transfer.waited;
     let mut verdict = verdict(transfer, idle, queue, segment_ns);
-    if is_encrypted && verdict.limit == Limiter::SenderBuffer && transfer.near {
+    if is_encrypted && verdict.limit == Limiter::SenderBuffer && transfer.is_near_sender {
         verdict.rival = Some(Limiter::Http2Window);
     }
     let mut duration = end(transfer, over(tail).unwrap_or(0), idle) - transfer.first - waited.turns;
     if verdict.limit == Limiter::ReceiverProgram {
         duration = duration.max(read_within(transfer, idle));
     }
-    let near = transfer.near || verdict.limit != Limiter::SenderProgram;
+    let shows_path = transfer.is_near_sender || verdict.limit != Limiter::SenderProgram;
     // where a program is the limit, ACKs are late without a queue
-    let program = matches!(
+    let is_program_limit = matches!(
         verdict.limit,
         Limiter::ReceiverProgram | Limiter::ReceiverWindow | Limiter::SenderProgram
     );
-    let standing = mean(smooth).filter(|_| !program);
+    let standing = mean(smooth).filter(|_| !is_program_limit);
     // away from the sender, few samples are seen while the queue grows
-    let standing = if transfer.near {
+    let standing = if transfer.is_near_sender {
         standing
     } else {
         standing.max(grows)
@@ -92,8 +92,8 @@ pub fn judge(transfer: &Transfer, idle: Option<i64>, is_encrypted: bool) -> Tran
         duration,
         waited,
         rtt_idle: idle,
-        rtt_load: rtt_load.filter(|_| near),
-        queue: standing.or(grows).and_then(over).filter(|_| near),
+        rtt_load: rtt_load.filter(|_| shows_path),
+        queue: standing.or(grows).and_then(over).filter(|_| shows_path),
         segment_ns,
     }
 }
@@ -102,7 +102,11 @@ pub fn judge(transfer: &Transfer, idle: Option<i64>, is_encrypted: bool) -> Tran
 /// are assumed to be read at the rate before. If the receiver sends or closes within two further reads, that bounds the
 /// time.
 fn read_within(transfer: &Transfer, idle: Option<i64>) -> i64 {
-    let way = if transfer.near { idle.unwrap_or(0) } else { 0 };
+    let way = if transfer.is_near_sender {
+        idle.unwrap_or(0)
+    } else {
+        0
+    };
     let since = transfer.first + transfer.waited.turns + way;
     let (left, opens) = (transfer.unread() as f64, transfer.opens.max(1) as f64);
     let read = transfer.bytes() as f64 - left;
@@ -124,7 +128,7 @@ fn read_within(transfer: &Transfer, idle: Option<i64>) -> i64 {
 
 /// Returns when the last byte reached the receiver, less the path. Near the sender the ACK of all data bounds it.
 fn end(transfer: &Transfer, behind: i64, idle: Option<i64>) -> i64 {
-    if !transfer.near {
+    if !transfer.is_near_sender {
         return transfer.last;
     }
     let sent = transfer.last + behind;
@@ -138,7 +142,7 @@ fn end(transfer: &Transfer, behind: i64, idle: Option<i64>) -> i64 {
 /// Whether the path reorders segments.
 fn is_reordered(transfer: &Transfer) -> bool {
     transfer.late as f64 >= REORDERED_SHARE.get() * transfer.segments as f64
-        || transfer.near && transfer.holes > 2 * transfer.holes_mended && transfer.holes >= 3
+        || transfer.is_near_sender && transfer.holes > 2 * transfer.holes_mended && transfer.holes >= 3
 }
 
 /// Returns the round trips in the last two thirds of the time: the start is not under load yet.
@@ -243,12 +247,12 @@ impl Shares {
 /// Signs of a transfer besides its shares of time.
 struct Signs {
     /// Segments come at an even rate.
-    even: bool,
+    is_even: bool,
     /// ACKs come at an even rate, and there is no standing queue.
-    metered: bool,
+    is_metered: bool,
     /// The receiving program leaves data in the window.
-    shut: bool,
-    reordered: bool,
+    keeps_window_shut: bool,
+    is_reordered: bool,
     has_standing_queue: bool,
     /// The sender mostly pauses behind the end of a write.
     pauses_at_message_ends: bool,
@@ -260,13 +264,13 @@ impl Signs {
         let total = waited.all();
         // time before retransmissions is in no sum, so a line's rate does not explain it
         let unexplained = transfer.last - transfer.first - waited.turns - total;
-        let unexplained = unexplained as f64 >= LIMIT_SHARE.get() * total as f64;
-        let even = !unexplained
+        let is_unexplained = unexplained as f64 >= LIMIT_SHARE.get() * total as f64;
+        let is_even = !is_unexplained
             && segment_ns.is_some_and(|segment_ns| {
                 segment_ns as f64 * transfer.segments as f64 >= EVEN_SHARE.get() * total as f64
             });
         // away from the sender, pacing by two segments looks like a queue of them
-        let paced = if transfer.near {
+        let paced = if transfer.is_near_sender {
             0
         } else {
             4 * segment_ns.unwrap_or(0)
@@ -277,14 +281,16 @@ impl Signs {
         });
         let after_writes = transfer.pauses_after_writes as f64;
         let full = (transfer.segments as f64) * transfer.acks.median().unwrap_or(0) as f64;
-        let reordered = is_reordered(transfer);
+        let is_reordered = is_reordered(transfer);
         // (with reordering, the segments behind a hole take the room)
-        let low = transfer.acked_low as f64 >= LOW_SHARE.get() * transfer.acked as f64 && !reordered;
+        let is_low = transfer.acked_low as f64 >= LOW_SHARE.get() * transfer.acked as f64 && !is_reordered;
         Signs {
-            even,
-            metered: full >= PACED_SHARE.get() * total as f64 && !has_standing_queue && transfer.repeats == 0,
-            shut: transfer.zero_windows > 1 || low,
-            reordered,
+            is_even,
+            is_metered: full >= PACED_SHARE.get() * total as f64
+                && !has_standing_queue
+                && transfer.repeats == 0,
+            keeps_window_shut: transfer.zero_windows > 1 || is_low,
+            is_reordered,
             has_standing_queue,
             pauses_at_message_ends: waited.program > 0
                 && after_writes >= ENDED_SHARE.get() * transfer.pauses.count as f64,
@@ -324,24 +330,25 @@ fn line_limit(
     unprompted: f64,
     signs: &Signs,
 ) -> Option<Verdict> {
-    if !signs.even {
+    if !signs.is_even {
         return None;
     }
-    let by_program = signs.pauses_at_message_ends && transfer.near && unprompted >= LIMIT_SHARE.get();
+    let by_program =
+        signs.pauses_at_message_ends && transfer.is_near_sender && unprompted >= LIMIT_SHARE.get();
     if signs.has_standing_queue && !by_program {
         if window < LIMIT_SHARE.get() {
             // a window that losses limit has an even rate too, and a busy host looks like a short queue
-            let lost = transfer.repeats > 0;
-            let short = lost && queue.zip(idle).is_some_and(|(queue, idle)| 2 * queue < idle);
-            let line = if short {
+            let has_losses = transfer.repeats > 0;
+            let is_short_queue = has_losses && queue.zip(idle).is_some_and(|(queue, idle)| 2 * queue < idle);
+            let line = if is_short_queue {
                 Verdict::with_rival(Limiter::Line, Grade::Suspected, Limiter::Congestion)
             } else {
                 Verdict::certain(Limiter::Line, Grade::Proven)
             };
-            let cut_by = lost.then_some("losses");
+            let cut_by = has_losses.then_some("losses");
             return Some(Verdict { cut_by, ..line });
         }
-        if !signs.shut {
+        if !signs.keeps_window_shut {
             // a larger window would make the queue longer, but nothing faster
             return Some(Verdict::with_rival(
                 Limiter::Line,
@@ -350,8 +357,8 @@ fn line_limit(
             ));
         }
     }
-    let unseen_queue = !transfer.near && queue.is_none();
-    (unseen_queue && window < LIMIT_SHARE.get() && !signs.pauses_at_message_ends)
+    let is_queue_unseen = !transfer.is_near_sender && queue.is_none();
+    (is_queue_unseen && window < LIMIT_SHARE.get() && !signs.pauses_at_message_ends)
         .then(|| Verdict::with_rival(Limiter::Line, Grade::Suspected, Limiter::Pacing))
 }
 
@@ -368,7 +375,7 @@ fn grade_of_share(share: f64) -> Grade {
 fn largest(transfer: &Transfer, most: Limiter, share: f64, signs: &Signs) -> Verdict {
     match most {
         Limiter::ReceiverWindow => {
-            let limit = if signs.shut {
+            let limit = if signs.keeps_window_shut {
                 Limiter::ReceiverProgram
             } else {
                 most
@@ -380,23 +387,23 @@ fn largest(transfer: &Transfer, most: Limiter, share: f64, signs: &Signs) -> Ver
             };
             Verdict::certain(limit, grade)
         }
-        Limiter::SenderBuffer | Limiter::Pacing if signs.metered => {
-            let grade = if transfer.near && most == Limiter::Pacing {
+        Limiter::SenderBuffer | Limiter::Pacing if signs.is_metered => {
+            let grade = if transfer.is_near_sender && most == Limiter::Pacing {
                 Grade::Probable
             } else {
                 Grade::Suspected
             };
-            let rival = if transfer.near {
+            let rival = if transfer.is_near_sender {
                 Limiter::SenderBuffer
             } else {
                 Limiter::Line
             };
             Verdict::with_rival(Limiter::Pacing, grade, rival)
         }
-        Limiter::SenderProgram if transfer.near => Verdict::certain(most, grade_of_share(share)),
+        Limiter::SenderProgram if transfer.is_near_sender => Verdict::certain(most, grade_of_share(share)),
         Limiter::SenderProgram => Verdict::with_rival(most, Grade::Suspected, Limiter::SenderBuffer),
         Limiter::Http2Window if share >= SURE_SHARE.get() => Verdict::certain(most, Grade::Proven),
-        Limiter::Congestion | Limiter::Start | Limiter::SenderBuffer if signs.reordered => Verdict {
+        Limiter::Congestion | Limiter::Start | Limiter::SenderBuffer if signs.is_reordered => Verdict {
             cut_by: Some("reordering"),
             ..Verdict::certain(Limiter::Congestion, Grade::Suspected)
         },
@@ -409,23 +416,23 @@ fn largest(transfer: &Transfer, most: Limiter, share: f64, signs: &Signs) -> Ver
             let count = pauses.count as f64;
             let mean_ms = pauses.sum_ms / count;
             let variance = pauses.sum_of_squares / count - mean_ms * mean_ms;
-            let steady = variance <= (STEADY_SHARE.get() * mean_ms).powi(2);
+            let is_steady = variance <= (STEADY_SHARE.get() * mean_ms).powi(2);
             // a kernel's pacer sends a millisecond's worth at a time (tcp_tso_autosize), at least two segments
             let burst = transfer.segments as f64 / count;
-            let fine = burst <= PACED_BURST.get().max(PACED_BURST.get() * burst / mean_ms);
-            if !fine {
+            let is_fine = burst <= PACED_BURST.get().max(PACED_BURST.get() * burst / mean_ms);
+            if !is_fine {
                 Verdict::with_rival(Limiter::SenderProgram, Grade::Suspected, most)
-            } else if transfer.near && steady && share >= LIMIT_SHARE.get() {
+            } else if transfer.is_near_sender && is_steady && share >= LIMIT_SHARE.get() {
                 Verdict::certain(most, Grade::Probable)
-            } else if signs.even && !transfer.near {
+            } else if signs.is_even && !transfer.is_near_sender {
                 Verdict::with_rival(most, Grade::Suspected, Limiter::Line)
-            } else if steady {
+            } else if is_steady {
                 Verdict::with_rival(most, Grade::Suspected, Limiter::SenderProgram)
             } else {
                 Verdict::with_rival(Limiter::SenderProgram, Grade::Suspected, most)
             }
         }
-        Limiter::SenderBuffer if transfer.near => Verdict::certain(most, Grade::Suspected),
+        Limiter::SenderBuffer if transfer.is_near_sender => Verdict::certain(most, Grade::Suspected),
         Limiter::SenderBuffer => Verdict::with_rival(most, Grade::Suspected, Limiter::SenderProgram),
         _ => Verdict::certain(most, grade_of_share(share)),
     }

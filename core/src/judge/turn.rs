@@ -41,23 +41,28 @@ pub(super) fn judge(cutter: &mut Cutter<'_>, turn: &Turn) {
 
 /// Judges the first segment of a turn that was late on its way, by its sender's timestamps. The numbers are those of
 /// `TurnDoubt::Queued`.
-pub(super) fn judge_queued(cutter: &mut Cutter<'_>, turn: &Turn, [late, queued]: [u32; 2], fine: bool) {
+pub(super) fn judge_queued(
+    cutter: &mut Cutter<'_>,
+    turn: &Turn,
+    [late_ns, queued_ns]: [u32; 2],
+    is_clock_fine: bool,
+) {
     let since = turn.since;
     let (paths, side, end) = (cutter.paths, cutter.slice.sender, cutter.slice.end);
     // (where timestamps prove a part of the delay, the handshakes were in the same queue)
     let far = paths.rtt_behind_middlebox(side, cutter.slice.step.to.time_ns - since.time_ns);
-    if let Some(far) = far.filter(|far| i64::from(queued) < far / 8) {
+    if let Some(far) = far.filter(|far| i64::from(queued_ns) < far / 8) {
         return judge_behind_middlebox(cutter, since.time_ns + far);
     }
     attribute_turn_path(cutter, since);
     let left_at = |passed: u32| end.saturating_sub(i64::from(passed));
-    let is_stamped = fine && queued == 0 && paths.is_away(side);
-    cutter.end = left_at(if is_stamped { late } else { queued }).max(cutter.at);
-    let late = if queued > 0 { 0 } else { late };
-    let program = turn_attribution_bounded_by_ack(cutter, turn, late);
-    if late > 0 && !is_stamped && paths.is_away(side) && program.grounds.grade != Grade::Suspected {
+    let is_stamped = is_clock_fine && queued_ns == 0 && paths.is_away(side);
+    cutter.end = left_at(if is_stamped { late_ns } else { queued_ns }).max(cutter.at);
+    let late_ns = if queued_ns > 0 { 0 } else { late_ns };
+    let program = turn_attribution_bounded_by_ack(cutter, turn, late_ns);
+    if late_ns > 0 && !is_stamped && paths.is_away(side) && program.grounds.grade != Grade::Suspected {
         // the timestamp shows when the answer left its host, although the clock's rate is not known well yet
-        cutter.end = left_at(late).max(cutter.at);
+        cutter.end = left_at(late_ns).max(cutter.at);
     }
     cutter.attribute(cutter.end, queue_if_likelier(program, cutter));
     cutter.end = end;
@@ -106,16 +111,16 @@ fn attribute_until_continued(cutter: &mut Cutter<'_>, since: At) {
     (cutter.end, cutter.from_frame, cutter.to_frame) = (end, since.frame, to_frame);
 }
 
-/// Returns the attribution of a turn to the program. `late` is the delay of its segment by timestamps. Only suspected
-/// where the larger part may be the path's: over labelled paths of varying delay, a tenth of such time was the
-/// program's.
+/// Returns the attribution of a turn to the program. `late_ns` is the delay of its segment by timestamps. Only
+/// suspected where the larger part may be the path's: over labelled paths of varying delay, a tenth of such time was
+/// the program's.
 #[inline(always)]
-pub(super) fn turn_attribution(cutter: &Cutter<'_>, side: Side, late: u32) -> Attribution {
+pub(super) fn turn_attribution(cutter: &Cutter<'_>, side: Side, late_ns: u32) -> Attribution {
     let grounds = match cutter.paths.best_rtt(side) {
         None => Grounds::probable(Because::NoRoundTrip, Cause::Network),
         Some(best) => {
             let round = *side.pick(&cutter.paths.rounds);
-            let beyond = round.beyond(best) + i64::from(late);
+            let beyond = round.beyond(best) + i64::from(late_ns);
             if beyond >= NOISE_NS.get() && beyond > (cutter.end - cutter.at) / 2 {
                 Grounds::suspected(Because::PathMayBeMore, Cause::Queueing)
             } else {
@@ -146,16 +151,16 @@ fn queue_if_likelier(program: Attribution, cutter: &Cutter<'_>) -> Attribution {
 }
 
 /// Returns the attribution of a turn to the program. Away from its host the request's arrival is known only by the
-/// kernel's own ACK: the time before it is attributed to a queue or a held ACK. `late` is as in
+/// kernel's own ACK: the time before it is attributed to a queue or a held ACK. `late_ns` is as in
 /// `turn_attribution`.
 #[inline(always)]
 pub(super) fn turn_attribution_bounded_by_ack(
     cutter: &mut Cutter<'_>,
     turn: &Turn,
-    late: u32,
+    late_ns: u32,
 ) -> Attribution {
     let waited = cutter.end - turn.since.time_ns;
-    let mut program = attribute_until_kernel_answer(cutter, turn, late);
+    let mut program = attribute_until_kernel_answer(cutter, turn, late_ns);
     if cutter
         .paths
         .rtt_behind_middlebox(cutter.slice.sender, waited)
@@ -170,42 +175,42 @@ pub(super) fn turn_attribution_bounded_by_ack(
 }
 
 /// Attributes the time before the kernel's ACK, and returns the attribution of the rest to the program.
-fn attribute_until_kernel_answer(cutter: &mut Cutter<'_>, turn: &Turn, late: u32) -> Attribution {
-    let (since, acked) = (turn.since, turn.acked);
+fn attribute_until_kernel_answer(cutter: &mut Cutter<'_>, turn: &Turn, late_ns: u32) -> Attribution {
+    let (since, acked_ns) = (turn.since, turn.acked_ns);
     let (side, paths) = (cutter.slice.sender, cutter.paths);
-    let mut program = turn_attribution(cutter, side, late);
+    let mut program = turn_attribution(cutter, side, late_ns);
     if !paths.is_away(side) {
         return program;
     }
-    if acked == 0 {
+    if acked_ns == 0 {
         let no_answer = Grounds::probable(Because::NoKernelAnswer, Cause::Network);
         program.grounds.at_most(no_answer);
         return program;
     }
-    let beyond = i64::from(acked) - paths.to(side);
+    let beyond = i64::from(acked_ns) - paths.to(side);
     let mut was_queued = false;
     if beyond >= NOISE_NS.get() {
-        let acked_at = since.time_ns + i64::from(acked);
+        let acked_at = since.time_ns + i64::from(acked_ns);
         let evidence = cutter.ends();
         // ACKs that could not be held were as late just before: this one was in the same queue
         let round = *side.pick(&paths.rounds);
         if beyond < DELACK_LEAST_NS.get() || beyond <= round.beyond(paths.to(side)) + NOISE_NS.get() {
             was_queued = beyond >= DELACK_LEAST_NS.get();
-            let late = Grounds::probable(Because::KernelWasLate, Hypothesis::BusyHost);
+            let grounds = Grounds::probable(Because::KernelWasLate, Hypothesis::BusyHost);
             cutter.attribute(
                 acked_at,
-                Attribution::new(Cause::Queueing, Owner::Network, Rule::Queue, late, evidence),
+                Attribution::new(Cause::Queueing, Owner::Network, Rule::Queue, grounds, evidence),
             );
         } else {
             let mut held = Grounds::probable(Because::KernelWasLate, Cause::Queueing);
-            if late > 0 {
+            if late_ns > 0 {
                 held.at_most(program.grounds); // the path may have delayed that ACK like the answer
             }
             cutter.attribute(acked_at, program_attribution(side, Rule::Turn, held, evidence));
         }
     }
-    let after_ack = cutter.end - since.time_ns - i64::from(acked);
-    if late == 0 || i64::from(late) < after_ack {
+    let after_ack = cutter.end - since.time_ns - i64::from(acked_ns);
+    if late_ns == 0 || i64::from(late_ns) < after_ack {
         program.grounds = Grounds::proven(Because::KernelAnswered);
     }
     if was_queued {
@@ -262,7 +267,7 @@ mod tests {
             let cutter = &mut Cutter::new(&slice, &paths, &mut rows);
             let turn = Turn {
                 since: step.from,
-                acked: MS as u32,
+                acked_ns: MS as u32,
                 doubt: None,
             };
             turn_attribution_bounded_by_ack(cutter, &turn, 0).grounds

@@ -2,7 +2,8 @@
 
 use super::vocabulary::{Grade, Rule};
 
-/// By grade (proven, probable, suspected, unknown). A rule that is not named has few labelled rows, or the share of most.
+/// By grade (proven, probable, suspected, unknown). A rule that is not named has few labelled rows, or the share of
+/// most.
 pub fn worth(rule: Rule) -> &'static [f64; Grade::COUNT] {
     match rule {
         Rule::NagleDelayedAck | Rule::NagleWait | Rule::NaglePiggyback | Rule::NagleFinRelease => {

@@ -70,7 +70,8 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Returns a candidate with a pure ACK `wait` ns after the small segment, and the freed one `release` ns after that.
+    /// Returns a candidate with a pure ACK `wait` ns after the small segment, and the freed one `release` ns after
+    /// that.
     #[cfg(test)]
     pub fn of_times(wait: i64, release: i64) -> Candidate {
         let at = |frame, time_ns| At { frame, time_ns };
@@ -128,7 +129,7 @@ pub struct Turn {
     /// The peer's last byte.
     pub since: At,
     /// Time in ns from there to a pure ACK by this side's kernel; 0 if there was none.
-    pub acked: u32,
+    pub acked_ns: u32,
     /// What may have taken the time besides the best path and the program.
     pub doubt: Option<TurnDoubt>,
 }
@@ -136,18 +137,18 @@ pub struct Turn {
 /// What may explain a turn besides the best path and the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnDoubt {
-    /// The segment passed `late` ns later than the path's best, by the sender's timestamps or pacing.
+    /// The segment passed `late_ns` later than the path's best, by the sender's timestamps or pacing.
     Queued {
-        late: u32,
-        /// The part of `late` that the path had for sure.
-        queued: u32,
+        late_ns: u32,
+        /// The part of `late_ns` that the path had for sure.
+        queued_ns: u32,
         /// The timestamps count every millisecond.
-        fine: bool,
+        is_clock_fine: bool,
     },
     /// A small segment came after about the kernel's probe timer: a cork released it, or the program wrote late.
     CorkLength {
         /// As in `Queued`, or 0.
-        late: u32,
+        late_ns: u32,
         sender_id: u32,
         may_be_retransmission: bool,
     },
@@ -232,33 +233,19 @@ impl Wait {
     /// Whether evidence from elsewhere in the capture decides its cause: on how the sender uses Nagle's algorithm, its
     /// corks and timers, or on retransmissions that were needless.
     pub fn needs_evidence(&self) -> bool {
+        let turn_needs_evidence =
+            |doubt| matches!(doubt, TurnDoubt::CorkLength { .. } | TurnDoubt::HoldLength { .. });
         match self {
-            Wait::Small(_)
-            | Wait::FreedTurn { .. }
-            | Wait::Filled { .. }
-            | Wait::Early { .. }
-            | Wait::TailLossProbe { .. }
-            | Wait::Repair(_) => true,
-            Wait::Turn(turn) => matches!(
-                turn.doubt,
-                Some(TurnDoubt::CorkLength { .. } | TurnDoubt::HoldLength { .. })
+            Wait::Turn(turn) => turn.doubt.is_some_and(turn_needs_evidence),
+            _ => matches!(
+                self,
+                Wait::Small(_)
+                    | Wait::FreedTurn { .. }
+                    | Wait::Filled { .. }
+                    | Wait::Early { .. }
+                    | Wait::TailLossProbe { .. }
+                    | Wait::Repair(_)
             ),
-            Wait::App
-            | Wait::Unsure
-            | Wait::Burst
-            | Wait::FullBurst
-            | Wait::Spaced
-            | Wait::Clocked { .. }
-            | Wait::LoneClocked { .. }
-            | Wait::Window { .. }
-            | Wait::FillsWindow { .. }
-            | Wait::ZeroWindow { .. }
-            | Wait::Cork
-            | Wait::Corked { .. }
-            | Wait::Close
-            | Wait::Handshake
-            | Wait::Hole
-            | Wait::Suspected { .. } => false,
         }
     }
 }

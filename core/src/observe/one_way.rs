@@ -30,7 +30,7 @@ pub struct Passed {
 pub struct Suspect {
     pub from: At,
     /// The ACK that this side seems to have held; None if this side waited for the peer's ACK.
-    pub held: Option<At>,
+    pub held_ack: Option<At>,
     pub to: At,
     /// Silence of the waiting sender, and time from its start to the ACK, in ns on the clocks of both sides: only
     /// differences between gaps have a meaning.
@@ -47,16 +47,16 @@ pub struct OneWay {
     /// Newest packet with data.
     data: Option<Passed>,
     /// A late pure ACK, and the packet before it.
-    late: Option<(At, Passed)>,
+    late_ack: Option<(At, Passed)>,
     suspects: Vec<Suspect>,
 }
 
 impl OneWay {
     /// Takes the next packet of this side.
     pub fn take(&mut self, packet: Passed) {
-        let waited = self.paused(&packet);
-        let held = self.held(&packet);
-        for suspect in [waited, held].into_iter().flatten() {
+        let before_data = self.gap_before_data(&packet);
+        let before_ack = self.gap_before_ack(&packet);
+        for suspect in [before_data, before_ack].into_iter().flatten() {
             if self.suspects.len() < MAX_SUSPECTS {
                 self.suspects.push(suspect);
             }
@@ -69,9 +69,9 @@ impl OneWay {
 
     /// Returns the gaps that a held ACK may explain, without those that a program's pause explains better.
     pub fn suspects(&self) -> impl Iterator<Item = &Suspect> {
-        let [data_paused, acks_paused] = [false, true].map(|held| self.keep_their_length(held));
+        let [data_paused, acks_paused] = [false, true].map(|of_acks| self.keep_their_length(of_acks));
         let is_pause = move |suspect: &&Suspect| {
-            if suspect.held.is_some() {
+            if suspect.held_ack.is_some() {
                 acks_paused
             } else {
                 data_paused
@@ -83,11 +83,11 @@ impl OneWay {
     /// Whether gaps of one kind keep their length while the ACKs in them move: then nothing waited for those. Each pair
     /// of gaps whose ACKs differ by two ticks votes: for a stall if the gaps differ as much, for a pause if they are
     /// equal.
-    fn keep_their_length(&self, held: bool) -> bool {
+    fn keep_their_length(&self, of_acks: bool) -> bool {
         let gaps = || {
             self.suspects
                 .iter()
-                .filter(|suspect| suspect.held.is_some() == held && suspect.ticks.is_some())
+                .filter(|suspect| suspect.held_ack.is_some() == of_acks && suspect.ticks.is_some())
         };
         let (Some(first), Some(last)) = (gaps().next(), gaps().next_back()) else {
             return false;
@@ -114,7 +114,7 @@ impl OneWay {
 
     /// Returns the gap between two small segments of one message if it has a timer's length and a packet of the peer
     /// came in it.
-    fn paused(&self, packet: &Passed) -> Option<Suspect> {
+    fn gap_before_data(&self, packet: &Passed) -> Option<Suspect> {
         let before = self.data.filter(|_| packet.len > 0)?;
         let one_message = packet.start == before.start + i64::from(before.len) && packet.ack == before.ack;
         let small = [&before, packet]
@@ -125,7 +125,7 @@ impl OneWay {
             let ticks = packet.stamps.map(|stamps| stamps.1);
             Suspect {
                 from: before.at,
-                held: None,
+                held_ack: None,
                 to: packet.at,
                 silent: between(before.at, packet.at),
                 acked: nanos(ticks).wrapping_sub(before.at.time_ns),
@@ -136,8 +136,8 @@ impl OneWay {
 
     /// Returns the gap before a pure ACK of something small if it has a timer's length and the peer sends more within a
     /// round trip: it waited for that ACK.
-    fn held(&mut self, packet: &Passed) -> Option<Suspect> {
-        let held = self.late.take().filter(|(from, late)| {
+    fn gap_before_ack(&mut self, packet: &Passed) -> Option<Suspect> {
+        let held = self.late_ack.take().filter(|(from, late)| {
             let round = between(late.at, packet.at);
             packet.ack > late.ack
                 && round <= between(*from, late.at)
@@ -148,7 +148,7 @@ impl OneWay {
             && (1..i64::from(packet.mss)).contains(&(packet.ack - last.ack))
             && ONE_WAY_GAP_NS.contains(between(last.at, packet.at))
         {
-            self.late = Some((last.at, *packet));
+            self.late_ack = Some((last.at, *packet));
         }
         held.map(|(from, late)| {
             // timestamps of both segments of the sender
@@ -158,7 +158,7 @@ impl OneWay {
             );
             Suspect {
                 from,
-                held: Some(late.at),
+                held_ack: Some(late.at),
                 to: packet.at,
                 silent: nanos(freed).wrapping_sub(nanos(first)),
                 acked: late.at.time_ns.wrapping_sub(nanos(first)),
@@ -243,7 +243,7 @@ mod tests {
     fn a_late_ack_that_more_follows_is_suspected() {
         let held = |late: Passed, next: Passed| {
             let suspects = suspects(&[packet(0, 1, 0, 100, 100), late, next]);
-            suspects.iter().filter(|s| s.held.is_some()).count()
+            suspects.iter().filter(|s| s.held_ack.is_some()).count()
         };
         let (late, next) = (packet(40 * MS, 1, 0, 300, 100), packet(41 * MS, 1, 0, 500, 140));
         assert_eq!(held(late, next), 1);
@@ -287,7 +287,7 @@ mod tests {
             let (time_ns, ticks) = if number + 1 == count { last } else { (0, 0) };
             side.suspects.push(Suspect {
                 from: at(0),
-                held: None,
+                held_ack: None,
                 to: at(time_ns),
                 silent: *silent,
                 acked: *acked,
@@ -360,9 +360,9 @@ mod tests {
             let more = gaps(&[(0, 0)], (0, 0)).suspects;
             side.suspects.extend(more);
             for (number, suspect) in side.suspects.iter_mut().enumerate() {
-                suspect.held = ((number < 4) != paused_before_data).then_some(at(1));
+                suspect.held_ack = ((number < 4) != paused_before_data).then_some(at(1));
             }
-            side.suspects().map(|s| s.held.is_some()).collect::<Vec<_>>()
+            side.suspects().map(|s| s.held_ack.is_some()).collect::<Vec<_>>()
         };
         assert_eq!((kept(true), kept(false)), (vec![true], vec![false]));
     }

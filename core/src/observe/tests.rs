@@ -97,19 +97,23 @@ fn each_wait_has_its_word() {
     for doubt in [
         None,
         Some(TurnDoubt::CorkLength {
-            late,
+            late_ns: late,
             sender_id,
             may_be_retransmission: false,
         }),
         Some(TurnDoubt::Retransmission),
         Some(TurnDoubt::HoldLength { sender_id }),
         Some(TurnDoubt::Queued {
-            late,
-            queued,
-            fine: false,
+            late_ns: late,
+            queued_ns: queued,
+            is_clock_fine: false,
         }),
     ] {
-        let turn = Turn { since, acked, doubt };
+        let turn = Turn {
+            since,
+            acked_ns: acked,
+            doubt,
+        };
         assert_eq!(release(Wait::Turn(turn)), answer);
     }
     let repaired = |how| Wait::repair(how, Some(at(3, 0)), None, true);

@@ -154,7 +154,7 @@ pub struct RoundTrip {
     /// Most bytes in flight.
     pub flight: i64,
     /// The sender has reached the edge of the window.
-    reached_edge: bool,
+    has_reached_edge: bool,
     /// `ns` if the sender reached the edge of the window in this round trip, else 0.
     pub edge_ns: i64,
 }
@@ -253,7 +253,7 @@ pub struct Transfer {
     pub zero_windows: u64,
     /// Largest window of the receiver.
     pub window_most: i64,
-    pub window_known: bool,
+    pub is_window_known: bool,
     pub writes: u64,
     /// Pauses before segments that left without an ACK.
     pub pauses: Pauses,
@@ -264,7 +264,7 @@ pub struct Transfer {
     pub acks: Spacing,
     pub rounds: Vec<RoundTrip>,
     /// The capture was taken beside the sender.
-    pub near: bool,
+    pub is_near_sender: bool,
     pub mss: u16,
     /// Most bytes in flight in any round trip.
     pub largest_flight: i64,
@@ -280,19 +280,19 @@ pub struct Transfer {
     high_time: i64,
     /// Room in the window behind the last segment, and whether that ended a write.
     room: i64,
-    ended: bool,
+    ends_write: bool,
     /// Sequence number whose ACK ends the repair of losses.
     repairing: Option<i64>,
     /// Something was retransmitted in this repair.
-    mended: bool,
+    has_mended: bool,
     /// Something was lost or marked so far.
-    lost: bool,
+    has_lost: bool,
     /// Time of the segment that showed a hole.
     hole_at: Option<i64>,
     /// Newest frame of late data: ACKs that cover earlier frames are no samples of the round trip.
     poisoned: u64,
     /// The other side has sent data since the last segment.
-    answered: bool,
+    has_answered: bool,
     /// The empty window of HTTP/2 before the current segment.
     shut: Option<Shut>,
     /// Sequence number at which the current message began.
@@ -339,13 +339,14 @@ impl Transfer {
         self.mss = stream.mss.max(1);
         let begins = self.segments == 0;
         let trip = near.unwrap_or(0);
-        self.near = near.is_some_and(|ns| ns < AT_ENDPOINT_NS.get() && far.is_some_and(|far| ns * 4 < far));
+        self.is_near_sender =
+            near.is_some_and(|ns| ns < AT_ENDPOINT_NS.get() && far.is_some_and(|far| ns * 4 < far));
         if segment.tos & 3 == 3 {
             self.congestion_marks += 1;
         }
         if segment.has(CWR) {
             self.slowed += 1;
-            self.lost = true;
+            self.has_lost = true;
         }
         self.learn(segment, now, trip);
         if !begins && facts.seq < self.high {
@@ -368,10 +369,10 @@ impl Transfer {
         }
         self.measure_room(end);
         let short = !segment.len.is_multiple_of(u32::from(self.mss));
-        self.ended = segment.has(PSH) && short || segment.has(FIN);
-        self.writes += u64::from(self.ended);
+        self.ends_write = segment.has(PSH) && short || segment.has(FIN);
+        self.writes += u64::from(self.ends_write);
         (self.high, self.high_time, self.last, self.answered_at) = (end, now, now, 0);
-        self.answered = false;
+        self.has_answered = false;
         self.longest = self.longest.max(end - self.begun);
     }
 
@@ -401,13 +402,13 @@ impl Transfer {
         if any {
             self.round.flight = self.round.flight.max(end - self.received.ack);
         }
-        self.room = if any && self.window_known {
+        self.room = if any && self.is_window_known {
             self.received.edge - end
         } else {
             i64::MAX
         };
         if self.room < 2 * i64::from(self.mss) {
-            self.round.reached_edge = true;
+            self.round.has_reached_edge = true;
         }
     }
 
@@ -415,7 +416,7 @@ impl Transfer {
     /// a window, a repair, its program or a timer, an ACK. Returns whether it was the other side's turn.
     fn attribute(&mut self, now: i64, gap: i64, trip: i64) -> bool {
         let waited = &mut self.waited;
-        let since = if self.near {
+        let since = if self.is_near_sender {
             self.ack_time
         } else {
             self.received.last
@@ -425,7 +426,7 @@ impl Transfer {
         let slack = (trip / 16).max(AT_ENDPOINT_NS.get());
         let upon = unprompted <= slack.max(gap / 4);
         let shut = self.shut.filter(|_| upon && gap > slack);
-        let turn = shut.is_none() && self.answered && idle && upon;
+        let turn = shut.is_none() && self.has_answered && idle && upon;
         let sum = if turn {
             &mut waited.turns
         } else if self.room < 2 * i64::from(self.mss) {
@@ -437,21 +438,21 @@ impl Transfer {
             &mut waited.http2
         } else if self.repairing.is_some() {
             &mut waited.repair
-        } else if unprompted > slack && !self.ended && self.room < self.window_most / 3 {
+        } else if unprompted > slack && !self.ends_write && self.room < self.window_most / 3 {
             // the kernel waits until a third of the window is open (tcp_tso_should_defer)
             &mut waited.window
         } else if unprompted > slack {
             self.pauses.add(gap);
-            if self.ended {
+            if self.ends_write {
                 self.pauses_after_writes += 1;
                 &mut waited.program
-            } else if self.lost || self.still >= 2 {
+            } else if self.has_lost || self.still >= 2 {
                 &mut waited.timer
             } else {
                 // while the congestion window grows, pacing follows it
                 &mut waited.growing
             }
-        } else if self.lost {
+        } else if self.has_lost {
             &mut waited.cut
         } else if self.still >= 2 {
             &mut waited.level
@@ -468,19 +469,19 @@ impl Transfer {
         self.poisoned = at.frame;
         let hole = self.hole_at.take();
         let soon = hole.is_some_and(|since| at.time_ns - since < trip / 2);
-        if !self.near && (soon || hole.is_none() && facts.flags & flag::OUT_OF_ORDER != 0) {
+        if !self.is_near_sender && (soon || hole.is_none() && facts.flags & flag::OUT_OF_ORDER != 0) {
             self.late += 1;
             self.last = at.time_ns;
             return;
         }
         self.repeats += 1;
         self.last = at.time_ns;
-        self.lost = true;
+        self.has_lost = true;
         if self.repairing.is_none() {
             self.repairing = Some(self.high);
         }
-        if !self.mended {
-            self.mended = true;
+        if !self.has_mended {
+            self.has_mended = true;
             self.holes_mended += 1;
         }
     }
@@ -489,7 +490,7 @@ impl Transfer {
         let mut round = self.round;
         round.ns = now - round.start;
         round.smooth = self.smooth + self.smooth_far;
-        round.edge_ns = if round.reached_edge { round.ns } else { 0 };
+        round.edge_ns = if round.has_reached_edge { round.ns } else { 0 };
         if round.flight * 8 >= self.largest_flight * 9 {
             self.still = 0;
         } else {
@@ -510,7 +511,7 @@ impl Transfer {
 
     /// Moves the ACKs that had reached the sender when it sent this segment from `ahead` to `received`.
     fn learn(&mut self, segment: &Segment<'_>, now: i64, trip: i64) {
-        if self.near {
+        if self.is_near_sender {
             self.ahead.clear();
             self.received = self.newest;
             return;
@@ -539,7 +540,7 @@ impl Transfer {
     /// Takes a packet of the receiver with an ACK.
     fn ack(&mut self, segment: &Segment<'_>, facts: &Facts, at: At, stream: &StreamFacts<'_>) {
         let now = at.time_ns;
-        self.answered |= segment.len > 0;
+        self.has_answered |= segment.len > 0;
         if self.answered_at == 0
             && self.high > 0
             && facts.ack >= self.high
@@ -548,7 +549,7 @@ impl Transfer {
             self.answered_at = now;
         }
         let window = i64::from(facts.window);
-        self.window_known |= stream.scaled;
+        self.is_window_known |= stream.scaled;
         self.zero_windows += u64::from(window == 0);
         if window == 0 {
             self.room = 0; // 0 needs no scale
@@ -588,14 +589,14 @@ impl Transfer {
             ack: facts.ack.max(before.ack),
             edge: edge.max(before.edge),
         };
-        if !self.near {
+        if !self.is_near_sender {
             self.remember();
         }
         self.holes(segment, facts);
         let covered = facts.covered.filter(|acked| acked.first_frame > self.poisoned);
         if let Some(covered) = covered.filter(|_| self.repairing.is_none()) {
             smooth(&mut self.smooth, now - covered.first_time);
-            if self.near {
+            if self.is_near_sender {
                 best(&mut self.round.best, now - covered.last_time);
             }
         }
@@ -629,7 +630,7 @@ impl Transfer {
         let sacks = segment.options.sack.count > 0 && facts.flags & flag::DSACK == 0;
         if sacks && self.repairing.is_none() {
             self.repairing = Some(self.high);
-            self.mended = false;
+            self.has_mended = false;
             self.holes += 1;
         } else if !sacks
             && self
@@ -637,7 +638,7 @@ impl Transfer {
                 .is_some_and(|until| facts.ack >= until.min(self.high))
         {
             self.repairing = None;
-            self.mended = false;
+            self.has_mended = false;
         }
     }
 }
@@ -669,7 +670,7 @@ fn merged(pair: &[RoundTrip]) -> RoundTrip {
         smooth: mean(|round| round.smooth),
         best: mean(|round| round.best),
         flight: pair.iter().map(|round| round.flight).max().unwrap_or(0),
-        reached_edge: pair.iter().any(|round| round.reached_edge),
+        has_reached_edge: pair.iter().any(|round| round.has_reached_edge),
         edge_ns: pair.iter().map(|round| round.edge_ns).sum(),
     }
 }

@@ -42,27 +42,27 @@ fn every_wait_fills_its_time_exactly() {
         let waits = [
             Wait::Turn(Turn {
                 since: a,
-                acked: 0,
+                acked_ns: 0,
                 doubt: None,
             }),
             Wait::Close,
             Wait::Turn(Turn {
                 since: b,
-                acked: 0,
+                acked_ns: 0,
                 doubt: Some(TurnDoubt::CorkLength {
-                    late,
+                    late_ns: late,
                     sender_id: 0,
                     may_be_retransmission: third > 0,
                 }),
             }),
             Wait::Turn(Turn {
                 since: b,
-                acked: late,
+                acked_ns: late,
                 doubt: Some(TurnDoubt::Retransmission),
             }),
             Wait::Turn(Turn {
                 since: b,
-                acked: late,
+                acked_ns: late,
                 doubt: Some(TurnDoubt::HoldLength { sender_id: 0 }),
             }),
             Wait::FreedTurn {
@@ -71,11 +71,11 @@ fn every_wait_fills_its_time_exactly() {
             },
             Wait::Turn(Turn {
                 since: b,
-                acked: 0,
+                acked_ns: 0,
                 doubt: Some(TurnDoubt::Queued {
-                    late,
-                    queued: third.unsigned_abs() as u32,
-                    fine: second % 2 == 0,
+                    late_ns: late,
+                    queued_ns: third.unsigned_abs() as u32,
+                    is_clock_fine: second % 2 == 0,
                 }),
             }),
             Wait::Suspected { held_ack: None },

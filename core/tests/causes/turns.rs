@@ -18,18 +18,18 @@ fn an_answer_is_its_programs_until_it_left_by_its_own_time_stamp() {
         let (acked, late) = ((acked * MS) as u32, (late * MS) as u32);
         let turn = Wait::Turn(Turn {
             since,
-            acked,
+            acked_ns: acked,
             doubt: Some(TurnDoubt::Queued {
-                late,
-                queued: 0,
-                fine: false,
+                late_ns: late,
+                queued_ns: 0,
+                is_clock_fine: false,
             }),
         });
         let timed = Wait::Turn(Turn {
             since,
-            acked,
+            acked_ns: acked,
             doubt: Some(TurnDoubt::CorkLength {
-                late,
+                late_ns: late,
                 sender_id: 0,
                 may_be_retransmission: false,
             }),
@@ -71,32 +71,32 @@ fn a_wait_that_no_kernel_bounds_is_not_proven_the_programs_however_it_is_told() 
         [
             Wait::Turn(Turn {
                 since,
-                acked,
+                acked_ns: acked,
                 doubt: None,
             }),
             Wait::Turn(Turn {
                 since,
-                acked,
+                acked_ns: acked,
                 doubt: Some(TurnDoubt::Queued {
-                    late: 0,
-                    queued: 0,
-                    fine: false,
+                    late_ns: 0,
+                    queued_ns: 0,
+                    is_clock_fine: false,
                 }),
             }),
             Wait::Turn(Turn {
                 since,
-                acked,
+                acked_ns: acked,
                 doubt: Some(TurnDoubt::Queued {
-                    late: 0,
-                    queued: 20 * MS as u32,
-                    fine: false,
+                    late_ns: 0,
+                    queued_ns: 20 * MS as u32,
+                    is_clock_fine: false,
                 }),
             }),
             Wait::Turn(Turn {
                 since,
-                acked,
+                acked_ns: acked,
                 doubt: Some(TurnDoubt::CorkLength {
-                    late: 0,
+                    late_ns: 0,
                     sender_id: 0,
                     may_be_retransmission: false,
                 }),
@@ -130,11 +130,11 @@ fn a_fine_clock_says_when_an_answer_left_though_the_path_may_have_been_as_late_b
     let judged = |late: i64, fine: bool, paths: &Paths| {
         let wait = Wait::Turn(Turn {
             since: At { frame: 1, time_ns: 0 },
-            acked: 0,
+            acked_ns: 0,
             doubt: Some(TurnDoubt::Queued {
-                late: (late * MS) as u32,
-                queued: 0,
-                fine,
+                late_ns: (late * MS) as u32,
+                queued_ns: 0,
+                is_clock_fine: fine,
             }),
         });
         let rows = cut(wait, 0, 30 * MS, &[], paths);
@@ -176,11 +176,11 @@ fn what_the_path_may_be_of_a_turn_is_told_to_the_nanosecond() {
         let (acked, late) = (acked as u32, late as u32);
         let wait = Wait::Turn(Turn {
             since,
-            acked,
+            acked_ns: acked,
             doubt: Some(TurnDoubt::Queued {
-                late,
-                queued: 0,
-                fine: false,
+                late_ns: late,
+                queued_ns: 0,
+                is_clock_fine: false,
             }),
         });
         let rows = cut(wait, 0, 6 * MS + took, &[], &paths);
@@ -198,7 +198,7 @@ fn what_the_path_may_be_of_a_turn_is_told_to_the_nanosecond() {
         let rows = cut(
             Wait::Turn(Turn {
                 since,
-                acked,
+                acked_ns: acked,
                 doubt: None,
             }),
             0,
@@ -233,7 +233,7 @@ fn an_answer_that_ends_with_a_timer_may_wait_for_a_held_ack_elsewhere() {
         let since = At { frame: 1, time_ns: 0 };
         let wait = Wait::Turn(Turn {
             since,
-            acked: 0,
+            acked_ns: 0,
             doubt: Some(TurnDoubt::HoldLength { sender_id: 0 }),
         });
         let rows = cut(wait, 0, 2 * MS + took, &[judged], &paths);
@@ -259,9 +259,9 @@ fn what_came_as_late_as_a_repeat_is_not_proven_the_programs() {
     let late = |again| {
         Wait::Turn(Turn {
             since,
-            acked,
+            acked_ns: acked,
             doubt: Some(TurnDoubt::CorkLength {
-                late: 0,
+                late_ns: 0,
                 sender_id: 0,
                 may_be_retransmission: again,
             }),
@@ -271,7 +271,7 @@ fn what_came_as_late_as_a_repeat_is_not_proven_the_programs() {
     assert_eq!(
         grade(Wait::Turn(Turn {
             since,
-            acked,
+            acked_ns: acked,
             doubt: None
         })),
         proven
@@ -280,7 +280,7 @@ fn what_came_as_late_as_a_repeat_is_not_proven_the_programs() {
     assert_eq!(
         grade(Wait::Turn(Turn {
             since,
-            acked,
+            acked_ns: acked,
             doubt: Some(TurnDoubt::Retransmission)
         })),
         Some(Grade::Probable)

@@ -13,7 +13,7 @@ fn turn_is_the_first_segment_after_the_peer_spoke() {
         play.send(3_000, 1, 200),
         Wait::Turn(Turn {
             since: asked,
-            acked: 0,
+            acked_ns: 0,
             doubt: None
         })
     );
@@ -22,7 +22,7 @@ fn turn_is_the_first_segment_after_the_peer_spoke() {
         play.send(63_000, 201, 200),
         Wait::Turn(Turn {
             since: asked,
-            acked: 0,
+            acked_ns: 0,
             doubt: None
         })
     );
@@ -42,9 +42,9 @@ fn a_small_turn_as_late_as_the_kernels_timer_may_be_corked() {
         let want = if corked {
             Wait::Turn(Turn {
                 since,
-                acked: 0,
+                acked_ns: 0,
                 doubt: Some(TurnDoubt::CorkLength {
-                    late: 0,
+                    late_ns: 0,
                     sender_id: 7,
                     may_be_retransmission: false,
                 }),
@@ -52,7 +52,7 @@ fn a_small_turn_as_late_as_the_kernels_timer_may_be_corked() {
         } else {
             Wait::Turn(Turn {
                 since,
-                acked: 0,
+                acked_ns: 0,
                 doubt: None,
             })
         };
@@ -69,13 +69,13 @@ fn a_turn_as_long_as_a_held_ack_may_wait_for_one_elsewhere() {
             let (acked, sender_id) = (0, 7);
             Wait::Turn(Turn {
                 since,
-                acked,
+                acked_ns: acked,
                 doubt: Some(TurnDoubt::HoldLength { sender_id }),
             })
         } else {
             Wait::Turn(Turn {
                 since,
-                acked: 0,
+                acked_ns: 0,
                 doubt: None,
             })
         };
@@ -111,7 +111,7 @@ fn in_a_turn_too_small_leaves_with_the_ack_of_small() {
                 (
                     Wait::Turn(Turn {
                         since,
-                        acked: 0,
+                        acked_ns: 0,
                         doubt: None
                     }),
                     false

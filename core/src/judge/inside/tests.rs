@@ -21,9 +21,9 @@ fn span(client: [u8; 4], server: [u8; 4], server_port: u16, start: i64, took: i6
         request_end: start * 1000,
         answered: end,
         end,
-        at: [true; 2],
-        front: server_port == 80,
-        back: server_port != 80,
+        is_at_host: [true; 2],
+        may_be_outer: server_port == 80,
+        may_be_inner: server_port != 80,
     }
 }
 
@@ -69,7 +69,7 @@ fn a_proxys_requests_lie_inside_those_of_its_clients() {
     let far: Vec<Span> = proxied(8, LOCAL, LOCAL)
         .into_iter()
         .map(|span| Span {
-            at: [false; 2],
+            is_at_host: [false; 2],
             ..span
         })
         .collect();

@@ -30,10 +30,14 @@ use crate::observe::Candidate;
 pub enum Control {
     /// The group is empty.
     Nothing,
-    /// Pauses are shorter than the wait: the program took at most `most` of it, about `likely` if `exact`.
-    Shorter { most: i64, likely: i64, exact: bool },
-    /// Pauses are as long as the wait. `likely` is the median of the shorter ones, half the wait if there are none.
-    Explains { likely: i64 },
+    /// Pauses are shorter than the wait: the program took at most `max_ns` of it, about `likely_ns` if `exact`.
+    Shorter {
+        max_ns: i64,
+        likely_ns: i64,
+        exact: bool,
+    },
+    /// Pauses are as long as the wait. `likely_ns` is the median of the shorter ones, half the wait if there are none.
+    Explains { likely_ns: i64 },
     /// Some pauses are as long, or all are longer: the program may have taken any part of the wait.
     Unclear,
 }
@@ -249,13 +253,13 @@ impl Controls {
         let overall = self.whole_group().compare(wait);
         let control = match (group.compare(wait), overall) {
             // segments sent early on other connections show that those have TCP_NODELAY: an upper bound and no more
-            (Control::Nothing, Control::Shorter { most, .. }) if self.all.unheld.is_empty() => {
+            (Control::Nothing, Control::Shorter { max_ns, .. }) if self.all.unheld.is_empty() => {
                 if !(self.is_at_host && self.always_follow()) {
                     return Control::Nothing;
                 }
                 Control::Shorter {
-                    most,
-                    likely: 0,
+                    max_ns,
+                    likely_ns: 0,
                     exact: false,
                 }
             }

@@ -188,8 +188,8 @@ fn a_connection_that_goes_without_late_acks_is_no_proof() {
         judged(&store, &pairs).proves_nagle(
             0,
             Control::Shorter {
-                most: MS,
-                likely: MS,
+                max_ns: MS,
+                likely_ns: MS,
                 exact: true,
             },
         )

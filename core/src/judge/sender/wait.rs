@@ -19,14 +19,23 @@ impl SenderVerdict {
             self.compare(candidate),
             self.controls.gathered(candidate.freed_bytes),
         );
-        let Control::Shorter { most, likely, exact } = control else {
+        let Control::Shorter {
+            max_ns,
+            likely_ns,
+            exact,
+        } = control
+        else {
             return control;
         };
-        let most = (1 + further) * most;
-        if further > 0 && most >= candidate.total_ns() {
+        let max_ns = (1 + further) * max_ns;
+        if further > 0 && max_ns >= candidate.total_ns() {
             return Control::Unclear;
         }
-        Control::Shorter { most, likely, exact }
+        Control::Shorter {
+            max_ns,
+            likely_ns,
+            exact,
+        }
     }
 
     /// Whether the freed segment may hold later writes for which the control group has no pauses.
@@ -42,8 +51,10 @@ impl SenderVerdict {
             && self.controls.follows_alone(stream);
         match self.controls.compare(stream, waited) {
             Control::Shorter {
-                likely, exact: true, ..
-            } if writes_are_held => Some(likely),
+                likely_ns,
+                exact: true,
+                ..
+            } if writes_are_held => Some(likely_ns),
             _ => None,
         }
     }
@@ -131,8 +142,8 @@ mod tests {
             (judged.compare(&candidate), judged.compare_last(&candidate))
         };
         let shorter = |most| Control::Shorter {
-            most,
-            likely: 12 * MS,
+            max_ns: most,
+            likely_ns: 12 * MS,
             exact: true,
         };
         assert_eq!(compare(150, 48 * MS), (shorter(12 * MS), shorter(12 * MS)));

@@ -126,8 +126,8 @@ impl Sender {
         Wait::App
     }
 
-    /// Returns the wait of a segment that the ACK in the peer's data freed. Forgets a small segment that was acknowledged
-    /// before those data.
+    /// Returns the wait of a segment that the ACK in the peer's data freed. Forgets a small segment that was
+    /// acknowledged before those data.
     fn freed_with_peer_data(&mut self, turn: Option<At>, data: &Data) -> Option<Wait> {
         let peer_sent = turn?;
         if let Some(small) = self.small
@@ -252,55 +252,59 @@ impl Sender {
                 let doubt = Some(may_be_late_by(unanswered));
                 return Wait::Turn(Turn {
                     since,
-                    acked: 0,
+                    acked_ns: 0,
                     doubt,
                 });
             }
         }
-        let acked = self.kernel_answered_after(since);
-        let doubt = self.doubt_of_turn(since, acked, gap, hole, missing, data);
-        Wait::Turn(Turn { since, acked, doubt })
+        let acked_ns = self.kernel_answered_after(since);
+        let doubt = self.doubt_of_turn(since, acked_ns, gap, hole, missing, data);
+        Wait::Turn(Turn {
+            since,
+            acked_ns,
+            doubt,
+        })
     }
 
     /// Returns what besides the best path and the program may have taken a turn. Takes the segment's timestamp.
     fn doubt_of_turn(
         &mut self,
         since: At,
-        acked: u32,
+        acked_ns: u32,
         gap: i64,
         hole: bool,
         missing: Option<u16>,
         data: &Data,
     ) -> Option<TurnDoubt> {
         let (time_ns, tsval, sender_id) = (data.at.time_ns, data.tsval.unwrap_or(0), data.sender_id);
-        let late = data.tsval.map_or(0, |tsval| self.clock.add(time_ns, tsval));
+        let late_ns = data.tsval.map_or(0, |tsval| self.clock.add(time_ns, tsval));
         if data.small && has_cork_length(data.at, since) {
-            let late = if late == 0 {
+            let late_ns = if late_ns == 0 {
                 0
             } else {
-                self.clock.believed(late, time_ns, tsval).0
+                self.clock.believed(late_ns, time_ns, tsval).0
             };
             return Some(TurnDoubt::CorkLength {
-                late,
+                late_ns,
                 sender_id,
-                may_be_retransmission: missing != Some(0) && may_be_retransmission(data, since, acked),
+                may_be_retransmission: missing != Some(0) && may_be_retransmission(data, since, acked_ns),
             });
         }
         if self.pacer.keeps(data.start, gap) {
             return Some(may_be_late_by(gap));
         }
-        if late > 0 {
-            let (late, queued) = self.clock.believed(late, time_ns, tsval);
-            let is_sure = i64::from(queued) >= TWO_TICKS_NS.get() || data.own_rtt_ns >= AT_HOST_NS.get();
+        if late_ns > 0 {
+            let (late_ns, queued_ns) = self.clock.believed(late_ns, time_ns, tsval);
+            let is_sure = i64::from(queued_ns) >= TWO_TICKS_NS.get() || data.own_rtt_ns >= AT_HOST_NS.get();
             return Some(TurnDoubt::Queued {
-                late,
-                queued: if is_sure { queued } else { 0 },
-                fine: self.clock.is_fine() && late < u32::MAX,
+                late_ns,
+                queued_ns: if is_sure { queued_ns } else { 0 },
+                is_clock_fine: self.clock.is_fine() && late_ns < u32::MAX,
             });
         }
         // (bytes that are missing before it were lost on the path, so this may be a retransmission too)
         if hole && data.own_rtt_ns >= AT_HOST_NS.get()
-            || missing != Some(0) && may_be_retransmission(data, since, acked)
+            || missing != Some(0) && may_be_retransmission(data, since, acked_ns)
         {
             return Some(TurnDoubt::Retransmission);
         }
@@ -406,13 +410,13 @@ impl Sender {
     }
 }
 
-/// Returns the doubt that the path or the pacing may have delayed a turn by `late` ns, none of them for sure.
+/// Returns the doubt that the path or the pacing may have delayed a turn by `late_ns`, none of them for sure.
 #[cold]
-fn may_be_late_by(late: i64) -> TurnDoubt {
+fn may_be_late_by(late_ns: i64) -> TurnDoubt {
     TurnDoubt::Queued {
-        late: u32::try_from(late).unwrap_or(u32::MAX),
-        queued: 0,
-        fine: false,
+        late_ns: u32::try_from(late_ns).unwrap_or(u32::MAX),
+        queued_ns: 0,
+        is_clock_fine: false,
     }
 }
 
@@ -429,12 +433,12 @@ fn has_cork_length(at: At, since: At) -> bool {
 }
 
 /// Whether a segment came so late that a timer may have sent it after a first copy that never reached the capture.
-/// Where the kernel's ACK after `acked` ns was held, the data were written after it: an earlier copy would have carried
+/// Where the kernel's ACK after `acked_ns` was held, the data were written after it: an earlier copy would have carried
 /// that ACK.
-fn may_be_retransmission(data: &Data, since: At, acked: u32) -> bool {
-    let acked = i64::from(acked);
-    let held = acked - data.own_rtt_ns >= DELACK_LEAST_NS.get();
-    let unseen = data.at.time_ns - since.time_ns - if held { acked } else { data.own_rtt_ns };
+fn may_be_retransmission(data: &Data, since: At, acked_ns: u32) -> bool {
+    let acked_ns = i64::from(acked_ns);
+    let held = acked_ns - data.own_rtt_ns >= DELACK_LEAST_NS.get();
+    let unseen = data.at.time_ns - since.time_ns - if held { acked_ns } else { data.own_rtt_ns };
     data.own_rtt_ns >= AT_HOST_NS.get() && unseen >= data.rtt_ns + RTO_NS.get()
 }
 

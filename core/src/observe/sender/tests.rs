@@ -330,11 +330,17 @@ fn behind_what_a_packet_without_data_showed_missing_there_is_a_hole() {
         }
     };
     let (since, acked) = (at(12, 250 * MS), 0);
-    let turn = |doubt| Wait::Turn(Turn { since, acked, doubt });
+    let turn = |doubt| {
+        Wait::Turn(Turn {
+            since,
+            acked_ns: acked,
+            doubt,
+        })
+    };
     let lost = turn(Some(TurnDoubt::Queued {
-        late: 259_000_000,
-        queued: 0,
-        fine: false,
+        late_ns: 259_000_000,
+        queued_ns: 0,
+        is_clock_fine: false,
     }));
     assert_eq!(answered(200, 200), lost);
     assert_eq!(answered(100, 100), turn(None));

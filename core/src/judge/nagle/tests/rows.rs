@@ -3,8 +3,8 @@
 use super::*;
 use crate::exchange::TimeSlice;
 
-/// The rows of a stall of 41 ms and 40 us beside its sender, held for 40 ms, of which the program had taken `program` at most
-/// and about `likely`, on a path of 1 ms and 20 us.
+/// The rows of a stall of 41 ms and 40 us beside its sender, held for 40 ms, of which the program had taken `program`
+/// at most and about `likely`, on a path of 1 ms and 20 us.
 fn rows(program: i64, likely: i64, because: Because) -> Vec<(Cause, Rule, Grade, i64)> {
     rows_at([MS, 20 * US], program, likely, because)
 }

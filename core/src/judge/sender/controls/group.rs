@@ -92,32 +92,33 @@ impl Group<'_> {
         if 2 * near > self.unheld.len() || early_near > early_below.max(self.held) {
             let shorter = |rising: &[Pause]| {
                 let first = rising.partition_point(|pause| pause.ns < wait);
-                longest(rising, first).map(|(_, likely)| likely)
+                longest(rising, first).map(|(_, likely_ns)| likely_ns)
             };
-            let likely = shorter(self.unheld).or_else(|| shorter(self.early));
+            let likely_ns = shorter(self.unheld).or_else(|| shorter(self.early));
             return Control::Explains {
-                likely: likely.unwrap_or(wait / 2),
+                likely_ns: likely_ns.unwrap_or(wait / 2),
             };
         }
-        let early_strays = OUTLIER_ONE_IN.get() * early_near <= early_near + self.held;
+        let are_early_strays = OUTLIER_ONE_IN.get() * early_near <= early_near + self.held;
         let reach = (wait as f64 * LONGER_TIMES.get()) as i64;
         let longer = self.outlasting.partition_point(|pause| pause.ns <= reach);
         let unheld_longer = self.unheld.get(below..).unwrap_or_default(); // needed only where none is near
-        let strays = OUTLIER_ONE_IN.get() * (near + above) <= self.unheld.len()
+        let are_strays = OUTLIER_ONE_IN.get() * (near + above) <= self.unheld.len()
             || near == 0
                 && above + longer >= SEVERAL.get()
                 && self.have_two_lengths([below, early_below, longer], unheld_longer);
         // a segment that left before a held ACK shows too that the program was done by then
-        let late_strays = OUTLIER_ONE_IN.get() * longer <= longer + self.held + early_below
+        let are_late_strays = OUTLIER_ONE_IN.get() * longer <= longer + self.held + early_below
             || self.have_two_lengths([below, early_below, longer], &[]);
-        let most = longest(self.unheld, below);
-        let most = most.or_else(|| longest(self.early, early_below));
-        match most {
-            Some((most, likely)) if strays && early_strays && late_strays && most.ns < wait => {
+        let shorter = longest(self.unheld, below).or_else(|| longest(self.early, early_below));
+        match shorter {
+            Some((bound, likely_ns))
+                if are_strays && are_early_strays && are_late_strays && bound.ns < wait =>
+            {
                 Control::Shorter {
-                    most: most.ns,
-                    likely,
-                    exact: most.exact,
+                    max_ns: bound.ns,
+                    likely_ns,
+                    exact: bound.exact,
                 }
             }
             _ => Control::Unclear,

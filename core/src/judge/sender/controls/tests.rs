@@ -69,8 +69,8 @@ fn what_outlasts_one_held_ack_in_ten_may_end_within_any() {
         .compare(40 * MS)
     };
     let shorter = Control::Shorter {
-        most: MS,
-        likely: MS,
+        max_ns: MS,
+        likely_ns: MS,
         exact: true,
     };
     assert_eq!(
@@ -204,8 +204,8 @@ fn pauses_that_are_as_long_explain_and_shorter_ones_bound() {
     assert_eq!(says(&[], &[], 9), Control::Nothing);
     let short = unheld(&[MS; 10]);
     let shorter = Control::Shorter {
-        most: MS,
-        likely: MS,
+        max_ns: MS,
+        likely_ns: MS,
         exact: true,
     };
     assert_eq!(says(&short, &[], 0), shorter);
@@ -214,11 +214,11 @@ fn pauses_that_are_as_long_explain_and_shorter_ones_bound() {
     assert_eq!(says(&half, &[], 0), Control::Unclear);
     assert_eq!(
         says(&unheld(&[MS, 50 * MS, 50 * MS]), &[], 0),
-        Control::Explains { likely: MS }
+        Control::Explains { likely_ns: MS }
     );
     assert_eq!(
         says(&unheld(&[52 * MS]), &[], 0),
-        Control::Explains { likely: 25 * MS }
+        Control::Explains { likely_ns: 25 * MS }
     );
     // one in ten may be a stray
     let mut nine = vec![MS; 9];
@@ -232,7 +232,7 @@ fn pauses_that_are_as_long_explain_and_shorter_ones_bound() {
     assert_eq!(says(&[], &half, 0), Control::Unclear);
     assert_eq!(
         says(&[], &unheld(&[50 * MS]), 0),
-        Control::Explains { likely: 25 * MS }
+        Control::Explains { likely_ns: 25 * MS }
     );
     assert_eq!(says(&[], &unheld(&[50 * MS]), 1), Control::Unclear);
     assert_eq!(says(&short, &unheld(&[50 * MS]), 9), shorter);
@@ -341,12 +341,12 @@ fn three_pauses_of_a_connection_outweigh_those_of_all() {
         controls.all.unheld = own_and_others.concat();
         controls.compare(0, 50 * MS)
     };
-    assert_eq!(says(2), Control::Explains { likely: MS });
+    assert_eq!(says(2), Control::Explains { likely_ns: MS });
     assert_eq!(
         says(3),
         Control::Shorter {
-            most: MS,
-            likely: MS,
+            max_ns: MS,
+            likely_ns: MS,
             exact: true
         }
     );

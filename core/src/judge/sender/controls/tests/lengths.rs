@@ -18,8 +18,8 @@ fn pauses_of_two_lengths_say_nothing_of_what_ends_in_between() {
     // what an ACK let go, as most of a program that writes at once
     let short = [pause(0, MS, false); 2];
     let bound = Control::Shorter {
-        most: MS,
-        likely: MS,
+        max_ns: MS,
+        likely_ns: MS,
         exact: false,
     };
     assert_eq!(says(&short, &[66 * MS; 3], &[]), bound);

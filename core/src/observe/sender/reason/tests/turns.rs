@@ -123,8 +123,8 @@ fn what_leaves_a_hole_before_it_after_a_timers_time_tells_nothing_of_the_program
         let d = next(time_ns);
         match asked().classify(&d, at(1, 0), hole, false, Some(0)) {
             Wait::Turn(Turn {
-                acked: 0,
-                doubt: Some(TurnDoubt::Queued { late, .. }),
+                acked_ns: 0,
+                doubt: Some(TurnDoubt::Queued { late_ns: late, .. }),
                 ..
             }) => Some(i64::from(late)),
             _ => None,
@@ -165,7 +165,7 @@ fn the_kernels_own_ack_bounds_an_answers_path() {
         state.own_ack = Some(at(frame, time_ns));
         match why(state, d) {
             Wait::Turn(Turn {
-                acked,
+                acked_ns: acked,
                 doubt: None | Some(TurnDoubt::HoldLength { .. }),
                 ..
             }) => Some(acked),
@@ -180,7 +180,7 @@ fn the_kernels_own_ack_bounds_an_answers_path() {
         why(asked(), next(18 * MS)),
         Wait::Turn(Turn {
             since: at(5, 0),
-            acked: 0,
+            acked_ns: 0,
             doubt: None
         })
     );
@@ -200,7 +200,11 @@ fn an_answer_that_was_late_by_its_clock_was_queued() {
             ..next(late)
         };
         match doubt(why(state, d)) {
-            Some(TurnDoubt::Queued { late, queued, .. }) => Some((late, queued)),
+            Some(TurnDoubt::Queued {
+                late_ns: late,
+                queued_ns: queued,
+                ..
+            }) => Some((late, queued)),
             _ => None,
         }
     };
@@ -233,7 +237,7 @@ fn what_came_in_time_as_late_as_a_timer_was_not_queued() {
         let waited = wait(n * 1_000 * MS, n as u32 * 1_000, next(0));
         assert!(matches!(
             doubt(waited),
-            Some(TurnDoubt::CorkLength { late: 0, .. })
+            Some(TurnDoubt::CorkLength { late_ns: 0, .. })
         ));
     }
     // one of ten is rare: RARE
@@ -241,7 +245,7 @@ fn what_came_in_time_as_late_as_a_timer_was_not_queued() {
     assert!(matches!(
         doubt(waited),
         Some(TurnDoubt::Queued {
-            queued: 4_000_000,
+            queued_ns: 4_000_000,
             ..
         })
     ));
@@ -276,8 +280,8 @@ fn an_answer_in_its_senders_pace_may_have_been_paced() {
     assert!(matches!(
         doubt(wait(1, true)),
         Some(TurnDoubt::Queued {
-            queued: 0,
-            late: 6_000_000,
+            queued_ns: 0,
+            late_ns: 6_000_000,
             ..
         })
     ));
