@@ -172,7 +172,7 @@ fn judge_any(slice: TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Vec
         Wait::Window { opened } => window::opened(cutter, *opened, false),
         Wait::FillsWindow { since } => window::filled(cutter, *since),
         Wait::ZeroWindow { opened } => window::opened(cutter, *opened, true),
-        Wait::Repair(repaired) => repair::repeat(cutter, **repaired, context),
+        Wait::Repair(repaired) => repair::repeat(cutter, repaired, context),
         Wait::TailLossProbe { small, sender_id } => repair::probe(cutter, *small, *sender_id, context),
         Wait::Unsure => {
             let grounds = Grounds::suspected(Because::LineMayBeBusy, Cause::Bandwidth);

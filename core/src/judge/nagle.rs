@@ -85,7 +85,6 @@ impl SenderVerdict {
             }
             Ruling::Pause { grounds }
         };
-        let proven_pause = |because| pause(Grounds::proven(because));
         let probable_pause = |because| pause(Grounds::probable(because, Cause::Nagle));
         if self.left_before_ack(candidate.release_ns(), candidate.arrived) {
             // the round trip may contain a program's time, and a kernel is sooner
@@ -99,19 +98,7 @@ impl SenderVerdict {
             return self.rule_unseen(candidate, hold_ns, late_ns);
         }
         if !self.is_prompt(candidate) {
-            return match self.nagle_use {
-                NagleUse::Off if self.goes_without(stream, freed_frame) => {
-                    proven_pause(Because::GoesWithoutAck)
-                }
-                NagleUse::AppPause if self.keeps_its_length(candidate, late_ns) => {
-                    proven_pause(Because::KeepsItsLength)
-                }
-                // no kernel holds a segment for so long; a person may have typed it
-                _ if late_ns > HELD_NS.most() => {
-                    pause(Grounds::probable(Because::LateAfterAck, Hypothesis::NotAsked))
-                }
-                _ => probable_pause(Because::LateAfterAck),
-            };
+            return pause(self.late_grounds(candidate, late_ns));
         }
         if self.may_be_pause(candidate) {
             return probable_pause(Because::ControlUnclear);
@@ -128,7 +115,7 @@ impl SenderVerdict {
             return if is_by_kernel || !self.controls.leaves_early(stream, freed_frame) {
                 pause(Grounds::probable(Because::WithTheAck, Cause::Cwnd))
             } else {
-                proven_pause(Because::GoesWithoutAck)
+                pause(Grounds::proven(Because::GoesWithoutAck))
             };
         }
         Ruling::Waited {
@@ -147,6 +134,21 @@ impl SenderVerdict {
             Grounds::probable(Because::OptionMayChange, Cause::Nagle)
         } else {
             Grounds::proven(Because::LeftBeforeAck)
+        }
+    }
+
+    /// Returns the grounds for the program's time before a segment that left later after its ACK than a kernel sends.
+    fn late_grounds(&self, candidate: &Candidate, late_ns: i64) -> Grounds {
+        match self.nagle_use {
+            NagleUse::Off if self.goes_without(candidate.stream, candidate.freed.frame) => {
+                Grounds::proven(Because::GoesWithoutAck)
+            }
+            NagleUse::AppPause if self.keeps_its_length(candidate, late_ns) => {
+                Grounds::proven(Because::KeepsItsLength)
+            }
+            // no kernel holds a segment for so long; a person may have typed it
+            _ if late_ns > HELD_NS.most() => Grounds::probable(Because::LateAfterAck, Hypothesis::NotAsked),
+            _ => Grounds::probable(Because::LateAfterAck, Cause::Nagle),
         }
     }
 

@@ -16,61 +16,18 @@ use crate::base::At;
 use crate::observe::{Repair, Repaired};
 
 /// Judges a retransmission, or a segment that fills a hole.
-pub(super) fn repeat(cutter: &mut Cutter<'_>, repaired: Repaired, context: &ExchangeContext<'_>) {
-    let Repaired {
-        how,
-        first,
-        filled,
-        receiver_reports,
-    } = repaired;
+pub(super) fn repeat(cutter: &mut Cutter<'_>, repaired: &Repaired, context: &ExchangeContext<'_>) {
     let (slice, side) = (cutter.slice, cutter.slice.sender);
     let (from, to) = (slice.step.from, slice.step.to);
     if context.is_needless(to.frame) {
-        let (cause, rule, grounds) = match how {
-            Repair::Fast | Repair::Reordered => {
-                let grounds = Grounds::proven(Because::ReceiverSaysTwice);
-                (Cause::Reordering, Rule::Overtaken, grounds)
-            }
-            // the segment that seemed lost, or its ACK, was late: on the path, or at a busy host
-            _ => {
-                let grounds = Grounds::probable(Because::ReceiverSaysTwice, Hypothesis::BusyHost);
-                (Cause::Queueing, Rule::NotLost, grounds)
-            }
-        };
+        let (cause, rule, grounds) = needless_cause(repaired.how);
         let needless = Attribution::new(cause, Owner::Network, rule, grounds, cutter.ends());
         return cutter.attribute(slice.end, needless);
     }
-    let proven = Grounds::proven;
-    let filled_late = Grounds::probable(Because::FilledLate, Cause::Queueing);
-    let by_ip_id = Grounds::probable(Because::ByIpId, Cause::CaptureGap);
-    let (cause, rule, grounds) = match (how, first) {
-        (Repair::Fast, None) if filled.is_none() => (
-            Cause::FastRetransmit,
-            Rule::CopyNotSeen,
-            Grounds::probable(Because::NoFirstCopy, Cause::CaptureGap),
-        ),
-        (Repair::Fast, _) => (
-            Cause::FastRetransmit,
-            Rule::SackOrDuplicateAcks,
-            proven(Because::CalledFor),
-        ),
-        (Repair::TailProbe, Some(_)) => (Cause::Tlp, Rule::TailProbe, proven(Because::TimerRanOut)),
-        (Repair::Timeout, Some(_)) => (Cause::Rto, Rule::Timeout, proven(Because::TimerRanOut)),
-        // missing bytes came long after later ones
-        (Repair::TailProbe, None) if filled.is_some() => (Cause::Tlp, Rule::HoleFilled, filled_late),
-        (Repair::Timeout, None) if filled.is_some() => (Cause::Rto, Rule::HoleFilled, filled_late),
-        // only the gap in the sender's IP identifications shows
-        (Repair::TailProbe, None) => (Cause::Tlp, Rule::IpIdGap, by_ip_id),
-        (Repair::Timeout, None) => (Cause::Rto, Rule::IpIdGap, by_ip_id),
-        (Repair::Reordered, _) => (
-            Cause::Reordering,
-            Rule::Overtaken,
-            Grounds::probable(Because::OlderPacket, Cause::FastRetransmit),
-        ),
-        (Repair::Syn, _) => (Cause::SynRto, Rule::HandshakeRepeated, proven(Because::SentAgain)),
-    };
+    let (cause, rule, grounds) = repair_cause(repaired);
+    let first = repaired.first;
     let evidence = [first.map_or(from.frame, |copy| copy.frame), to.frame, 0];
-    let by_timer = matches!(how, Repair::TailProbe | Repair::Timeout);
+    let by_timer = matches!(repaired.how, Repair::TailProbe | Repair::Timeout);
     let (owner, grounds) = if by_timer && first.is_some() && cutter.paths.is_near_host(side.other()) {
         // the first copy had arrived at its host, where the capture was taken
         let grounds = Grounds::probable(Because::NotTaken, Cause::Queueing);
@@ -79,11 +36,63 @@ pub(super) fn repeat(cutter: &mut Cutter<'_>, repaired: Repaired, context: &Exch
         (Owner::Network, grounds)
     };
     let mut attribution = Attribution::new(cause, owner, rule, grounds, evidence);
-    if !receiver_reports && how != Repair::Syn {
+    if !repaired.receiver_reports && repaired.how != Repair::Syn {
         let silent = Grounds::probable(Because::NobodyTells, Cause::Queueing);
         attribution.grounds.at_most(silent);
     }
     cutter.attribute(slice.end, attribution);
+}
+
+/// Returns the cause of a wait for a retransmission whose first copy had arrived, the rule, and the grounds.
+fn needless_cause(how: Repair) -> (Cause, Rule, Grounds) {
+    match how {
+        Repair::Fast | Repair::Reordered => {
+            let grounds = Grounds::proven(Because::ReceiverSaysTwice);
+            (Cause::Reordering, Rule::Overtaken, grounds)
+        }
+        // the segment that seemed lost, or its ACK, was late: on the path, or at a busy host
+        _ => {
+            let grounds = Grounds::probable(Because::ReceiverSaysTwice, Hypothesis::BusyHost);
+            (Cause::Queueing, Rule::NotLost, grounds)
+        }
+    }
+}
+
+/// Returns the cause of a wait for a repair, the rule, and the grounds.
+fn repair_cause(repaired: &Repaired) -> (Cause, Rule, Grounds) {
+    let by_timer = |cause, rule| match (repaired.first, repaired.filled) {
+        (Some(_), _) => (cause, rule, Grounds::proven(Because::TimerRanOut)),
+        // missing bytes came long after later ones
+        (None, Some(_)) => {
+            let grounds = Grounds::probable(Because::FilledLate, Cause::Queueing);
+            (cause, Rule::HoleFilled, grounds)
+        }
+        // only the gap in the sender's IP identifications shows
+        (None, None) => {
+            let grounds = Grounds::probable(Because::ByIpId, Cause::CaptureGap);
+            (cause, Rule::IpIdGap, grounds)
+        }
+    };
+    match repaired.how {
+        Repair::TailProbe => by_timer(Cause::Tlp, Rule::TailProbe),
+        Repair::Timeout => by_timer(Cause::Rto, Rule::Timeout),
+        Repair::Fast if repaired.first.is_none() && repaired.filled.is_none() => {
+            let grounds = Grounds::probable(Because::NoFirstCopy, Cause::CaptureGap);
+            (Cause::FastRetransmit, Rule::CopyNotSeen, grounds)
+        }
+        Repair::Fast => {
+            let grounds = Grounds::proven(Because::CalledFor);
+            (Cause::FastRetransmit, Rule::SackOrDuplicateAcks, grounds)
+        }
+        Repair::Reordered => {
+            let grounds = Grounds::probable(Because::OlderPacket, Cause::FastRetransmit);
+            (Cause::Reordering, Rule::Overtaken, grounds)
+        }
+        Repair::Syn => {
+            let grounds = Grounds::proven(Because::SentAgain);
+            (Cause::SynRto, Rule::HandshakeRepeated, grounds)
+        }
+    }
 }
 
 /// Weakens the program's time before a segment that may be a retransmission to probable.

@@ -141,7 +141,7 @@ fn end(transfer: &Transfer, behind: i64, idle: Option<i64>) -> i64 {
 
 /// Whether the path reorders segments.
 fn is_reordered(transfer: &Transfer) -> bool {
-    transfer.late as f64 >= REORDERED_SHARE.get() * transfer.segments as f64
+    transfer.reordered as f64 >= REORDERED_SHARE.get() * transfer.segments as f64
         || transfer.is_near_sender && transfer.holes > 2 * transfer.holes_mended && transfer.holes >= 3
 }
 
@@ -411,29 +411,32 @@ fn largest(transfer: &Transfer, most: Limiter, share: f64, signs: &Signs) -> Ver
             cut_by: Some(if transfer.slowed > 0 { "ecn" } else { "losses" }),
             ..Verdict::certain(most, grade_of_share(share))
         },
-        Limiter::Pacing => {
-            let pauses = &transfer.pauses;
-            let count = pauses.count as f64;
-            let mean_ms = pauses.sum_ms / count;
-            let variance = pauses.sum_of_squares / count - mean_ms * mean_ms;
-            let is_steady = variance <= (STEADY_SHARE.get() * mean_ms).powi(2);
-            // a kernel's pacer sends a millisecond's worth at a time (tcp_tso_autosize), at least two segments
-            let burst = transfer.segments as f64 / count;
-            let is_fine = burst <= PACED_BURST.get().max(PACED_BURST.get() * burst / mean_ms);
-            if !is_fine {
-                Verdict::with_rival(Limiter::SenderProgram, Grade::Suspected, most)
-            } else if transfer.is_near_sender && is_steady && share >= LIMIT_SHARE.get() {
-                Verdict::certain(most, Grade::Probable)
-            } else if signs.is_even && !transfer.is_near_sender {
-                Verdict::with_rival(most, Grade::Suspected, Limiter::Line)
-            } else if is_steady {
-                Verdict::with_rival(most, Grade::Suspected, Limiter::SenderProgram)
-            } else {
-                Verdict::with_rival(Limiter::SenderProgram, Grade::Suspected, most)
-            }
-        }
+        Limiter::Pacing => pacing_limit(transfer, share, signs),
         Limiter::SenderBuffer if transfer.is_near_sender => Verdict::certain(most, Grade::Suspected),
         Limiter::SenderBuffer => Verdict::with_rival(most, Grade::Suspected, Limiter::SenderProgram),
         _ => Verdict::certain(most, grade_of_share(share)),
+    }
+}
+
+/// Returns the verdict where pauses without an ACK, behind full segments, took the largest `share` of the time: the
+/// kernel's pacing or the program.
+fn pacing_limit(transfer: &Transfer, share: f64, signs: &Signs) -> Verdict {
+    let pauses = &transfer.pauses;
+    let count = pauses.count as f64;
+    let mean_ms = pauses.sum_ms / count;
+    let variance = pauses.sum_of_squares / count - mean_ms * mean_ms;
+    let is_steady = variance <= (STEADY_SHARE.get() * mean_ms).powi(2);
+    // a kernel's pacer sends a millisecond's worth at a time (tcp_tso_autosize), at least two segments
+    let burst = transfer.segments as f64 / count;
+    let is_fine = burst <= PACED_BURST.get().max(PACED_BURST.get() * burst / mean_ms);
+    let is_far_and_even = signs.is_even && !transfer.is_near_sender;
+    if is_fine && transfer.is_near_sender && is_steady && share >= LIMIT_SHARE.get() {
+        Verdict::certain(Limiter::Pacing, Grade::Probable)
+    } else if is_fine && is_far_and_even {
+        Verdict::with_rival(Limiter::Pacing, Grade::Suspected, Limiter::Line)
+    } else if is_fine && is_steady {
+        Verdict::with_rival(Limiter::Pacing, Grade::Suspected, Limiter::SenderProgram)
+    } else {
+        Verdict::with_rival(Limiter::SenderProgram, Grade::Suspected, Limiter::Pacing)
     }
 }

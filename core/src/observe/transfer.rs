@@ -109,7 +109,7 @@ impl Transfers {
         if segment.len > 0
             && let Some(own) = own
         {
-            own.shut = opened();
+            own.empty_window = opened();
             own.data(segment, facts, at, stream, side, side.pick(&self.runs).bytes);
         }
         if let Some(other) = other
@@ -240,7 +240,7 @@ pub struct Transfer {
     pub waited: Waited,
     pub repeats: u64,
     /// Segments that came less than half a round trip after the hole that they fill: reordered.
-    pub late: u64,
+    pub reordered: u64,
     /// Number of times that the receiver reported holes, and of those with a retransmission.
     pub holes: u64,
     pub holes_mended: u64,
@@ -270,14 +270,14 @@ pub struct Transfer {
     pub largest_flight: i64,
     /// The newest ACK that has reached the sender, those under way to it, and the newest seen.
     received: Received,
-    ahead: VecDeque<Received>,
+    acks_under_way: VecDeque<Received>,
     newest: Received,
-    /// The current round trip, which ends when `mark` is acknowledged.
+    /// The current round trip, which ends when `round_end` is acknowledged.
     round: RoundTrip,
-    mark: i64,
+    round_end: i64,
     /// Sequence number behind the newest data, and their time.
-    high: i64,
-    high_time: i64,
+    next_seq: i64,
+    newest_data_at: i64,
     /// Room in the window behind the last segment, and whether that ended a write.
     room: i64,
     ends_write: bool,
@@ -290,15 +290,15 @@ pub struct Transfer {
     /// Time of the segment that showed a hole.
     hole_at: Option<i64>,
     /// Newest frame of late data: ACKs that cover earlier frames are no samples of the round trip.
-    poisoned: u64,
+    newest_late_frame: u64,
     /// The other side has sent data since the last segment.
     has_answered: bool,
     /// The empty window of HTTP/2 before the current segment.
-    shut: Option<Shut>,
+    empty_window: Option<Shut>,
     /// Sequence number at which the current message began.
-    begun: i64,
+    message_start: i64,
     /// Round trips in a row that did not carry an eighth more than any before.
-    still: u8,
+    level_rounds: u8,
     ack_time: i64,
     /// Smoothed round trips from the capture to the receiver and to the sender.
     smooth: i64,
@@ -308,12 +308,12 @@ pub struct Transfer {
 impl Transfer {
     /// Returns the bytes that the receiving program had not read when it last moved the window's edge.
     pub fn unread(&self) -> i64 {
-        (self.high - (self.opened_to - self.window_most)).clamp(0, self.high - self.base)
+        (self.next_seq - (self.opened_to - self.window_most)).clamp(0, self.next_seq - self.base)
     }
 
     /// Returns the number of bytes moved, without retransmissions.
     pub fn bytes(&self) -> u64 {
-        (self.high - self.base).max(0) as u64
+        (self.next_seq - self.base).max(0) as u64
     }
 
     fn new(first: i64) -> Self {
@@ -337,8 +337,8 @@ impl Transfer {
         let now = at.time_ns;
         let [near, far] = [side, side.other()].map(|end| *end.pick(stream.rtts));
         self.mss = stream.mss.max(1);
-        let begins = self.segments == 0;
-        let trip = near.unwrap_or(0);
+        let is_first = self.segments == 0;
+        let near_rtt = near.unwrap_or(0);
         self.is_near_sender =
             near.is_some_and(|ns| ns < AT_ENDPOINT_NS.get() && far.is_some_and(|far| ns * 4 < far));
         if segment.tos & 3 == 3 {
@@ -348,61 +348,66 @@ impl Transfer {
             self.slowed += 1;
             self.has_lost = true;
         }
-        self.learn(segment, now, trip);
-        if !begins && facts.seq < self.high {
-            return self.late_data(facts, at, trip + far.unwrap_or(0));
+        self.learn(segment, now, near_rtt);
+        if !is_first && facts.seq < self.next_seq {
+            return self.late_data(facts, at, near_rtt + far.unwrap_or(0));
         }
         let end = facts.next_seq;
-        if begins {
+        if is_first {
             (self.base, self.segments) = (facts.next_seq - i64::from(run), 1);
-            self.begun = self.base;
+            self.message_start = self.base;
             self.round = RoundTrip {
                 start: self.first,
                 ..RoundTrip::default()
             };
         } else {
-            self.further_data(segment, facts, now, trip);
+            self.further_data(segment, facts, now, near_rtt);
         }
-        if self.received.ack >= self.mark {
+        if self.received.ack >= self.round_end {
             self.end_round(now);
-            self.mark = end;
+            self.round_end = end;
         }
         self.measure_room(end);
-        let short = !segment.len.is_multiple_of(u32::from(self.mss));
-        self.ends_write = segment.has(PSH) && short || segment.has(FIN);
+        let is_short = !segment.len.is_multiple_of(u32::from(self.mss));
+        self.ends_write = segment.has(PSH) && is_short || segment.has(FIN);
         self.writes += u64::from(self.ends_write);
-        (self.high, self.high_time, self.last, self.answered_at) = (end, now, now, 0);
+        (self.next_seq, self.newest_data_at, self.last, self.answered_at) = (end, now, now, 0);
         self.has_answered = false;
-        self.longest = self.longest.max(end - self.begun);
+        self.longest = self.longest.max(end - self.message_start);
     }
 
     /// Takes new data behind the first segment.
-    fn further_data(&mut self, segment: &Segment<'_>, facts: &Facts, now: i64, trip: i64) {
+    fn further_data(&mut self, segment: &Segment<'_>, facts: &Facts, now: i64, near_rtt: i64) {
         self.segments += 1;
-        let gap = (now - self.high_time).max(0);
+        let gap = (now - self.newest_data_at).max(0);
         if self.repairing.is_none() {
             self.arrivals.add(gap, segment.len, self.mss);
         }
-        if self.attribute(now, gap, trip) {
+        if self.attribute(now, gap, near_rtt) {
             // another message: the congestion window may have to grow again (RFC 2861)
-            (self.still, self.largest_flight, self.mark, self.begun) = (0, 0, facts.next_seq, facts.seq);
+            (
+                self.level_rounds,
+                self.largest_flight,
+                self.round_end,
+                self.message_start,
+            ) = (0, 0, facts.next_seq, facts.seq);
             self.round = RoundTrip {
                 start: now,
                 ..RoundTrip::default()
             };
         }
-        if facts.seq > self.high && self.hole_at.is_none() {
+        if facts.seq > self.next_seq && self.hole_at.is_none() {
             self.hole_at = Some(now);
         }
     }
 
     /// Measures the bytes in flight and the room in the window behind data up to `end`.
     fn measure_room(&mut self, end: i64) {
-        let any = self.received.last != 0;
-        if any {
+        let has_ack = self.received.last != 0;
+        if has_ack {
             self.round.flight = self.round.flight.max(end - self.received.ack);
         }
-        self.room = if any && self.is_window_known {
+        self.room = if has_ack && self.is_window_known {
             self.received.edge - end
         } else {
             i64::MAX
@@ -414,20 +419,20 @@ impl Transfer {
 
     /// Adds the gap before new data to what the sender can have waited for, the first that fits: the other side's turn,
     /// a window, a repair, its program or a timer, an ACK. Returns whether it was the other side's turn.
-    fn attribute(&mut self, now: i64, gap: i64, trip: i64) -> bool {
+    fn attribute(&mut self, now: i64, gap: i64, near_rtt: i64) -> bool {
         let waited = &mut self.waited;
         let since = if self.is_near_sender {
             self.ack_time
         } else {
             self.received.last
         };
-        let unprompted = (now - since - trip).clamp(0, gap);
-        let idle = self.received.ack >= self.high;
-        let slack = (trip / 16).max(AT_ENDPOINT_NS.get());
-        let upon = unprompted <= slack.max(gap / 4);
-        let shut = self.shut.filter(|_| upon && gap > slack);
-        let turn = shut.is_none() && self.has_answered && idle && upon;
-        let sum = if turn {
+        let unprompted = (now - since - near_rtt).clamp(0, gap);
+        let is_idle = self.received.ack >= self.next_seq;
+        let slack = (near_rtt / 16).max(AT_ENDPOINT_NS.get());
+        let is_prompted = unprompted <= slack.max(gap / 4);
+        let shut = self.empty_window.filter(|_| is_prompted && gap > slack);
+        let is_turn = shut.is_none() && self.has_answered && is_idle && is_prompted;
+        let total = if is_turn {
             &mut waited.turns
         } else if self.room < 2 * i64::from(self.mss) {
             &mut waited.window
@@ -446,7 +451,7 @@ impl Transfer {
             if self.ends_write {
                 self.pauses_after_writes += 1;
                 &mut waited.program
-            } else if self.has_lost || self.still >= 2 {
+            } else if self.has_lost || self.level_rounds >= 2 {
                 &mut waited.timer
             } else {
                 // while the congestion window grows, pacing follows it
@@ -454,23 +459,23 @@ impl Transfer {
             }
         } else if self.has_lost {
             &mut waited.cut
-        } else if self.still >= 2 {
+        } else if self.level_rounds >= 2 {
             &mut waited.level
         } else {
             &mut waited.growing
         };
-        *sum += gap;
-        turn
+        *total += gap;
+        is_turn
     }
 
-    /// Takes a segment below the newest data: reordered or retransmitted. `trip` is the whole round trip.
+    /// Takes a segment below the newest data: reordered or retransmitted. `rtt` is the whole round trip.
     #[cold]
-    fn late_data(&mut self, facts: &Facts, at: At, trip: i64) {
-        self.poisoned = at.frame;
+    fn late_data(&mut self, facts: &Facts, at: At, rtt: i64) {
+        self.newest_late_frame = at.frame;
         let hole = self.hole_at.take();
-        let soon = hole.is_some_and(|since| at.time_ns - since < trip / 2);
-        if !self.is_near_sender && (soon || hole.is_none() && facts.flags & flag::OUT_OF_ORDER != 0) {
-            self.late += 1;
+        let is_soon = hole.is_some_and(|since| at.time_ns - since < rtt / 2);
+        if !self.is_near_sender && (is_soon || hole.is_none() && facts.flags & flag::OUT_OF_ORDER != 0) {
+            self.reordered += 1;
             self.last = at.time_ns;
             return;
         }
@@ -478,7 +483,7 @@ impl Transfer {
         self.last = at.time_ns;
         self.has_lost = true;
         if self.repairing.is_none() {
-            self.repairing = Some(self.high);
+            self.repairing = Some(self.next_seq);
         }
         if !self.has_mended {
             self.has_mended = true;
@@ -492,9 +497,9 @@ impl Transfer {
         round.smooth = self.smooth + self.smooth_far;
         round.edge_ns = if round.has_reached_edge { round.ns } else { 0 };
         if round.flight * 8 >= self.largest_flight * 9 {
-            self.still = 0;
+            self.level_rounds = 0;
         } else {
-            self.still = self.still.saturating_add(1);
+            self.level_rounds = self.level_rounds.saturating_add(1);
         }
         self.largest_flight = self.largest_flight.max(round.flight);
         if round.ns > 0 {
@@ -509,28 +514,28 @@ impl Transfer {
         };
     }
 
-    /// Moves the ACKs that had reached the sender when it sent this segment from `ahead` to `received`.
-    fn learn(&mut self, segment: &Segment<'_>, now: i64, trip: i64) {
+    /// Moves the ACKs that had reached the sender when it sent this segment from `acks_under_way` to `received`.
+    fn learn(&mut self, segment: &Segment<'_>, now: i64, near_rtt: i64) {
         if self.is_near_sender {
-            self.ahead.clear();
+            self.acks_under_way.clear();
             self.received = self.newest;
             return;
         }
         let echo = segment.options.timestamps.map(|(_, tsecr)| tsecr);
-        let mut newly = false;
-        while let Some(next) = self.ahead.front() {
-            let knows = match echo {
+        let mut has_learned = false;
+        while let Some(next) = self.acks_under_way.front() {
+            let has_reached = match echo {
                 Some(echo) => (echo.wrapping_sub(next.tsval) as i32) >= 0,
-                None => next.first <= now - trip,
+                None => next.first <= now - near_rtt,
             };
-            if !knows {
+            if !has_reached {
                 break;
             }
             self.received = *next;
-            newly = true;
-            self.ahead.pop_front();
+            has_learned = true;
+            self.acks_under_way.pop_front();
         }
-        if newly && echo.is_some() {
+        if has_learned && echo.is_some() {
             let sample = now - self.received.last;
             smooth(&mut self.smooth_far, sample);
             best(&mut self.round.best, sample);
@@ -542,8 +547,8 @@ impl Transfer {
         let now = at.time_ns;
         self.has_answered |= segment.len > 0;
         if self.answered_at == 0
-            && self.high > 0
-            && facts.ack >= self.high
+            && self.next_seq > 0
+            && facts.ack >= self.next_seq
             && (segment.len > 0 || segment.has(FIN))
         {
             self.answered_at = now;
@@ -562,23 +567,12 @@ impl Transfer {
         }
         let acked = (facts.ack - before.ack).max(0);
         self.window_most = self.window_most.max(window);
-        // (behind a hole, the data after it take the room)
-        if before.last != 0 && acked > 0 && self.repairing.is_none() {
-            self.acked += acked as u64;
-            if window < self.window_most / 4 * 3 {
-                self.acked_low += acked as u64;
-            }
+        if acked > 0 && self.repairing.is_none() {
+            self.count_acked(acked, window, now);
         }
-        // one ACK of a large part of the flight shows the receiving program's pace, not the line's
-        let is_burst =
-            acked > i64::from(WHOLE_SEGMENTS.get()) * i64::from(self.mss) && acked * 4 > self.largest_flight;
-        if acked > 0 && self.ack_time != 0 && self.repairing.is_none() && !is_burst {
-            self.acks
-                .add(now - self.ack_time, acked.min(1 << 24) as u32, self.mss);
-        }
-        if facts.ack < self.high {
+        if facts.ack < self.next_seq {
             self.done = 0;
-        } else if before.ack < self.high {
+        } else if before.ack < self.next_seq {
             self.done = now;
         }
         self.ack_time = now;
@@ -593,7 +587,9 @@ impl Transfer {
             self.remember();
         }
         self.holes(segment, facts);
-        let covered = facts.covered.filter(|acked| acked.first_frame > self.poisoned);
+        let covered = facts
+            .covered
+            .filter(|acked| acked.first_frame > self.newest_late_frame);
         if let Some(covered) = covered.filter(|_| self.repairing.is_none()) {
             smooth(&mut self.smooth, now - covered.first_time);
             if self.is_near_sender {
@@ -602,21 +598,38 @@ impl Transfer {
         }
     }
 
+    /// Counts bytes that an ACK newly covers, outside of repairs: behind a hole, the data after it take the room.
+    fn count_acked(&mut self, acked: i64, window: i64, now: i64) {
+        if self.newest.last != 0 {
+            self.acked += acked as u64;
+            if window < self.window_most / 4 * 3 {
+                self.acked_low += acked as u64;
+            }
+        }
+        // one ACK of a large part of the flight shows the receiving program's pace, not the line's
+        let is_burst =
+            acked > i64::from(WHOLE_SEGMENTS.get()) * i64::from(self.mss) && acked * 4 > self.largest_flight;
+        if self.ack_time != 0 && !is_burst {
+            self.acks
+                .add(now - self.ack_time, acked.min(1 << 24) as u32, self.mss);
+        }
+    }
+
     /// Adds the newest ACK to those under way to the sender.
     fn remember(&mut self) {
         let newest = self.newest;
-        match self.ahead.back_mut() {
+        match self.acks_under_way.back_mut() {
             Some(last) if newest.tsval != 0 && last.tsval == newest.tsval => {
                 (last.last, last.ack, last.edge) = (newest.last, newest.ack, newest.edge);
             }
-            _ => self.ahead.push_back(newest),
+            _ => self.acks_under_way.push_back(newest),
         }
-        if self.ahead.len() >= MAX_AHEAD {
+        if self.acks_under_way.len() >= MAX_AHEAD {
             // the earlier time with the later edge, so that the sender never appears to have less room than it had
-            let mut acks = std::mem::take(&mut self.ahead).into_iter();
+            let mut acks = std::mem::take(&mut self.acks_under_way).into_iter();
             while let Some(first) = acks.next() {
                 let next = acks.next().unwrap_or(first);
-                self.ahead.push_back(Received {
+                self.acks_under_way.push_back(Received {
                     tsval: first.tsval,
                     first: first.first,
                     ..next
@@ -629,13 +642,13 @@ impl Transfer {
     fn holes(&mut self, segment: &Segment<'_>, facts: &Facts) {
         let sacks = segment.options.sack.count > 0 && facts.flags & flag::DSACK == 0;
         if sacks && self.repairing.is_none() {
-            self.repairing = Some(self.high);
+            self.repairing = Some(self.next_seq);
             self.has_mended = false;
             self.holes += 1;
         } else if !sacks
             && self
                 .repairing
-                .is_some_and(|until| facts.ack >= until.min(self.high))
+                .is_some_and(|until| facts.ack >= until.min(self.next_seq))
         {
             self.repairing = None;
             self.has_mended = false;

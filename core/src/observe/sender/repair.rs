@@ -1,6 +1,6 @@
 //! Retransmitted and late segments: which bytes are missing, how they were repaired, and whether that was needed.
 
-use super::{MAX_HOLES, MAX_PARTS, Sender};
+use super::{MAX_HOLES, MAX_PARTS, Sender, Sent};
 use crate::base::At;
 use crate::limits::{
     DELACK_MIN_NS, DUPLICATES, INITIAL_RTO_NS, MOST_LATE_NS, NEAR_IDS, NEARLY_ALL, NOISE_NS, PROBE_NS,
@@ -160,46 +160,14 @@ impl Sender {
             };
             return self.repaired(data, from, how, None, Some(hole.seen));
         }
-        // a copy by the network has the IP identification and timestamp of the original, a retransmission new ones
-        let id = data.ip_id.unwrap_or(0);
-        let copied = (id != 0 || data.tsval.is_some())
-            && self
-                .recent
-                .iter()
-                .flatten()
-                .any(|sent| sent.start == data.start && sent.ip_id == id && sent.tsval == data.tsval);
-        let copied = copied || self.is_older(data);
-        if copied && first_copy.is_some_and(|first| data.at.time_ns - first.time_ns < TWO_TICKS_NS.get()) {
+        let is_copy = self.is_copy(data);
+        if is_copy && first_copy.is_some_and(|first| data.at.time_ns - first.time_ns < TWO_TICKS_NS.get()) {
             self.copies = self.copies.saturating_add(1);
         }
-        if copied || (data.end <= self.una && data.end <= next) {
+        if is_copy || (data.end <= self.una && data.end <= next) {
             return Outcome::Needless;
         }
-        let gap = data.at.time_ns - from.time_ns;
-        // a timer expires long after the last ACK: an ACK caused a retransmission that leaves sooner
-        let called = self.sacked > data.start || self.duplicates >= DUPLICATES.get();
-        let signal = if called {
-            self.newest_answer
-        } else {
-            self.advanced.map(|advanced| advanced.ack)
-        };
-        let since = signal.map_or(i64::MAX, |ack| data.at.time_ns - ack.time_ns - data.own_rtt_ns);
-        let silent = since >= RTO_NS.get();
-        // a tail loss probe waits two round trips, and never as long as a connection's first timeout
-        let first_timer = INITIAL_RTO_NS.contains(gap);
-        let probes = !first_timer && (gap < RTO_NS.get() || gap >= data.rtt_ns * 3 / 2);
-        let how = if !called
-            && !self.has_retransmitted
-            && data.end >= next
-            && probes
-            && gap < 2 * data.rtt_ns + PROBE_NS.get()
-        {
-            Repair::TailProbe
-        } else if silent {
-            Repair::Timeout
-        } else {
-            Repair::Fast
-        };
+        let how = self.retransmitted_how(data, from, next);
         self.has_retransmitted = true;
         let resent = self.resent.get_or_insert_default();
         if resent.len() >= RESENT {
@@ -212,6 +180,41 @@ impl Sender {
             tsval: data.tsval,
         });
         self.repaired(data, from, how, first_copy, None)
+    }
+
+    /// Whether the network made this copy of an earlier segment. It has the IP identification and timestamp of the
+    /// original, a retransmission new ones.
+    fn is_copy(&self, data: &Data) -> bool {
+        let id = data.ip_id.unwrap_or(0);
+        let is_same = |sent: &Sent| sent.start == data.start && sent.ip_id == id && sent.tsval == data.tsval;
+        (id != 0 || data.tsval.is_some()) && self.recent.iter().flatten().any(is_same) || self.is_older(data)
+    }
+
+    /// Returns what caused a retransmission: a timer expires long after the last ACK, and an ACK caused one that leaves
+    /// sooner.
+    fn retransmitted_how(&self, data: &Data, from: At, next: i64) -> Repair {
+        let gap = data.at.time_ns - from.time_ns;
+        let is_called_for = self.sacked > data.start || self.duplicates >= DUPLICATES.get();
+        let signal = if is_called_for {
+            self.newest_answer
+        } else {
+            self.advanced.map(|advanced| advanced.ack)
+        };
+        let since = signal.map_or(i64::MAX, |ack| data.at.time_ns - ack.time_ns - data.own_rtt_ns);
+        // a tail loss probe waits two round trips, and never as long as a connection's first timeout
+        let may_probe = !INITIAL_RTO_NS.contains(gap) && (gap < RTO_NS.get() || gap >= data.rtt_ns * 3 / 2);
+        if !is_called_for
+            && !self.has_retransmitted
+            && data.end >= next
+            && may_probe
+            && gap < 2 * data.rtt_ns + PROBE_NS.get()
+        {
+            Repair::TailProbe
+        } else if since >= RTO_NS.get() {
+            Repair::Timeout
+        } else {
+            Repair::Fast
+        }
     }
 
     /// Returns which timer repaired a lost tail, by the time since the peer's last data.
