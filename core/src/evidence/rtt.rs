@@ -258,19 +258,10 @@ pub struct RoundTrips {
     prompts: u32,
     frees: u32,
     held: u32,
-    best: Best,
+    /// The shortest so far.
+    best: Option<i64>,
     /// The newest sample that counts.
     newest: KernelRtt,
-}
-
-/// The shortest round trip so far; `i64::MAX` before the first.
-#[derive(Debug, Clone, Copy)]
-struct Best(i64);
-
-impl Default for Best {
-    fn default() -> Self {
-        Best(i64::MAX)
-    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -293,13 +284,13 @@ impl Spread {
 impl RoundTrips {
     #[inline]
     pub fn add(&mut self, ns: i64, prompt: bool) {
-        let best = if self.best.0 == i64::MAX { ns } else { self.best.0 };
+        let best = self.best.unwrap_or(ns);
         if ns < best - DELACK_LEAST_NS.get() {
             // the path is so much shorter that all earlier ones were delayed
             self.held = self.held.saturating_add(std::mem::take(&mut self.frees));
             self.free = Spread::default();
         }
-        self.best = Best(best.min(ns));
+        self.best = Some(best.min(ns));
         if prompt {
             self.prompt.add(ns);
             self.prompts = self.prompts.saturating_add(1);
@@ -322,7 +313,7 @@ impl RoundTrips {
 
     #[cold]
     fn worst(&self) -> KernelRtt {
-        if self.best.0 < AT_HOST_NS.get() {
+        if self.best.is_some_and(|best| best < AT_HOST_NS.get()) {
             return self.newest;
         }
         KernelRtt::new(self.prompt.max.max(self.free.max), self.prompts > 0)

@@ -20,7 +20,7 @@ fn candidate(sender_id: u32) -> Candidate {
         small: at(1, 0),
         held_from: at(1, 0),
         ack: at(2, 40),
-        ack_pure: true,
+        ack_lacks_data: true,
         freed: at(3, 41),
         small_bytes: 1,
         freed_bytes: 1,

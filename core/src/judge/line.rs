@@ -8,25 +8,10 @@ use super::grounds::Grounds;
 use super::partition::{Attribution, Cutter};
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
 
-/// Judges a segment right behind a full one.
+/// Judges a segment right behind a full one, or at an even pace: `because` says which.
 #[inline(always)]
-pub(super) fn burst(cutter: &mut Cutter<'_>) {
-    let grounds = Grounds::probable(Because::FullSegments, Hypothesis::Pacing);
-    attribute_to_line(cutter, Rule::Burst, grounds);
-}
-
-/// Judges a segment at an even pace.
-#[inline(always)]
-pub(super) fn spaced(cutter: &mut Cutter<'_>) {
-    let grounds = Grounds::probable(Because::EvenPace, Hypothesis::Pacing);
-    attribute_to_line(cutter, Rule::Spacing, grounds);
-}
-
-#[inline(always)]
-fn attribute_to_line(cutter: &mut Cutter<'_>, rule: Rule, grounds: Grounds) {
-    let ends = cutter.ends();
-    cutter.attribute(
-        cutter.slice.end,
-        Attribution::new(Cause::Bandwidth, Owner::Network, rule, grounds, ends),
-    );
+pub(super) fn judge(cutter: &mut Cutter<'_>, rule: Rule, because: Because) {
+    let grounds = Grounds::probable(because, Hypothesis::Pacing);
+    let bandwidth = Attribution::new(Cause::Bandwidth, Owner::Network, rule, grounds, cutter.ends());
+    cutter.attribute(cutter.slice.end, bandwidth);
 }

@@ -41,7 +41,7 @@ pub use caps::{
 pub use change::Change;
 pub use grounds::Grounds;
 pub use inside::{Inside, Nesting, Span};
-pub use nagle::{AckKind, Ruling, held_since};
+pub use nagle::{Ruling, held_since};
 use partition::Cutter;
 pub use partition::{EvidenceFrames, Row};
 pub use path::Paths;
@@ -142,9 +142,9 @@ fn judge(slice: &TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Vec<Ro
     match &slice.step.wait {
         Wait::Turn(turn @ Turn { doubt: None, .. }) => turn::judge(cutter, turn),
         Wait::App => program::paused(cutter, Grounds::proven(Because::NothingOpen)),
-        Wait::FullBurst => line::burst(cutter),
+        Wait::FullBurst => line::judge(cutter, Rule::Burst, Because::FullSegments),
         Wait::Burst => program::wrote_again(cutter),
-        Wait::Spaced => line::spaced(cutter),
+        Wait::Spaced => line::judge(cutter, Rule::Spacing, Because::EvenPace),
         Wait::Clocked { ack, acked } => cwnd::clocked(cutter, *ack, *acked),
         _ => judge_any(*slice, context, rows),
     }
@@ -192,9 +192,9 @@ fn judge_any(slice: TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Vec
         Wait::Handshake => path::handshake(cutter),
         Wait::Hole => missing_frames::hole(cutter),
         Wait::App => program::paused(cutter, Grounds::proven(Because::NothingOpen)),
-        Wait::FullBurst => line::burst(cutter),
+        Wait::FullBurst => line::judge(cutter, Rule::Burst, Because::FullSegments),
         Wait::Burst => program::wrote_again(cutter),
-        Wait::Spaced => line::spaced(cutter),
+        Wait::Spaced => line::judge(cutter, Rule::Spacing, Because::EvenPace),
         Wait::Clocked { ack, acked } => cwnd::clocked(cutter, *ack, *acked),
     }
 }
@@ -247,7 +247,7 @@ mod tests {
             small: since,
             held_from: since,
             ack,
-            ack_pure: true,
+            ack_lacks_data: true,
             freed: at(9, 206_000_000),
             ..Candidate::default()
         };

@@ -19,16 +19,6 @@ use crate::base::{At, Side};
 use crate::limits::{AT_HOST_NS, HELD_NS, MIN_SAMPLES, NOISE_NS, SOON_NS, UNHELD_NS};
 use crate::observe::{Candidate, Wait};
 
-/// Packet that ended a wait for an ACK that was not held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AckKind {
-    /// A pure ACK.
-    ByAck,
-    /// An ACK with data.
-    ByData,
-    ByFin,
-}
-
 /// Verdict on one candidate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Ruling {
@@ -41,8 +31,8 @@ pub enum Ruling {
         /// About that time; 0 where unknown.
         program_likely_ns: i64,
     },
-    /// A wait by Nagle's algorithm for an ACK that was not held.
-    Waited { freed: AckKind, grounds: Grounds },
+    /// A wait by Nagle's algorithm for an ACK that was not held; the rule says what came with that ACK.
+    Waited { rule: Rule, grounds: Grounds },
     /// A pause of the program.
     Pause { grounds: Grounds },
 }
@@ -79,7 +69,7 @@ impl SenderVerdict {
         let hold_ns = self.hold_ns(candidate);
         let late_ns = self.late_ns(candidate);
         let pause = |mut grounds: Grounds| {
-            if candidate.held_back {
+            if candidate.may_be_delayed {
                 // the path (by the timestamps) or pacing may have made it
                 grounds.at_most(Grounds::probable(Because::PathMayBeMore, Cause::Queueing));
             }
@@ -94,7 +84,7 @@ impl SenderVerdict {
                 probable_pause(Because::RoundTripByProgram)
             };
         }
-        if candidate.unseen {
+        if candidate.is_ack_unseen {
             return self.rule_unseen(candidate, hold_ns, late_ns);
         }
         if !self.is_prompt(candidate) {
@@ -111,7 +101,8 @@ impl SenderVerdict {
         }
         if self.nagle_use == NagleUse::Off {
             // a segment that a kernel sends upon an ACK that was not held may have lacked congestion window before
-            let is_by_kernel = late_ns <= AT_HOST_NS.get() && hold_ns < HELD_NS.least() && candidate.ack_pure;
+            let is_by_kernel =
+                late_ns <= AT_HOST_NS.get() && hold_ns < HELD_NS.least() && candidate.ack_lacks_data;
             return if is_by_kernel || !self.controls.leaves_early(stream, freed_frame) {
                 pause(Grounds::probable(Because::WithTheAck, Cause::Cwnd))
             } else {
@@ -119,10 +110,10 @@ impl SenderVerdict {
             };
         }
         Ruling::Waited {
-            freed: match (candidate.ack_fin, candidate.ack_pure) {
-                (true, _) => AckKind::ByFin,
-                (false, false) => AckKind::ByData,
-                (false, true) => AckKind::ByAck,
+            rule: match (candidate.ack_has_fin, candidate.ack_lacks_data) {
+                (true, _) => Rule::NagleFinRelease,
+                (false, false) => Rule::NaglePiggyback,
+                (false, true) => Rule::NagleWait,
             },
             grounds: self.probable_stall(sender),
         }
@@ -178,7 +169,7 @@ impl SenderVerdict {
             }
             Control::Unclear => Because::ControlUnclear,
             // later writes in it may have been made at any time of the wait
-            Control::Shorter { .. } if self.may_gather(candidate) => Because::FollowsAcks,
+            Control::Shorter { .. } if self.controls.may_gather(candidate) => Because::FollowsAcks,
             Control::Shorter { .. } => Because::ControlShorter,
             Control::Nothing => Because::FollowsAcks,
         };
@@ -234,10 +225,11 @@ impl SenderVerdict {
 fn program_took(control: Control, waited: i64) -> (i64, i64) {
     match control {
         Control::Shorter {
-            max_ns,
-            likely_ns,
-            exact,
-        } => (max_ns, if exact { likely_ns } else { 0 }),
+            max_ns, exact: false, ..
+        } => (max_ns, 0),
+        Control::Shorter {
+            max_ns, likely_ns, ..
+        } => (max_ns, likely_ns),
         Control::Explains { likely_ns } => (waited, likely_ns),
         Control::Nothing | Control::Unclear => (0, 0),
     }
@@ -268,12 +260,7 @@ pub(super) fn attribute(cutter: &mut Cutter<'_>, candidate: &Candidate, ruling: 
             }
             attribute_stall(cutter, candidate, [hold_ns, program_max_ns], grounds, evidence);
         }
-        Ruling::Waited { freed, grounds } => {
-            let rule = match freed {
-                AckKind::ByAck => Rule::NagleWait,
-                AckKind::ByData => Rule::NaglePiggyback,
-                AckKind::ByFin => Rule::NagleFinRelease,
-            };
+        Ruling::Waited { rule, grounds } => {
             let nagle = Attribution::new(Cause::Nagle, Owner::of(side), rule, grounds, evidence);
             cutter.attribute(cutter.end, nagle);
         }
@@ -283,7 +270,7 @@ pub(super) fn attribute(cutter: &mut Cutter<'_>, candidate: &Candidate, ruling: 
             // the segment was late on its way, by the timestamps: that part is the path's
             let delay = candidate
                 .lateness
-                .filter(|_| candidate.fine && grounds.grade == Grade::Proven);
+                .filter(|_| candidate.is_clock_fine && grounds.grade == Grade::Proven);
             let delay = delay.map_or(0, i64::from);
             if delay > NOISE_NS.get() {
                 cutter.end = (end - delay).max(cutter.at);

@@ -268,7 +268,7 @@ impl SenderVerdict {
 
     /// Whether the receiver held this ACK, which carried nothing else.
     pub(super) fn is_held(&self, candidate: &Candidate) -> bool {
-        candidate.is_pure_ack() && !candidate.unseen && HELD_NS.contains(self.hold_ns(candidate))
+        candidate.is_pure_ack() && !candidate.is_ack_unseen && HELD_NS.contains(self.hold_ns(candidate))
     }
 
     /// Returns for how long the receiver held this ACK, without the path's share.
@@ -409,7 +409,7 @@ fn round_trips(evidence: &SenderEvidence, pairs: &Pairs) -> [i64; 2] {
     let echoed = evidence
         .candidates
         .iter()
-        .filter(|candidate| candidate.arrived == Some(true) && !candidate.unseen);
+        .filter(|candidate| candidate.arrived == Some(true) && !candidate.is_ack_unseen);
     let soonest = echoed.map(|candidate| candidate.release_ns().max(0)).min();
     [soonest.map_or(sender, |release| release.min(sender)), receiver]
 }

@@ -41,29 +41,29 @@ pub struct Candidate {
     /// The first packet that covers `small`.
     pub ack: At,
     /// The ACK carried no data.
-    pub ack_pure: bool,
-    pub ack_fin: bool,
+    pub ack_lacks_data: bool,
+    pub ack_has_fin: bool,
     /// Delay of the ACK beyond the path's best, in ns, by its sender's timestamps: no part of a hold.
     pub ack_late: i64,
     /// Whether the ACK had reached the sender, by the TSecr of the freed segment; None where that does not show it.
     pub arrived: Option<bool>,
     /// The capture lacks the ACK: its time follows from timestamps, and its frame is 0.
-    pub unseen: bool,
+    pub is_ack_unseen: bool,
     /// The peer had sent its FIN, which the freed segment may answer.
-    pub after_end: bool,
+    pub is_after_peer_end: bool,
     /// The freed segment.
     pub freed: At,
     pub small_bytes: u32,
     pub freed_bytes: u32,
     /// The path, by the timestamps, or pacing, by the bytes, may explain the larger part of the gap.
-    pub held_back: bool,
+    pub may_be_delayed: bool,
     /// Delay of the freed segment beyond the path's best, in ns; None beside the sender, and where timestamps do not
     /// show it.
     pub lateness: Option<u32>,
     /// The sender's timestamps count every millisecond.
-    pub fine: bool,
+    pub is_clock_fine: bool,
     /// The small segment was the first of its message.
-    pub first: bool,
+    pub begins_message: bool,
     /// Number of the sender in `evidence::SenderStore`.
     pub sender_id: u32,
     pub stream: u32,
@@ -79,7 +79,7 @@ impl Candidate {
             small: at(1, 0),
             held_from: at(1, 0),
             ack: at(2, wait),
-            ack_pure: true,
+            ack_lacks_data: true,
             freed: at(3, wait + release),
             ..Candidate::default()
         }
@@ -107,7 +107,7 @@ impl Candidate {
 
     /// Whether the ACK had neither data nor FIN, so that a delayed-ACK timer may have held it.
     pub fn is_pure_ack(&self) -> bool {
-        self.ack_pure && !self.ack_fin
+        self.ack_lacks_data && !self.ack_has_fin
     }
 }
 
@@ -325,7 +325,7 @@ impl Step {
             Wait::Hole | Wait::Handshake | Wait::Suspected { .. } => Release::default(),
             Wait::Burst | Wait::FullBurst => Release::new(Released::Burst, Some(self.from.frame), waited),
             Wait::Spaced => Release::new(Released::Pacing, None, waited),
-            Wait::Small(c) if c.unseen => Release::default(), // the ACK has no frame
+            Wait::Small(c) if c.is_ack_unseen => Release::default(), // the ACK has no frame
             Wait::Small(c) if c.arrived == Some(false) => Release::new(Released::App, None, waited),
             Wait::Small(c) | Wait::FreedTurn { candidate: c, .. } => by_ack(c.ack, Released::NagleAck),
             Wait::Clocked { ack, .. } | Wait::LoneClocked { ack, .. } => by_ack(*ack, Released::CwndAck),

@@ -324,7 +324,7 @@ impl Sender {
         if self.pacer.is_relevant(data) {
             self.pacer.sent(data, gap, self.sent);
         }
-        self.window.forget_first_move();
+        self.window.first_move = None;
         if self.una < data.start {
             (self.has_collapsed, self.lockstep_count) = (false, 0);
         }

@@ -24,7 +24,7 @@ fn candidate(ack_ns: i64) -> Box<Candidate> {
         small: at(1, 0),
         held_from: at(1, 0),
         ack: at(5, ack_ns),
-        ack_pure: true,
+        ack_lacks_data: true,
         freed: at(9, 40 * MS),
         small_bytes: 1,
         freed_bytes: 1,
@@ -77,7 +77,7 @@ fn an_ack_that_was_not_there_released_nothing() {
     let small = |arrived, unseen| {
         Wait::Small(Box::new(Candidate {
             arrived,
-            unseen,
+            is_ack_unseen: unseen,
             ..*candidate(39 * MS)
         }))
     };

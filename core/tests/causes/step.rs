@@ -29,7 +29,7 @@ pub fn stall() -> Candidate {
         small: at(3, 0),
         held_from: at(3, 0),
         ack: at(4, 45 * MS),
-        ack_pure: true,
+        ack_lacks_data: true,
         freed: at(5, 47 * MS + 10 * US),
         small_bytes: 238,
         freed_bytes: 612,

@@ -14,7 +14,7 @@ fn small_after_the_ack_of_small_is_a_candidate() {
     let c = candidate(play.send(43_020, 201, 600));
     assert_eq!((c.small.time_ns, c.ack, c.freed.time_ns), (MS, ack, 43_020_000));
     assert_eq!(
-        (c.held_from, c.ack_pure, c.ack_fin, c.arrived),
+        (c.held_from, c.ack_lacks_data, c.ack_has_fin, c.arrived),
         (c.small, true, false, None)
     );
     assert_eq!((c.small_bytes, c.freed_bytes, c.sender_id), (200, 600, 7));

@@ -50,7 +50,7 @@ fn typed(keys: &[(bool, i64)]) -> bool {
         typist.acked(*echo);
         (last, took) = (typist.key(*after_us, false), *after_us);
     }
-    let held = last.map(|c| (c.ack_pure, c.freed.time_ns - c.small.time_ns));
+    let held = last.map(|c| (c.ack_lacks_data, c.freed.time_ns - c.small.time_ns));
     assert!(held.is_none_or(|held| held == (false, 10_000_000 + 1_000 * took)));
     held.is_some()
 }

@@ -73,7 +73,7 @@ impl Endpoint {
             small: at(0, small),
             held_from: at(0, small),
             ack: at(1, ack),
-            ack_pure: true,
+            ack_lacks_data: true,
             freed: at(2, freed),
             small_bytes: 238,
             freed_bytes: 612,

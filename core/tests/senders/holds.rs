@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use latpcap_core::base::Side;
 use latpcap_core::evidence::rtt::Pairs;
-use latpcap_core::judge::{AckKind, Because, Cause, Grounds, Ruling};
+use latpcap_core::judge::{Because, Cause, Grounds, Rule, Ruling};
 
 use latpcap_core::observe::Candidate;
 
@@ -24,7 +24,7 @@ fn a_path_of_40_ms_is_no_hold() {
                 matches!(
                     ruling,
                     Ruling::Waited {
-                        freed: AckKind::ByAck,
+                        rule: Rule::NagleWait,
                         ..
                     }
                 ),
@@ -128,9 +128,9 @@ fn lone_segments_that_are_acknowledged_at_once_are_counted_past_the_quick_acks()
     let others: [fn(&mut Candidate); 5] = [
         |_| {},
         |c| c.held_from.time_ns -= 5 * US,
-        |c| c.ack_pure = false,
-        |c| c.unseen = true,
-        |c| c.after_end = true,
+        |c| c.ack_lacks_data = false,
+        |c| c.is_ack_unseen = true,
+        |c| c.is_after_peer_end = true,
     ];
     let counted = others.map(|change| {
         let mut e = Endpoint::new(VANTAGES[0]);

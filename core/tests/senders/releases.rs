@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use latpcap_core::base::Side;
-use latpcap_core::judge::{AckKind, Because, Grounds, NagleUse, Ruling};
+use latpcap_core::judge::{Because, Grounds, NagleUse, Rule, Ruling};
 use latpcap_core::observe::Candidate;
 
 use crate::common::{CLIENT, Lcg, MS, SERVER};
@@ -53,7 +53,10 @@ fn few_candidates_are_at_most_probable() {
 
 #[test]
 fn a_fin_and_data_release_too_but_are_no_delayed_acks() {
-    for (ack_pure, ack_fin, by) in [(true, true, AckKind::ByFin), (false, false, AckKind::ByData)] {
+    for (ack_pure, ack_fin, by) in [
+        (true, true, Rule::NagleFinRelease),
+        (false, false, Rule::NaglePiggyback),
+    ] {
         let (mut e, mut random) = (Endpoint::new(VANTAGES[0]), Lcg(11));
         e.stalls(10, &mut random);
         let c = e.nagle(900 * MS, 34 * MS, 10 * US).unwrap();
@@ -61,13 +64,13 @@ fn a_fin_and_data_release_too_but_are_no_delayed_acks() {
         let ruling = judged.rule(
             Side::Server,
             &Candidate {
-                ack_pure,
-                ack_fin,
+                ack_lacks_data: ack_pure,
+                ack_has_fin: ack_fin,
                 ..c
             },
         );
         assert!(
-            matches!(ruling, Ruling::Waited { freed, .. } if freed == by),
+            matches!(ruling, Ruling::Waited { rule, .. } if rule == by),
             "{ruling:?}"
         );
     }

@@ -79,7 +79,7 @@ fn candidate(ack: i64, release: i64) -> Candidate {
         small: at(1, 0),
         held_from: at(1, 0),
         ack: at(2, ack),
-        ack_pure: true,
+        ack_lacks_data: true,
         freed: at(3, ack + release),
         small_bytes: 1,
         freed_bytes: 1,
@@ -163,7 +163,7 @@ fn a_hold_moves_behind_a_program_only_where_it_is_more_than_a_busy_host() {
 fn what_the_path_may_have_held_back_proves_no_pause() {
     let ruling = |held_back| {
         let c = Candidate {
-            held_back,
+            may_be_delayed: held_back,
             arrived: Some(false),
             ..candidate(41 * MS, 30 * US)
         };
@@ -198,7 +198,7 @@ fn what_follows_later_than_a_kernel_is_a_pause() {
     let proven = Some((Grade::Proven, Because::GoesWithoutAck));
     assert_eq!(short(&refuted, 90 * US + 1), proven);
     let along = Candidate {
-        ack_pure: false,
+        ack_lacks_data: false,
         ..candidate(MS, 90 * US)
     };
     assert_eq!(pause(refuted.rules(along)), proven);
@@ -214,26 +214,26 @@ fn what_follows_later_than_a_kernel_is_a_pause() {
 fn an_ack_of_its_own_with_data_or_a_fin_frees() {
     let freed = |ack_pure, ack_fin| {
         let c = Candidate {
-            ack_pure,
-            ack_fin,
+            ack_lacks_data: ack_pure,
+            ack_has_fin: ack_fin,
             ..candidate(MS, 30 * US)
         };
         match Seen::new().rules(c) {
-            Ruling::Waited { freed, .. } => Some(freed),
+            Ruling::Waited { rule, .. } => Some(rule),
             _ => None,
         }
     };
-    assert_eq!(freed(true, false), Some(AckKind::ByAck));
-    assert_eq!(freed(false, false), Some(AckKind::ByData));
+    assert_eq!(freed(true, false), Some(Rule::NagleWait));
+    assert_eq!(freed(false, false), Some(Rule::NaglePiggyback));
     assert_eq!(
         (freed(true, true), freed(false, true)),
-        (Some(AckKind::ByFin), Some(AckKind::ByFin))
+        (Some(Rule::NagleFinRelease), Some(Rule::NagleFinRelease))
     );
     // only one of its own is held
     let hold = |ack_pure, ack_fin, wait| {
         let c = Candidate {
-            ack_pure,
-            ack_fin,
+            ack_lacks_data: ack_pure,
+            ack_has_fin: ack_fin,
             ..candidate(wait, 30 * US)
         };
         held(Seen::with(3, 0).rules(c)).is_some()

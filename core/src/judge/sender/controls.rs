@@ -183,7 +183,7 @@ impl Controls {
             self.left_before(candidate.stream, candidate.freed.frame);
             return;
         }
-        if candidate.unseen {
+        if candidate.is_ack_unseen {
             self.lacks_acks = true;
             return; // the time of the ACK is too coarse
         }
@@ -207,18 +207,18 @@ impl Controls {
                 }
             }
         } else if candidate.is_pure_ack()
-            && !candidate.after_end
+            && !candidate.is_after_peer_end
             // `ack_late` is not subtracted: the hold of an ACK that the path delayed is not known well enough
             && candidate.covered_ns() - judged.receiver_rtt < UNHELD_NS.get()
         {
             let pause = pause(!is_prompt);
-            self.goes_on |= !candidate.first && !pause.is_at_once();
+            self.goes_on |= !candidate.begins_message && !pause.is_at_once();
             self.all.unheld.push(pause);
             self.most_bytes = self.most_bytes.max(candidate.freed_bytes);
-            if candidate.first {
+            if candidate.begins_message {
                 self.second_bytes = self.second_bytes.max(candidate.freed_bytes);
             }
-            self.has_third |= !candidate.first;
+            self.has_third |= !candidate.begins_message;
         }
     }
 
@@ -311,11 +311,11 @@ impl Controls {
     /// Whether a segment may hold later writes although the program never paused behind the second write of a message.
     /// The segment is as large as two sent where nothing was held, or, in messages of three segments, larger than any
     /// second one. Not decided where the capture lacks ACKs, as it may lack segments too.
-    pub(super) fn may_gather(&self, candidate: &Candidate) -> bool {
+    pub(in crate::judge) fn may_gather(&self, candidate: &Candidate) -> bool {
         let two = self.most_bytes > 0
             && candidate.freed_bytes.saturating_add(self.most_bytes / 2) / self.most_bytes > 1;
         let third = self.has_third
-            && candidate.first
+            && candidate.begins_message
             && self.second_bytes > 0
             && candidate.freed_bytes > self.second_bytes;
         !self.goes_on && !self.lacks_acks && (two || third)

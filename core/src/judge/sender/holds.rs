@@ -46,5 +46,7 @@ pub(super) fn count_prompt_acks(evidence: &SenderEvidence, receiver_rtt: i64) ->
 /// Returns the waits for a pure ACK that is in the capture and came before the peer's FIN.
 fn pure_acks(evidence: &SenderEvidence) -> impl Iterator<Item = &Candidate> {
     let candidates = evidence.candidates.iter();
-    candidates.filter(|candidate| candidate.is_pure_ack() && !candidate.unseen && !candidate.after_end)
+    candidates.filter(|candidate| {
+        candidate.is_pure_ack() && !candidate.is_ack_unseen && !candidate.is_after_peer_end
+    })
 }

@@ -81,7 +81,7 @@ pub(super) fn clock_shows_path(candidates: &[Candidate], judged: &SenderVerdict)
         count += 1;
         beyond += usize::from(delay > late.max(0) + 2 * TICK_NS);
     }
-    candidates.iter().any(|candidate| candidate.fine)
+    candidates.iter().any(|candidate| candidate.is_clock_fine)
         && count >= MIN_SAMPLES.get()
         && OUTLIER_ONE_IN.get() * beyond <= count
 }

@@ -55,7 +55,7 @@ fn add(store: &mut SenderStore, stream: u32, start: i64, wait: i64, release: i64
         small: at(1, start),
         held_from: at(1, start),
         ack: at(2, start + wait),
-        ack_pure: true,
+        ack_lacks_data: true,
         freed: at(3, start + wait + release),
         small_bytes: 1,
         freed_bytes: 1,
@@ -483,7 +483,7 @@ fn what_an_ack_was_late_on_its_way_is_no_hold() {
         let at = |frame, time_ns| At { frame, time_ns };
         let candidate = Candidate {
             ack: at(2, 60 * MS),
-            ack_pure: true,
+            ack_lacks_data: true,
             ack_late,
             freed: at(3, 60 * MS),
             ..Candidate::default()
@@ -513,7 +513,7 @@ fn an_echo_of_the_ack_bounds_the_way_to_a_host_for_which_only_programs_answered(
             small: at(1, 0),
             held_from: at(1, 0),
             ack: at(2, 41 * MS),
-            ack_pure: true,
+            ack_lacks_data: true,
             freed: at(3, 41 * MS + 20 * US),
             arrived,
             ..Candidate::default()

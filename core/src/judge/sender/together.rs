@@ -81,11 +81,11 @@ mod tests {
                 small,
                 held_from: small,
                 ack: at(acked_at),
-                ack_pure: true,
+                ack_lacks_data: true,
                 freed: at(freed_at),
                 freed_bytes: 1,
                 stream: number as u32,
-                first: true,
+                begins_message: true,
                 ..Candidate::default()
             }
         };

@@ -15,32 +15,15 @@ impl SenderVerdict {
     /// Compares the wait of the last write in a segment that may hold several. The pauses between the writes lie in the
     /// same wait, so the program took up to one pause for each write.
     pub(in crate::judge) fn compare_last(&self, candidate: &Candidate) -> Control {
-        let (control, further) = (
-            self.compare(candidate),
-            self.controls.gathered(candidate.freed_bytes),
-        );
-        let Control::Shorter {
-            max_ns,
-            likely_ns,
-            exact,
-        } = control
-        else {
-            return control;
-        };
-        let max_ns = (1 + further) * max_ns;
-        if further > 0 && max_ns >= candidate.total_ns() {
-            return Control::Unclear;
+        let mut control = self.compare(candidate);
+        let further = self.controls.gathered(candidate.freed_bytes);
+        if let Control::Shorter { max_ns, .. } = &mut control {
+            *max_ns *= 1 + further;
+            if further > 0 && *max_ns >= candidate.total_ns() {
+                return Control::Unclear;
+            }
         }
-        Control::Shorter {
-            max_ns,
-            likely_ns,
-            exact,
-        }
-    }
-
-    /// Whether the freed segment may hold later writes for which the control group has no pauses.
-    pub(in crate::judge) fn may_gather(&self, candidate: &Candidate) -> bool {
-        self.controls.may_gather(candidate)
+        control
     }
 
     /// Returns after about how long the program made the first of several writes that filled a segment together. None

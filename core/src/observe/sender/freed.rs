@@ -294,8 +294,8 @@ mod tests {
             let mut sender = Sender::default();
             let ack = small().ack.unwrap_or_else(|| unreachable!());
             let c = Candidate {
-                ack_pure,
-                ack_fin,
+                ack_lacks_data: ack_pure,
+                ack_has_fin: ack_fin,
                 ..candidate(&small(), &ack, &after(release), false)
             };
             sender.count_freed(&c, rtt);

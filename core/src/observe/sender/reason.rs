@@ -153,14 +153,14 @@ impl Sender {
         match small.ack {
             Some(ack) => {
                 let mut candidate = candidate(&small, &ack, data, self.echoes_acks);
-                candidate.held_back = self.may_be_held(data, gap)
+                candidate.may_be_delayed = self.may_be_held(data, gap)
                     || missing != Some(0) && may_be_retransmission(data, small.at, 0);
-                candidate.after_end = self.peer_has_ended;
+                candidate.is_after_peer_end = self.peer_has_ended;
                 candidate.ack_late = ack
                     .tsval
                     .map_or(0, |tsval| self.peer_clock.late_ns(ack.at.time_ns, tsval));
                 if data.own_rtt_ns >= AT_HOST_NS.get() {
-                    candidate.fine = self.clock.is_fine();
+                    candidate.is_clock_fine = self.clock.is_fine();
                     candidate.lateness = data
                         .tsval
                         .and_then(|now| self.clock.lateness(data.at.time_ns, now));
@@ -461,13 +461,13 @@ fn candidate_with_unseen_ack(small: &Small, data: &Data, peer: &PeerClock) -> Op
         small: small.at,
         held_from: small.at,
         ack,
-        ack_pure: true, // with data a hole would show
+        ack_lacks_data: true, // with data a hole would show
         arrived: Some(true),
-        unseen: true,
+        is_ack_unseen: true,
         freed: data.at,
         small_bytes: small.bytes,
         freed_bytes: (data.end - data.start) as u32,
-        first: small.first,
+        begins_message: small.first,
         sender_id: data.sender_id,
         stream: data.stream,
         ..Candidate::default()
@@ -492,13 +492,13 @@ pub(super) fn candidate(small: &Small, ack: &AckSeen, data: &Data, echoes: bool)
         small: small.at,
         held_from: ack.held_from,
         ack: ack.at,
-        ack_pure: ack.pure,
-        ack_fin: ack.fin,
+        ack_lacks_data: ack.pure,
+        ack_has_fin: ack.fin,
         arrived,
         freed: data.at,
         small_bytes: small.bytes,
         freed_bytes: (data.end - data.start) as u32,
-        first: small.first,
+        begins_message: small.first,
         sender_id: data.sender_id,
         stream: data.stream,
         ..Candidate::default()

@@ -40,10 +40,6 @@ impl PeerWindow {
         }
     }
 
-    pub(super) fn forget_first_move(&mut self) {
-        self.first_move = None;
-    }
-
     /// Whether a segment begins too far beyond the window to be data of this connection.
     pub(super) fn is_far_beyond(&self, start: i64) -> bool {
         let room = self.edge.or(self.room);

@@ -250,7 +250,7 @@ fn the_first_of_the_pieces_that_fill_a_segment_was_held() {
 fn what_the_end_of_a_pause_was_late_on_its_way_is_none_of_the_pause() {
     let pause = |fine, late, grounds| {
         let c = Candidate {
-            fine,
+            is_clock_fine: fine,
             lateness: Some(late),
             ..candidate(40 * MS, 10 * MS)
         };

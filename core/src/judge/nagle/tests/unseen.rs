@@ -6,7 +6,7 @@ use super::*;
 fn an_ack_that_the_capture_lacks_may_be_three_ticks_off() {
     let unseen = |seen: &Seen, ack, release| {
         held(seen.rules(Candidate {
-            unseen: true,
+            is_ack_unseen: true,
             arrived: Some(true),
             ..candidate(ack, release)
         }))
@@ -25,7 +25,7 @@ fn an_ack_that_the_capture_lacks_may_be_three_ticks_off() {
     assert_eq!(unseen(&Seen::with(2, 3), 41 * MS, 0), None, "few that follow");
     assert_eq!(unseen(&Seen::with(9, 0), 41 * MS, 0), None, "no control group");
     let ruling = Seen::with(9, 0).rules(Candidate {
-        unseen: true,
+        is_ack_unseen: true,
         ..candidate(41 * MS, 30 * US)
     });
     assert_eq!(pause(ruling), Some((Grade::Probable, Because::AckNotSeen)));
@@ -38,7 +38,7 @@ fn an_unseen_ack_whose_control_an_ack_let_go_bounds_only() {
         seen.store.add(&candidate(5 * MS, 50 * US)); // with its ACK: at most 5 ms
     }
     let ruling = seen.rules(Candidate {
-        unseen: true,
+        is_ack_unseen: true,
         ..candidate(41 * MS, 30 * US)
     });
     let most = 5 * MS + 50 * US;
@@ -62,7 +62,7 @@ fn an_unseen_ack_belongs_to_a_wait_of_its_release_too() {
     }
     let unseen = |release| {
         held(seen.rules(Candidate {
-            unseen: true,
+            is_ack_unseen: true,
             arrived: Some(true),
             ..candidate(41 * MS, release)
         }))

@@ -77,7 +77,7 @@ fn no_path_makes_pauses_that_keep_their_length_late() {
 fn clocked(each: &[(usize, i64, u32)], fine: bool) -> Vec<Candidate> {
     let gap = |late: i64, way| Candidate {
         lateness: Some(way),
-        fine,
+        is_clock_fine: fine,
         ..Candidate::of_times(40 * MS, 2 * MS + late)
     };
     let each = each
@@ -119,7 +119,7 @@ fn a_clock_tells_what_the_path_took_where_that_was_possible() {
     let unheld: Vec<Candidate> = one_fine
         .iter()
         .map(|gap| Candidate {
-            ack_pure: false,
+            ack_lacks_data: false,
             ..*gap
         })
         .collect();

@@ -71,7 +71,7 @@ fn of_300_bytes(first: bool, pause: i64) -> Controls {
     };
     let gap = Candidate {
         freed_bytes: 300,
-        first,
+        begins_message: first,
         ..Candidate::of_times(MS, pause - MS)
     };
     let mut controls = Controls::default();
@@ -110,7 +110,7 @@ fn a_segment_behind_the_first_may_hold_the_third_write_where_messages_have_three
         }
         controls.may_gather(&Candidate {
             freed_bytes: bytes,
-            first,
+            begins_message: first,
             ..Candidate::default()
         })
     };

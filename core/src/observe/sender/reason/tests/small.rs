@@ -44,7 +44,7 @@ fn behind_a_timers_time_an_earlier_copy_may_be_lost() {
         };
         let mut state = state;
         match state.classify(&d, at(1, 0), false, false, missing) {
-            Wait::Small(c) => c.held_back,
+            Wait::Small(c) => c.may_be_delayed,
             other => panic!("{other:?}"),
         }
     };
@@ -156,7 +156,7 @@ fn an_ack_that_the_capture_lacks_is_dated_between_the_segments() {
             ..next(time_ns)
         };
         match why(state, d) {
-            Wait::Small(c) => Some((c.unseen, c.ack.frame, c.ack.time_ns, c.freed_bytes)),
+            Wait::Small(c) => Some((c.is_ack_unseen, c.ack.frame, c.ack.time_ns, c.freed_bytes)),
             _ => None,
         }
     };
@@ -267,7 +267,7 @@ fn a_freed_segment_says_how_its_senders_clock_counts() {
             ..next(42 * MS)
         };
         match why(before, freed) {
-            Wait::Small(candidate) => Some(candidate.fine),
+            Wait::Small(candidate) => Some(candidate.is_clock_fine),
             _ => None,
         }
     };
