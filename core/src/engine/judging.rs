@@ -128,19 +128,8 @@ impl Pipeline {
         let joined = self.streams.context.multipath.joined;
         for exchange in plain.drain(..) {
             if !joined && self.streams.pairs.is_firm(exchange.pair) && !self.may_nest(&exchange) {
-                let context = ExchangeContext {
-                    paths: &self.paths(&exchange),
-                    stream: exchange.stream,
-                    judged_senders: &[],
-                    needless: None,
-                    spread: false,
-                    calls_others: false,
-                    is_multi_message: false,
-                };
-                self.rows.clear();
-                judge_rows(&exchange, &context, &mut self.rows);
-                self.tables
-                    .judged(&exchange, &self.rows, context.paths, &self.streams.pairs);
+                let paths = self.paths(&exchange);
+                self.judge_and_write(&exchange, &paths);
                 self.streams.context.recycle(exchange);
             } else {
                 self.streams.context.pending.push(exchange);
@@ -172,7 +161,7 @@ impl Pipeline {
         }
     }
 
-    /// Judges one exchange with the evidence of the whole capture, and appends its rows.
+    /// Judges one exchange with the evidence so far, and appends its rows.
     pub(super) fn judge_and_write(&mut self, exchange: &Exchange, paths: &Paths) {
         let mut rows = std::mem::take(&mut self.rows);
         let context = self.exchange_context(exchange, paths, false);

@@ -63,14 +63,8 @@ impl Rtt {
         self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
         self.has_kernel_answer |= !by_program && sample < self.min.unwrap_or(sample) + DELACK_LEAST_NS.get();
         let brief = Sample::new(sample, by_program);
-        if self.recent.len() < MAX_SAMPLES {
-            if self.recent.len() == self.recent.capacity() {
-                self.recent.reserve_exact(SAMPLES_GROWTH);
-            }
-            self.recent.push(brief);
-        } else if let Some(slot) = self.recent.get_mut((self.count % MAX_SAMPLES as u64) as usize) {
-            *slot = brief;
-        }
+        let index = (self.count % MAX_SAMPLES as u64) as usize;
+        push_newest(&mut self.recent, [MAX_SAMPLES, SAMPLES_GROWTH], index, brief);
         self.count += 1;
     }
 
@@ -95,14 +89,9 @@ impl Rtt {
             self.shortest_handshake
                 .map_or(sample, |soonest| soonest.min(sample)),
         );
-        if self.handshakes.len() < MAX_HANDSHAKES {
-            if self.handshakes.len() == self.handshakes.capacity() {
-                self.handshakes.reserve_exact(HANDSHAKES_GROWTH);
-            }
-            self.handshakes.push(brief(sample));
-        } else if let Some(slot) = self.handshakes.get_mut(self.handshake_count % MAX_HANDSHAKES) {
-            *slot = brief(sample);
-        }
+        let index = self.handshake_count % MAX_HANDSHAKES;
+        let bounds = [MAX_HANDSHAKES, HANDSHAKES_GROWTH];
+        push_newest(&mut self.handshakes, bounds, index, brief(sample));
         self.handshake_count += 1;
     }
 
@@ -190,6 +179,20 @@ impl Rtt {
     }
 }
 
+/// Appends a value to a list of at most `max` that grows by `growth`; if it is full, replaces the one at `index`.
+fn push_newest<T>(newest: &mut Vec<T>, [max, growth]: [usize; 2], index: usize, value: T) {
+    if newest.len() >= max {
+        if let Some(slot) = newest.get_mut(index) {
+            *slot = value;
+        }
+        return;
+    }
+    if newest.len() == newest.capacity() {
+        newest.reserve_exact(growth);
+    }
+    newest.push(value);
+}
+
 /// Returns the 95th percentile of delays in any order.
 pub(crate) fn p95(mut late: Vec<i64>) -> i64 {
     let most = late.len().saturating_sub(1);
@@ -258,10 +261,19 @@ pub struct RoundTrips {
     prompts: u32,
     frees: u32,
     held: u32,
-    /// The shortest so far.
-    best: Option<i64>,
+    best: Best,
     /// The newest sample that counts.
     newest: KernelRtt,
+}
+
+/// The shortest round trip so far; `i64::MAX` before the first. (An `Option` would make a closed stream too large.)
+#[derive(Debug, Clone, Copy)]
+struct Best(i64);
+
+impl Default for Best {
+    fn default() -> Self {
+        Best(i64::MAX)
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -284,13 +296,13 @@ impl Spread {
 impl RoundTrips {
     #[inline]
     pub fn add(&mut self, ns: i64, prompt: bool) {
-        let best = self.best.unwrap_or(ns);
+        let best = if self.best.0 == i64::MAX { ns } else { self.best.0 };
         if ns < best - DELACK_LEAST_NS.get() {
             // the path is so much shorter that all earlier ones were delayed
             self.held = self.held.saturating_add(std::mem::take(&mut self.frees));
             self.free = Spread::default();
         }
-        self.best = Some(best.min(ns));
+        self.best = Best(best.min(ns));
         if prompt {
             self.prompt.add(ns);
             self.prompts = self.prompts.saturating_add(1);
@@ -313,7 +325,7 @@ impl RoundTrips {
 
     #[cold]
     fn worst(&self) -> KernelRtt {
-        if self.best.is_some_and(|best| best < AT_HOST_NS.get()) {
+        if self.best.0 < AT_HOST_NS.get() {
             return self.newest;
         }
         KernelRtt::new(self.prompt.max.max(self.free.max), self.prompts > 0)

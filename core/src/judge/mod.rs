@@ -113,7 +113,7 @@ fn judge_with_needless_or_dialogue(exchange: &Exchange, context: &ExchangeContex
                 (slice.start, slice.request_at) = (request.start, request.start);
                 slice.from_frame = request.from_frame;
             } else {
-                judge_outlined(&request, context, rows);
+                judge_any(request, context, rows);
             }
         }
         if slice.sender == Side::Client
@@ -122,17 +122,12 @@ fn judge_with_needless_or_dialogue(exchange: &Exchange, context: &ExchangeContex
         {
             needless = Some(slice);
         } else {
-            judge_outlined(&slice, context, rows);
+            judge_any(slice, context, rows);
         }
     });
     if let Some(request) = needless {
-        judge_outlined(&request, context, rows);
+        judge_any(request, context, rows);
     }
-}
-
-#[inline(never)]
-fn judge_outlined(slice: &TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Vec<Row>) {
-    judge(slice, context, rows);
 }
 
 /// Judges one slice: the frequent kinds without a call, the others in `judge_any`.
@@ -154,18 +149,18 @@ fn judge(slice: &TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Vec<Ro
 #[inline(never)]
 fn judge_any(slice: TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Vec<Row>) {
     let slice = &slice;
-    let sender = |sender_id: u32| context.sender(sender_id);
     let cutter = &mut Cutter::new(slice, context.paths, rows);
     match &slice.step.wait {
         Wait::Turn(turn) => judge_turn(cutter, turn, context),
         Wait::Suspected { held_ack } => one_way::suspected(cutter, *held_ack),
-        Wait::Small(c) => match sender(c.sender_id) {
+        Wait::Small(c) => match context.sender(c.sender_id) {
             Some(judged) => nagle::attribute(cutter, c, context.ruling(judged, slice.sender, c)),
             None => missing_frames::unjudged(cutter),
         },
         Wait::FreedTurn { since, candidate } => {
-            let ruling =
-                sender(candidate.sender_id).map(|judged| context.ruling(judged, slice.sender, candidate));
+            let ruling = context
+                .sender(candidate.sender_id)
+                .map(|judged| context.ruling(judged, slice.sender, candidate));
             nagle::judge_turn(cutter, *since, candidate, ruling);
         }
         Wait::LoneClocked { ack, acked, single } => cwnd::lone(cutter, *ack, *acked, *single),
@@ -178,12 +173,14 @@ fn judge_any(slice: TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Vec
             let grounds = Grounds::suspected(Because::LineMayBeBusy, Cause::Bandwidth);
             program::paused(cutter, grounds);
         }
-        Wait::Filled { sender_id } => nagle::filled(cutter, sender(*sender_id), context.stream),
+        Wait::Filled { sender_id } => nagle::filled(cutter, context.sender(*sender_id), context.stream),
         Wait::Early { sender_id, bytes } => {
             let waited = slice.end - slice.start;
-            let grounds = sender(*sender_id).map_or(Grounds::proven(Because::LeftBeforeAck), |judged| {
-                judged.early_grounds(waited, *bytes)
-            });
+            let grounds = context
+                .sender(*sender_id)
+                .map_or(Grounds::proven(Because::LeftBeforeAck), |judged| {
+                    judged.early_grounds(waited, *bytes)
+                });
             program::paused(cutter, grounds);
         }
         Wait::Close => program::closed_late(cutter),
