@@ -22,7 +22,6 @@ fn candidate(sender_id: u32) -> Candidate {
         ack: at(2, 40),
         ack_lacks_data: true,
         freed: at(3, 41),
-        small_bytes: 1,
         freed_bytes: 1,
         sender_id,
         ..Candidate::default()

@@ -91,15 +91,9 @@ pub fn push_suspected(gap: &Suspect, seen: Side, origin: RowOrigin, context: &mu
     let step = Step {
         from: gap.from,
         to: gap.to,
-        wait: Wait::Suspected {
-            held_ack: gap.held_ack,
-        },
+        wait: Wait::Suspected { held_ack: gap.ack },
     };
-    let sender = if gap.held_ack.is_some() {
-        seen.other()
-    } else {
-        seen
-    };
+    let sender = if gap.ack.is_some() { seen.other() } else { seen };
     push(RowKind::OneWay, step, sender, origin, context);
 }
 

@@ -49,12 +49,9 @@ pub(super) fn find(evidence: &SenderEvidence, judged: &SenderVerdict) -> Option<
             stream: *stream,
         });
     }
-    for candidate in evidence
-        .candidates
-        .iter()
-        .filter(|candidate| !candidate.is_ack_unseen)
-    {
-        let is_early = judged.left_before_ack(candidate.release_ns(), candidate.arrived);
+    let candidates = evidence.candidates.iter();
+    for candidate in candidates.filter(|candidate| !candidate.is_ack_unseen) {
+        let is_early = judged.left_before_ack(candidate);
         let is_prompt = judged.late_ns(candidate) <= judged.prompt_limit_ns;
         if is_early || judged.is_held(candidate) && is_prompt {
             shown.push(Shown {

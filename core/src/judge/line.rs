@@ -8,7 +8,7 @@ use super::grounds::Grounds;
 use super::partition::{Attribution, Cutter};
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
 
-/// Judges a segment right behind a full one, or at an even pace: `because` says which.
+/// Judges a segment right behind a full one, or at an even pace, as `rule` and `because` name it.
 #[inline(always)]
 pub(super) fn judge(cutter: &mut Cutter<'_>, rule: Rule, because: Because) {
     let grounds = Grounds::probable(because, Hypothesis::Pacing);

@@ -164,9 +164,8 @@ fn judge_any(slice: TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Vec
             nagle::judge_turn(cutter, *since, candidate, ruling);
         }
         Wait::LoneClocked { ack, acked, single } => cwnd::lone(cutter, *ack, *acked, *single),
-        Wait::Window { opened } => window::opened(cutter, *opened, false),
+        Wait::Window { opened, was_zero } => window::opened(cutter, *opened, *was_zero),
         Wait::FillsWindow { since } => window::filled(cutter, *since),
-        Wait::ZeroWindow { opened } => window::opened(cutter, *opened, true),
         Wait::Repair(repaired) => repair::repeat(cutter, repaired, context),
         Wait::TailLossProbe { small, sender_id } => repair::probe(cutter, *small, *sender_id, context),
         Wait::Unsure => {
@@ -291,9 +290,15 @@ mod tests {
                 acked: since,
                 single: false,
             },
-            Wait::Window { opened: ack },
+            Wait::Window {
+                opened: ack,
+                was_zero: false,
+            },
             Wait::FillsWindow { since },
-            Wait::ZeroWindow { opened: ack },
+            Wait::Window {
+                opened: ack,
+                was_zero: true,
+            },
             Wait::repair(Repair::Timeout, Some(since), None, true),
             Wait::TailLossProbe {
                 small: since,

@@ -31,7 +31,7 @@ pub enum Ruling {
         /// About that time; 0 where unknown.
         program_likely_ns: i64,
     },
-    /// A wait by Nagle's algorithm for an ACK that was not held; the rule says what came with that ACK.
+    /// A wait by Nagle's algorithm for an ACK that was not held; the rule names what came with that ACK.
     Waited { rule: Rule, grounds: Grounds },
     /// A pause of the program.
     Pause { grounds: Grounds },
@@ -76,7 +76,7 @@ impl SenderVerdict {
             Ruling::Pause { grounds }
         };
         let probable_pause = |because| pause(Grounds::probable(because, Cause::Nagle));
-        if self.left_before_ack(candidate.release_ns(), candidate.arrived) {
+        if self.left_before_ack(candidate) {
             // the round trip may contain a program's time, and a kernel is sooner
             return if self.rtt_is_best || candidate.arrived.is_some() {
                 pause(self.early_grounds(candidate.total_ns(), freed_bytes))

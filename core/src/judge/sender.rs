@@ -24,7 +24,7 @@ pub use controls::Control;
 use controls::Controls;
 pub use spread::Tick;
 pub(super) use spread::fit_tick;
-use spread::{at_share, slope};
+use spread::{at_share, slope, sorted};
 #[cfg(test)]
 pub(super) use tests::paused;
 
@@ -278,7 +278,7 @@ impl SenderVerdict {
 
     /// Whether Nagle's algorithm made this wait for a held ACK beyond doubt.
     fn is_stall(&self, candidate: &Candidate) -> bool {
-        !self.left_before_ack(candidate.release_ns(), candidate.arrived)
+        !self.left_before_ack(candidate)
             && self.is_prompt(candidate)
             && !self.may_be_pause(candidate)
             && self.proves_nagle(candidate.stream, self.compare(candidate))
@@ -299,7 +299,7 @@ impl SenderVerdict {
         self.refuted = refuted;
         let mut held: Vec<&Candidate> = Vec::new();
         for candidate in candidates {
-            if self.left_before_ack(candidate.release_ns(), candidate.arrived) {
+            if self.left_before_ack(candidate) {
                 self.refuted += 1;
             } else if self.is_held(candidate) {
                 held.push(candidate);
@@ -307,20 +307,12 @@ impl SenderVerdict {
         }
         self.held = held.len();
         self.prompt_releases = held.iter().filter(|candidate| self.is_prompt(candidate)).count();
-        let mut releases: Vec<i64> = held
-            .iter()
-            .map(|candidate| self.late_ns(candidate).max(0))
-            .collect();
-        releases.sort_unstable();
+        let releases = sorted(held.iter().map(|candidate| self.late_ns(candidate).max(0)));
         (self.release_median, self.release_p95) = (at_share(&releases, 0.5), at_share(&releases, 0.95));
         self.release_max = releases.last().copied();
         self.sent_median = self.release_median;
         if self.clock_shows_path {
-            let mut sent: Vec<i64> = held
-                .iter()
-                .map(|candidate| self.sent_late_ns(candidate).max(0))
-                .collect();
-            sent.sort_unstable();
+            let sent = sorted(held.iter().map(|candidate| self.sent_late_ns(candidate).max(0)));
             self.sent_median = at_share(&sent, 0.5);
         }
         held
@@ -328,8 +320,7 @@ impl SenderVerdict {
 
     /// Sets the lengths of these holds and the tick on which they end.
     pub(super) fn measure_holds(&mut self, held: &[&Candidate]) {
-        let mut holds: Vec<i64> = held.iter().map(|candidate| self.hold_ns(candidate)).collect();
-        holds.sort_unstable();
+        let holds = sorted(held.iter().map(|candidate| self.hold_ns(candidate)));
         (self.hold_min, self.hold_median) = (holds.first().copied(), at_share(&holds, 0.5));
         self.hold_max = holds.last().copied();
         self.tick = fit_tick(held.iter().map(|candidate| candidate.ack.time_ns));
@@ -337,12 +328,12 @@ impl SenderVerdict {
 
     /// Whether a segment left before the ACK can have reached its sender: by the timestamps, else by the best round
     /// trip less its variation.
-    pub(super) fn left_before_ack(&self, release: i64, arrived: Option<bool>) -> bool {
-        match arrived {
+    pub(super) fn left_before_ack(&self, candidate: &Candidate) -> bool {
+        match candidate.arrived {
             Some(arrived) => !arrived,
             None => {
                 let most = AT_HOST_NS.get().max(self.sender_rtt / LARGE_RATIO.get());
-                release < self.sender_rtt - self.sender_jitter.clamp(AT_HOST_NS.get(), most)
+                candidate.release_ns() < self.sender_rtt - self.sender_jitter.clamp(AT_HOST_NS.get(), most)
             }
         }
     }

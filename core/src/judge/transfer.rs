@@ -60,21 +60,21 @@ pub fn judge(transfer: &Transfer, idle: Option<i64>, is_encrypted: bool) -> Tran
     let smooth = under_load(&transfer.rounds).filter(|round| round.smooth > 0);
     let smooth = smooth.map(|round| (round.smooth, round.ns));
     let rtt_load = median(smooth.clone());
-    let segment_ns = if transfer.is_near_sender {
+    let segment_ns = if transfer.is_near {
         transfer.acks.median()
     } else {
         transfer.arrivals.median()
     };
     let waited = transfer.waited;
     let mut verdict = verdict(transfer, idle, queue, segment_ns);
-    if is_encrypted && verdict.limit == Limiter::SenderBuffer && transfer.is_near_sender {
+    if is_encrypted && verdict.limit == Limiter::SenderBuffer && transfer.is_near {
         verdict.rival = Some(Limiter::Http2Window);
     }
     let mut duration = end(transfer, over(tail).unwrap_or(0), idle) - transfer.first - waited.turns;
     if verdict.limit == Limiter::ReceiverProgram {
         duration = duration.max(read_within(transfer, idle));
     }
-    let shows_path = transfer.is_near_sender || verdict.limit != Limiter::SenderProgram;
+    let shows_path = transfer.is_near || verdict.limit != Limiter::SenderProgram;
     // where a program is the limit, ACKs are late without a queue
     let is_program_limit = matches!(
         verdict.limit,
@@ -82,7 +82,7 @@ pub fn judge(transfer: &Transfer, idle: Option<i64>, is_encrypted: bool) -> Tran
     );
     let standing = mean(smooth).filter(|_| !is_program_limit);
     // away from the sender, few samples are seen while the queue grows
-    let standing = if transfer.is_near_sender {
+    let standing = if transfer.is_near {
         standing
     } else {
         standing.max(grows)
@@ -102,11 +102,7 @@ pub fn judge(transfer: &Transfer, idle: Option<i64>, is_encrypted: bool) -> Tran
 /// are assumed to be read at the rate before. If the receiver sends or closes within two further reads, that bounds the
 /// time.
 fn read_within(transfer: &Transfer, idle: Option<i64>) -> i64 {
-    let way = if transfer.is_near_sender {
-        idle.unwrap_or(0)
-    } else {
-        0
-    };
+    let way = if transfer.is_near { idle.unwrap_or(0) } else { 0 };
     let since = transfer.first + transfer.waited.turns + way;
     let (left, opens) = (transfer.unread() as f64, transfer.opens.max(1) as f64);
     let read = transfer.bytes() as f64 - left;
@@ -128,7 +124,7 @@ fn read_within(transfer: &Transfer, idle: Option<i64>) -> i64 {
 
 /// Returns when the last byte reached the receiver, less the path. Near the sender the ACK of all data bounds it.
 fn end(transfer: &Transfer, behind: i64, idle: Option<i64>) -> i64 {
-    if !transfer.is_near_sender {
+    if !transfer.is_near {
         return transfer.last;
     }
     let sent = transfer.last + behind;
@@ -142,7 +138,7 @@ fn end(transfer: &Transfer, behind: i64, idle: Option<i64>) -> i64 {
 /// Whether the path reorders segments.
 fn is_reordered(transfer: &Transfer) -> bool {
     transfer.reordered as f64 >= REORDERED_SHARE.get() * transfer.segments as f64
-        || transfer.is_near_sender && transfer.holes > 2 * transfer.holes_mended && transfer.holes >= 3
+        || transfer.is_near && transfer.holes > 2 * transfer.holes_mended && transfer.holes >= 3
 }
 
 /// Returns the round trips in the last two thirds of the time: the start is not under load yet.
@@ -270,7 +266,7 @@ impl Signs {
                 segment_ns as f64 * transfer.segments as f64 >= EVEN_SHARE.get() * total as f64
             });
         // away from the sender, pacing by two segments looks like a queue of them
-        let paced = if transfer.is_near_sender {
+        let paced = if transfer.is_near {
             0
         } else {
             4 * segment_ns.unwrap_or(0)
@@ -333,8 +329,7 @@ fn line_limit(
     if !signs.is_even {
         return None;
     }
-    let by_program =
-        signs.pauses_at_message_ends && transfer.is_near_sender && unprompted >= LIMIT_SHARE.get();
+    let by_program = signs.pauses_at_message_ends && transfer.is_near && unprompted >= LIMIT_SHARE.get();
     if signs.has_standing_queue && !by_program {
         if window < LIMIT_SHARE.get() {
             // a window that losses limit has an even rate too, and a busy host looks like a short queue
@@ -357,7 +352,7 @@ fn line_limit(
             ));
         }
     }
-    let is_queue_unseen = !transfer.is_near_sender && queue.is_none();
+    let is_queue_unseen = !transfer.is_near && queue.is_none();
     (is_queue_unseen && window < LIMIT_SHARE.get() && !signs.pauses_at_message_ends)
         .then(|| Verdict::with_rival(Limiter::Line, Grade::Suspected, Limiter::Pacing))
 }
@@ -388,19 +383,19 @@ fn largest(transfer: &Transfer, most: Limiter, share: f64, signs: &Signs) -> Ver
             Verdict::certain(limit, grade)
         }
         Limiter::SenderBuffer | Limiter::Pacing if signs.is_metered => {
-            let grade = if transfer.is_near_sender && most == Limiter::Pacing {
+            let grade = if transfer.is_near && most == Limiter::Pacing {
                 Grade::Probable
             } else {
                 Grade::Suspected
             };
-            let rival = if transfer.is_near_sender {
+            let rival = if transfer.is_near {
                 Limiter::SenderBuffer
             } else {
                 Limiter::Line
             };
             Verdict::with_rival(Limiter::Pacing, grade, rival)
         }
-        Limiter::SenderProgram if transfer.is_near_sender => Verdict::certain(most, grade_of_share(share)),
+        Limiter::SenderProgram if transfer.is_near => Verdict::certain(most, grade_of_share(share)),
         Limiter::SenderProgram => Verdict::with_rival(most, Grade::Suspected, Limiter::SenderBuffer),
         Limiter::Http2Window if share >= SURE_SHARE.get() => Verdict::certain(most, Grade::Proven),
         Limiter::Congestion | Limiter::Start | Limiter::SenderBuffer if signs.is_reordered => Verdict {
@@ -412,7 +407,7 @@ fn largest(transfer: &Transfer, most: Limiter, share: f64, signs: &Signs) -> Ver
             ..Verdict::certain(most, grade_of_share(share))
         },
         Limiter::Pacing => pacing_limit(transfer, share, signs),
-        Limiter::SenderBuffer if transfer.is_near_sender => Verdict::certain(most, Grade::Suspected),
+        Limiter::SenderBuffer if transfer.is_near => Verdict::certain(most, Grade::Suspected),
         Limiter::SenderBuffer => Verdict::with_rival(most, Grade::Suspected, Limiter::SenderProgram),
         _ => Verdict::certain(most, grade_of_share(share)),
     }
@@ -429,8 +424,8 @@ fn pacing_limit(transfer: &Transfer, share: f64, signs: &Signs) -> Verdict {
     // a kernel's pacer sends a millisecond's worth at a time (tcp_tso_autosize), at least two segments
     let burst = transfer.segments as f64 / count;
     let is_fine = burst <= PACED_BURST.get().max(PACED_BURST.get() * burst / mean_ms);
-    let is_far_and_even = signs.is_even && !transfer.is_near_sender;
-    if is_fine && transfer.is_near_sender && is_steady && share >= LIMIT_SHARE.get() {
+    let is_far_and_even = signs.is_even && !transfer.is_near;
+    if is_fine && transfer.is_near && is_steady && share >= LIMIT_SHARE.get() {
         Verdict::certain(Limiter::Pacing, Grade::Probable)
     } else if is_fine && is_far_and_even {
         Verdict::with_rival(Limiter::Pacing, Grade::Suspected, Limiter::Line)

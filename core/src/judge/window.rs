@@ -9,10 +9,10 @@ use super::partition::{Attribution, Cutter};
 use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::base::At;
 
-/// Judges a segment that did not fit before the packet `opened`. `zero`: the window was 0 meanwhile.
-pub(super) fn opened(cutter: &mut Cutter<'_>, opened: At, zero: bool) {
+/// Judges a segment that did not fit before the packet `opened`. `was_zero`: the window was 0 meanwhile.
+pub(super) fn opened(cutter: &mut Cutter<'_>, opened: At, was_zero: bool) {
     let slice = cutter.slice;
-    let cause = if zero {
+    let cause = if was_zero {
         Cause::ZeroWindow
     } else {
         Cause::ReceiveWindow

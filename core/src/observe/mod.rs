@@ -53,7 +53,6 @@ pub struct Candidate {
     pub is_after_peer_end: bool,
     /// The freed segment.
     pub freed: At,
-    pub small_bytes: u32,
     pub freed_bytes: u32,
     /// The path, by the timestamps, or pacing, by the bytes, may explain the larger part of the gap.
     pub may_be_delayed: bool,
@@ -191,13 +190,11 @@ pub enum Wait {
     /// As `Clocked`, by a pure ACK of the only segment in flight, a full one: its receiver may delay such an ACK (RFC
     /// 1122 4.2.3.2). `single`: the sender has room for one segment in flight, after a timeout or always.
     LoneClocked { ack: At, acked: At, single: bool },
-    /// Did not fit into the peer's window before the packet `opened`.
-    Window { opened: At },
+    /// Did not fit into the peer's window before the packet `opened`; `was_zero`: the window was 0 meanwhile.
+    Window { opened: At, was_zero: bool },
     /// A segment, not full, that fills the window to the byte a timer's time after `since`: there was no room for a
     /// full one (RFC 9293 3.8.6.2.1).
     FillsWindow { since: At },
-    /// As `Window`, and the window was 0 meanwhile.
-    ZeroWindow { opened: At },
     /// Boxed, as the other variants are smaller and an open stream holds a dozen.
     Repair(Box<Repaired>),
     /// A small segment over the unacknowledged `small`, after the time of such a probe, which sends the next
@@ -329,9 +326,7 @@ impl Step {
             Wait::Small(c) if c.arrived == Some(false) => Release::new(Released::App, None, waited),
             Wait::Small(c) | Wait::FreedTurn { candidate: c, .. } => by_ack(c.ack, Released::NagleAck),
             Wait::Clocked { ack, .. } | Wait::LoneClocked { ack, .. } => by_ack(*ack, Released::CwndAck),
-            Wait::Window { opened } | Wait::ZeroWindow { opened } => {
-                Release::new(Released::WindowOpen, Some(opened.frame), waited)
-            }
+            Wait::Window { opened, .. } => Release::new(Released::WindowOpen, Some(opened.frame), waited),
             Wait::FillsWindow { since } => Release::new(Released::WindowOpen, Some(since.frame), waited),
             Wait::Cork => Release::new(Released::Cork, None, waited),
             Wait::Corked { ack, .. } => by_ack(*ack, Released::Cork),

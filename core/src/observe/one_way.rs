@@ -30,7 +30,7 @@ pub struct Passed {
 pub struct Suspect {
     pub from: At,
     /// The ACK that this side seems to have held; None if this side waited for the peer's ACK.
-    pub held_ack: Option<At>,
+    pub ack: Option<At>,
     pub to: At,
     /// Silence of the waiting sender, and time from its start to the ACK, in ns on the clocks of both sides: only
     /// differences between gaps have a meaning.
@@ -71,7 +71,7 @@ impl OneWay {
     pub fn suspects(&self) -> impl Iterator<Item = &Suspect> {
         let [data_paused, acks_paused] = [false, true].map(|of_acks| self.keep_their_length(of_acks));
         let is_pause = move |suspect: &&Suspect| {
-            if suspect.held_ack.is_some() {
+            if suspect.ack.is_some() {
                 acks_paused
             } else {
                 data_paused
@@ -87,7 +87,7 @@ impl OneWay {
         let gaps = || {
             self.suspects
                 .iter()
-                .filter(|suspect| suspect.held_ack.is_some() == of_acks && suspect.ticks.is_some())
+                .filter(|suspect| suspect.ack.is_some() == of_acks && suspect.ticks.is_some())
         };
         let (Some(first), Some(last)) = (gaps().next(), gaps().next_back()) else {
             return false;
@@ -125,7 +125,7 @@ impl OneWay {
             let ticks = packet.stamps.map(|stamps| stamps.1);
             Suspect {
                 from: before.at,
-                held_ack: None,
+                ack: None,
                 to: packet.at,
                 silent: between(before.at, packet.at),
                 acked: nanos(ticks).wrapping_sub(before.at.time_ns),
@@ -158,7 +158,7 @@ impl OneWay {
             );
             Suspect {
                 from,
-                held_ack: Some(late.at),
+                ack: Some(late.at),
                 to: packet.at,
                 silent: nanos(freed).wrapping_sub(nanos(first)),
                 acked: late.at.time_ns.wrapping_sub(nanos(first)),
@@ -243,7 +243,7 @@ mod tests {
     fn a_late_ack_that_more_follows_is_suspected() {
         let held = |late: Passed, next: Passed| {
             let suspects = suspects(&[packet(0, 1, 0, 100, 100), late, next]);
-            suspects.iter().filter(|s| s.held_ack.is_some()).count()
+            suspects.iter().filter(|s| s.ack.is_some()).count()
         };
         let (late, next) = (packet(40 * MS, 1, 0, 300, 100), packet(41 * MS, 1, 0, 500, 140));
         assert_eq!(held(late, next), 1);
@@ -287,7 +287,7 @@ mod tests {
             let (time_ns, ticks) = if number + 1 == count { last } else { (0, 0) };
             side.suspects.push(Suspect {
                 from: at(0),
-                held_ack: None,
+                ack: None,
                 to: at(time_ns),
                 silent: *silent,
                 acked: *acked,
@@ -360,9 +360,9 @@ mod tests {
             let more = gaps(&[(0, 0)], (0, 0)).suspects;
             side.suspects.extend(more);
             for (number, suspect) in side.suspects.iter_mut().enumerate() {
-                suspect.held_ack = ((number < 4) != paused_before_data).then_some(at(1));
+                suspect.ack = ((number < 4) != paused_before_data).then_some(at(1));
             }
-            side.suspects().map(|s| s.held_ack.is_some()).collect::<Vec<_>>()
+            side.suspects().map(|s| s.ack.is_some()).collect::<Vec<_>>()
         };
         assert_eq!((kept(true), kept(false)), (vec![true], vec![false]));
     }

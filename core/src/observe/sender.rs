@@ -46,7 +46,6 @@ struct AckSeen {
 struct Small {
     at: At,
     end: i64,
-    bytes: u32,
     tsecr: Option<u32>,
     ack: Option<AckSeen>,
     /// A loss since then may explain waits as well, so no candidate begins with it.
@@ -329,11 +328,9 @@ impl Sender {
             (self.has_collapsed, self.lockstep_count) = (false, 0);
         }
         if data.small {
-            let bytes = (data.end - data.start) as u32;
             self.small = Some(Small {
                 at: data.at,
                 end: data.end,
-                bytes,
                 tsecr: data.tsecr,
                 ack: None,
                 tainted: false,

@@ -26,7 +26,6 @@ fn candidate(ack_ns: i64) -> Box<Candidate> {
         ack: at(5, ack_ns),
         ack_lacks_data: true,
         freed: at(9, 40 * MS),
-        small_bytes: 1,
         freed_bytes: 1,
         ..Candidate::default()
     })
@@ -124,8 +123,22 @@ fn each_wait_has_its_word() {
         (Wait::Burst, Released::Burst, Some(1)),
         (Wait::FullBurst, Released::Burst, Some(1)),
         (Wait::Spaced, Released::Pacing, None),
-        (Wait::Window { opened }, Released::WindowOpen, Some(5)),
-        (Wait::ZeroWindow { opened }, Released::WindowOpen, Some(5)),
+        (
+            Wait::Window {
+                opened,
+                was_zero: false,
+            },
+            Released::WindowOpen,
+            Some(5),
+        ),
+        (
+            Wait::Window {
+                opened,
+                was_zero: true,
+            },
+            Released::WindowOpen,
+            Some(5),
+        ),
         (Wait::FillsWindow { since }, Released::WindowOpen, Some(4)),
         (Wait::Cork, Released::Cork, None),
         (repaired(Repair::Fast), Released::FastRetransmit, Some(3)),

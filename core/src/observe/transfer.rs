@@ -264,7 +264,7 @@ pub struct Transfer {
     pub acks: Spacing,
     pub rounds: Vec<RoundTrip>,
     /// The capture was taken beside the sender.
-    pub is_near_sender: bool,
+    pub is_near: bool,
     pub mss: u16,
     /// Most bytes in flight in any round trip.
     pub largest_flight: i64,
@@ -339,7 +339,7 @@ impl Transfer {
         self.mss = stream.mss.max(1);
         let is_first = self.segments == 0;
         let near_rtt = near.unwrap_or(0);
-        self.is_near_sender =
+        self.is_near =
             near.is_some_and(|ns| ns < AT_ENDPOINT_NS.get() && far.is_some_and(|far| ns * 4 < far));
         if segment.tos & 3 == 3 {
             self.congestion_marks += 1;
@@ -385,12 +385,8 @@ impl Transfer {
         }
         if self.attribute(now, gap, near_rtt) {
             // another message: the congestion window may have to grow again (RFC 2861)
-            (
-                self.level_rounds,
-                self.largest_flight,
-                self.round_end,
-                self.message_start,
-            ) = (0, 0, facts.next_seq, facts.seq);
+            (self.level_rounds, self.largest_flight) = (0, 0);
+            (self.round_end, self.message_start) = (facts.next_seq, facts.seq);
             self.round = RoundTrip {
                 start: now,
                 ..RoundTrip::default()
@@ -421,7 +417,7 @@ impl Transfer {
     /// a window, a repair, its program or a timer, an ACK. Returns whether it was the other side's turn.
     fn attribute(&mut self, now: i64, gap: i64, near_rtt: i64) -> bool {
         let waited = &mut self.waited;
-        let since = if self.is_near_sender {
+        let since = if self.is_near {
             self.ack_time
         } else {
             self.received.last
@@ -474,7 +470,7 @@ impl Transfer {
         self.newest_late_frame = at.frame;
         let hole = self.hole_at.take();
         let is_soon = hole.is_some_and(|since| at.time_ns - since < rtt / 2);
-        if !self.is_near_sender && (is_soon || hole.is_none() && facts.flags & flag::OUT_OF_ORDER != 0) {
+        if !self.is_near && (is_soon || hole.is_none() && facts.flags & flag::OUT_OF_ORDER != 0) {
             self.reordered += 1;
             self.last = at.time_ns;
             return;
@@ -516,7 +512,7 @@ impl Transfer {
 
     /// Moves the ACKs that had reached the sender when it sent this segment from `acks_under_way` to `received`.
     fn learn(&mut self, segment: &Segment<'_>, now: i64, near_rtt: i64) {
-        if self.is_near_sender {
+        if self.is_near {
             self.acks_under_way.clear();
             self.received = self.newest;
             return;
@@ -583,7 +579,7 @@ impl Transfer {
             ack: facts.ack.max(before.ack),
             edge: edge.max(before.edge),
         };
-        if !self.is_near_sender {
+        if !self.is_near {
             self.remember();
         }
         self.holes(segment, facts);
@@ -592,7 +588,7 @@ impl Transfer {
             .filter(|acked| acked.first_frame > self.newest_late_frame);
         if let Some(covered) = covered.filter(|_| self.repairing.is_none()) {
             smooth(&mut self.smooth, now - covered.first_time);
-            if self.is_near_sender {
+            if self.is_near {
                 best(&mut self.round.best, now - covered.last_time);
             }
         }

@@ -62,7 +62,7 @@ pub fn push_transfers(id: u32, stream: &Stream, rows: &mut Vec<Row>) {
             mss: transfer.mss,
             retransmissions: transfer.repeats,
             ecn_marks: transfer.congestion_marks.max(transfer.slowed),
-            is_at_sender: transfer.is_near_sender,
+            is_at_sender: transfer.is_near,
             max_window: (transfer.is_window_known && transfer.window_most > 0)
                 .then_some(transfer.window_most.min(i64::from(u32::MAX)) as u32),
             window_scaling: has_both_syns.then_some(client.scale.is_some() && server.scale.is_some()),

@@ -92,7 +92,10 @@ fn every_wait_fills_its_time_exactly() {
                 acked: b,
                 single: third > 0,
             },
-            Wait::Window { opened: a },
+            Wait::Window {
+                opened: a,
+                was_zero: false,
+            },
             Wait::repair(how, None, None, third > 0),
             Wait::Hole,
         ];

@@ -31,7 +31,6 @@ pub fn stall() -> Candidate {
         ack: at(4, 45 * MS),
         ack_lacks_data: true,
         freed: at(5, 47 * MS + 10 * US),
-        small_bytes: 238,
         freed_bytes: 612,
         ..Candidate::default()
     }

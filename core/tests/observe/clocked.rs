@@ -55,13 +55,25 @@ fn window_and_zero_window() {
     play.send(1_000, 1, MSS);
     play.send(1_010, 1001, MSS);
     let opened = play.ack(20_000, 2001);
-    assert_eq!(play.send(20_010, 2001, MSS), Wait::Window { opened });
+    assert_eq!(
+        play.send(20_010, 2001, MSS),
+        Wait::Window {
+            opened,
+            was_zero: false
+        }
+    );
     play.send(20_020, 3001, MSS);
     play.window = 0;
     play.ack(30_000, 4001);
     play.window = 2000;
     let opened = play.ack(900_000, 4001);
-    assert_eq!(play.send(900_010, 4001, MSS), Wait::ZeroWindow { opened });
+    assert_eq!(
+        play.send(900_010, 4001, MSS),
+        Wait::Window {
+            opened,
+            was_zero: true
+        }
+    );
     // within the window it is the ACK clock
     play.window = 1 << 20;
     play.ack(950_000, 4001);

@@ -75,7 +75,6 @@ impl Endpoint {
             ack: at(1, ack),
             ack_lacks_data: true,
             freed: at(2, freed),
-            small_bytes: 238,
             freed_bytes: 612,
             sender_id: self.id,
             stream: self.stream,

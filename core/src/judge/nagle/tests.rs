@@ -81,7 +81,6 @@ fn candidate(ack: i64, release: i64) -> Candidate {
         ack: at(2, ack),
         ack_lacks_data: true,
         freed: at(3, ack + release),
-        small_bytes: 1,
         freed_bytes: 1,
         ..Candidate::default()
     }

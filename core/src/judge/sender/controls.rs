@@ -17,7 +17,7 @@ use ahash::AHashMap;
 pub(super) use self::group::Pause;
 use self::group::{Group, partition_about};
 use super::SenderVerdict;
-use super::spread::at_share;
+use super::spread::{at_share, sorted};
 use crate::evidence::SenderEvidence;
 use crate::limits::{
     AT_HOST_NS, HELD_AWAY, HELD_NS, LONGER_TIMES, MAJORITY_ONE_IN, MIN_SAMPLES, NOISE_NS, OUTLASTED,
@@ -178,7 +178,7 @@ impl Controls {
             ns: candidate.total_ns() + if exact { before } else { 0 },
             exact,
         };
-        if judged.left_before_ack(candidate.release_ns(), candidate.arrived) {
+        if judged.left_before_ack(candidate) {
             self.all.early.push(pause(true));
             self.left_before(candidate.stream, candidate.freed.frame);
             return;
@@ -281,8 +281,7 @@ impl Controls {
         let (below, ..) = partition_about(group.unheld, wait);
         let (early, ..) = partition_about(group.early, wait);
         let unheld = self.all.unheld.iter().map(|pause| pause.ns);
-        let mut longer: Vec<i64> = unheld.chain(self.late_waits.iter().copied()).collect();
-        longer.sort_unstable();
+        let longer = sorted(unheld.chain(self.late_waits.iter().copied()));
         let (low, high) = (at_share(&longer, 0.05), at_share(&longer, 0.95));
         below + early == 0
             && longer.len() >= SEVERAL.get()

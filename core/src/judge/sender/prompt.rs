@@ -4,7 +4,7 @@
 //! keeps its length wherever the ACK falls, and the path's delay does not.
 
 use super::SenderVerdict;
-use super::spread::{at_share, deviation};
+use super::spread::{at_share, deviation, sorted};
 use crate::evidence::rtt::{Rtt, p95};
 use crate::limits::{
     AT_HOST_NS, CLEAR_RATIO, HELD_NS, MIN_SAMPLES, NOISE_NS, OUTLIER_ONE_IN, PROMPT_NS, SOON_NS, TICK_NS,
@@ -58,8 +58,7 @@ pub(super) fn limit_by_clock(candidates: &[Candidate], judged: &SenderVerdict) -
     let unheld = candidates
         .iter()
         .filter(|candidate| candidate.is_pure_ack() && !judged.is_held(candidate));
-    let mut unheld: Vec<i64> = unheld.map(|candidate| candidate.total_ns()).collect();
-    unheld.sort_unstable();
+    let unheld = sorted(unheld.map(Candidate::total_ns));
     let pauses_like_holds = at_share(&unheld, 0.5) >= Some(HELD_NS.least() / 2);
     if !pauses_like_holds || unheld.len().min(delays.len()) < MIN_SAMPLES.get() {
         return None;
@@ -162,8 +161,7 @@ impl SenderVerdict {
 
 /// Whether whole waits vary less than half as much as the ACKs in them: pauses of one length.
 fn keep_their_length(candidates: &[&Candidate]) -> bool {
-    let spread =
-        |time: fn(&Candidate) -> i64| deviation(candidates.iter().map(|candidate| time(candidate)).collect());
+    let spread = |time: fn(&Candidate) -> i64| deviation(candidates.iter().map(|candidate| time(candidate)));
     CLEAR_RATIO.get() * spread(Candidate::total_ns) <= spread(Candidate::wait_ns)
 }
 

@@ -18,8 +18,7 @@ pub(super) fn slope(held: &[&Candidate]) -> Option<f64> {
     if used.len() < HELD_AWAY.get() {
         return None;
     }
-    let spread =
-        |time: fn(&Candidate) -> i64| deviation(used.iter().map(|candidate| time(candidate)).collect());
+    let spread = |time: fn(&Candidate) -> i64| deviation(used.iter().map(|candidate| time(candidate)));
     let is_informative =
         spread(Candidate::total_ns).min(spread(Candidate::release_ns)) < spread(Candidate::wait_ns);
     if !is_informative {
@@ -43,12 +42,18 @@ pub(super) fn slope(held: &[&Candidate]) -> Option<f64> {
 }
 
 /// Returns the median absolute deviation.
-pub(super) fn deviation(mut values: Vec<i64>) -> i64 {
-    values.sort_unstable();
+pub(super) fn deviation(values: impl Iterator<Item = i64>) -> i64 {
+    let values = sorted(values);
     let middle = at_share(&values, 0.5).unwrap_or(0);
-    let mut away: Vec<i64> = values.iter().map(|value| (value - middle).abs()).collect();
-    away.sort_unstable();
+    let away = sorted(values.iter().map(|value| (value - middle).abs()));
     at_share(&away, 0.5).unwrap_or(0)
+}
+
+/// Returns the values in rising order.
+pub(super) fn sorted(values: impl Iterator<Item = i64>) -> Vec<i64> {
+    let mut values: Vec<i64> = values.collect();
+    values.sort_unstable();
+    values
 }
 
 /// A host's scheduler tick.
@@ -63,8 +68,7 @@ pub struct Tick {
 /// tests whether they concentrate (Rayleigh test). Times closer than `SOON_NS` count once, as one tick may end many
 /// timers.
 pub(crate) fn fit_tick(ends: impl Iterator<Item = i64>) -> Option<Tick> {
-    let mut ends: Vec<i64> = ends.collect();
-    ends.sort_unstable();
+    let mut ends = sorted(ends);
     ends.dedup_by(|end, before| *end - *before < SOON_NS.get());
     if ends.len() < MIN_SAMPLES.get() {
         return None;

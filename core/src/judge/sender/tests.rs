@@ -57,7 +57,6 @@ fn add(store: &mut SenderStore, stream: u32, start: i64, wait: i64, release: i64
         ack: at(2, start + wait),
         ack_lacks_data: true,
         freed: at(3, start + wait + release),
-        small_bytes: 1,
         freed_bytes: 1,
         stream,
         ..Candidate::default()
@@ -93,7 +92,7 @@ fn a_segment_that_left_before_the_ack_came_is_told_to_the_nanosecond() {
             sender_jitter,
             ..SenderVerdict::default()
         };
-        judged.left_before_ack(release, None)
+        judged.left_before_ack(&Candidate::of_times(0, release))
     };
     // the path wavers by AT_HOST_NS at least, and by a quarter at most (WAVER_PART)
     for (jitter, granted) in [
@@ -107,7 +106,13 @@ fn a_segment_that_left_before_the_ack_came_is_told_to_the_nanosecond() {
         assert!(before(jitter, 2 * MS - granted - 1), "{jitter}");
     }
     let stamped = SenderVerdict::default();
-    assert!(stamped.left_before_ack(5, Some(false)) && !stamped.left_before_ack(-5, Some(true)));
+    let left_before = |release, arrived| {
+        stamped.left_before_ack(&Candidate {
+            arrived,
+            ..Candidate::of_times(0, release)
+        })
+    };
+    assert!(left_before(5, Some(false)) && !left_before(-5, Some(true)));
 }
 
 #[test]

@@ -7,7 +7,7 @@
 //! order is another: timers of one tick end in reverse order (the kernel's timer lists grow at their heads).
 
 use super::SenderVerdict;
-use super::spread::at_share;
+use super::spread::{at_share, sorted};
 use crate::limits::{AT_HOST_NS, CLEAR_RATIO, MIN_SAMPLES, SOON_NS};
 use crate::observe::Candidate;
 
@@ -51,9 +51,7 @@ fn is_batch(batch: &[&Candidate]) -> bool {
 }
 
 fn middle(values: impl Iterator<Item = i64>) -> i64 {
-    let mut values: Vec<i64> = values.collect();
-    values.sort_unstable();
-    at_share(&values, 0.5).unwrap_or_default()
+    at_share(&sorted(values), 0.5).unwrap_or_default()
 }
 
 #[cfg(test)]

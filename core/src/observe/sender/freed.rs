@@ -140,7 +140,6 @@ mod tests {
         Small {
             at: at(1, 0),
             end: 100,
-            bytes: 100,
             tsecr: None,
             ack: Some(AckSeen {
                 at: at(5, 40 * MS),

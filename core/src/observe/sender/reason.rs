@@ -458,19 +458,10 @@ fn candidate_with_unseen_ack(small: &Small, data: &Data, peer: &PeerClock) -> Op
     let time_ns = time_ns.min(latest);
     let ack = At { frame: 0, time_ns };
     in_time.then_some(Candidate {
-        small: small.at,
-        held_from: small.at,
-        ack,
         ack_lacks_data: true, // with data a hole would show
         arrived: Some(true),
         is_ack_unseen: true,
-        freed: data.at,
-        small_bytes: small.bytes,
-        freed_bytes: (data.end - data.start) as u32,
-        begins_message: small.first,
-        sender_id: data.sender_id,
-        stream: data.stream,
-        ..Candidate::default()
+        ..candidate_around(small, ack, data)
     })
 }
 
@@ -489,14 +480,21 @@ pub(super) fn candidate(small: &Small, ack: &AckSeen, data: &Data, echoes: bool)
         _ => None,
     };
     Candidate {
-        small: small.at,
         held_from: ack.held_from,
-        ack: ack.at,
         ack_lacks_data: ack.pure,
         ack_has_fin: ack.fin,
         arrived,
+        ..candidate_around(small, ack.at, data)
+    }
+}
+
+/// Returns the candidate of two small segments and the ACK between them.
+fn candidate_around(small: &Small, ack: At, data: &Data) -> Candidate {
+    Candidate {
+        small: small.at,
+        held_from: small.at,
+        ack,
         freed: data.at,
-        small_bytes: small.bytes,
         freed_bytes: (data.end - data.start) as u32,
         begins_message: small.first,
         sender_id: data.sender_id,

@@ -48,12 +48,8 @@ impl PeerWindow {
 
     /// Returns the wait of a segment that did not fit into the window at `from`; None if it did.
     pub(super) fn wait_for_room(&self, from: At, data: &Data) -> Option<Wait> {
-        let opened = self.opened_for(from, data)?;
-        Some(if self.zero_frame > from.frame {
-            Wait::ZeroWindow { opened }
-        } else {
-            Wait::Window { opened }
-        })
+        let (opened, was_zero) = (self.opened_for(from, data)?, self.zero_frame > from.frame);
+        Some(Wait::Window { opened, was_zero })
     }
 
     /// Returns the packet that opened the window for a segment, if one did since `from`. A second update within a round

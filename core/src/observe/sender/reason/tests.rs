@@ -36,7 +36,6 @@ fn small(acked: Option<i64>) -> Small {
     Small {
         at: at(1, 0),
         end: 100,
-        bytes: 100,
         tsecr: None,
         ack: acked.map(|time_ns| AckSeen {
             at: at(2, time_ns),
@@ -217,13 +216,28 @@ fn a_window_held_what_did_not_fit_before_it_opened() {
         why(state, next(6 * MS))
     };
     let opened = at(3, 5 * MS);
-    assert_eq!(window(3, 299, None), Wait::Window { opened });
+    assert_eq!(
+        window(3, 299, None),
+        Wait::Window {
+            opened,
+            was_zero: false
+        }
+    );
     assert_eq!(window(3, 300, None), Wait::App, "it had fitted");
     assert_eq!(window(0, 299, None), Wait::App, "it was open before");
-    assert_eq!(window(3, 299, Some(2)), Wait::ZeroWindow { opened });
+    assert_eq!(
+        window(3, 299, Some(2)),
+        Wait::Window {
+            opened,
+            was_zero: true
+        }
+    );
     assert_eq!(
         window(3, 299, Some(0)),
-        Wait::Window { opened },
+        Wait::Window {
+            opened,
+            was_zero: false
+        },
         "shut before that"
     );
 }
@@ -242,7 +256,13 @@ fn a_window_that_opened_twice_held_what_did_not_fit_before_the_first_time() {
         why(state, d)
     };
     let opened = at(3, 4 * MS);
-    assert_eq!(window(299, MS), Wait::Window { opened });
+    assert_eq!(
+        window(299, MS),
+        Wait::Window {
+            opened,
+            was_zero: false
+        }
+    );
     assert_eq!(window(300, MS), Wait::App, "it had fitted");
     assert_eq!(window(299, MS + 1), Wait::App, "time enough to send it");
 }
