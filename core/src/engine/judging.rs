@@ -153,7 +153,7 @@ impl Pipeline {
         };
         let rtts = pair.rtts.each_ref();
         Paths {
-            min: rtts.map(Rtt::min),
+            best_rtts: rtts.map(Rtt::min),
             handshake_behind_middlebox: rtts.map(Rtt::handshake_behind_middlebox),
             rounds,
             by_program: rtts.map(|rtt| !rtt.has_kernel_answer()),
@@ -184,10 +184,10 @@ impl Pipeline {
             paths,
             stream: exchange.stream,
             judged_senders: self.senders.all(),
-            spread: self.streams.context.multipath.is_spread(exchange.stream),
+            is_spread: self.streams.context.multipath.is_spread(exchange.stream),
             calls_others,
             is_multi_message: exchange.row != RowKind::Exchange || exchange.kind == MessageKind::EventStream,
-            needless: (!needless.is_empty() && !exchange.is_plain()).then_some(needless),
+            needless_frames: (!needless.is_empty() && !exchange.is_plain()).then_some(needless),
         }
     }
 }
@@ -228,7 +228,7 @@ pub(super) fn judge_rows(exchange: &Exchange, context: &ExchangeContext<'_>, row
     if exchange.doubled {
         judge::cap_doubled(rows);
     }
-    if context.spread {
+    if context.is_spread {
         judge::cap_multipath(rows);
     }
 }

@@ -16,12 +16,12 @@ type Endpoint = (IpAddr, u16);
 #[derive(Debug, Clone, Copy)]
 struct Ends {
     first: Endpoint,
-    more: bool,
+    has_more: bool,
 }
 
 impl Ends {
     fn has_other_than(self, end: Endpoint) -> bool {
-        self.more || self.first != end
+        self.has_more || self.first != end
     }
 }
 
@@ -32,51 +32,51 @@ pub struct Hosts {
     serving: AHashMap<IpAddr, Ends>,
     asking: AHashMap<IpAddr, Ends>,
     /// There are requests on loopback, and others: then the capture's own host may be both, under two addresses.
-    inside: bool,
-    outside: bool,
+    has_loopback: bool,
+    has_others: bool,
     /// A host may be server and client.
-    relays: bool,
+    has_relay: bool,
 }
 
 impl Hosts {
     pub(super) fn add(&mut self, key: &Key) {
         let end = (key.server, key.server_port);
-        self.inside |= key.client.is_loopback();
-        self.outside |= !key.server.is_loopback();
+        self.has_loopback |= key.client.is_loopback();
+        self.has_others |= !key.server.is_loopback();
         put(&mut self.serving, key.server, end);
         put(&mut self.asking, key.client, end);
-        self.relays |= self.inside && self.outside || self.serves(key) || self.asks(key);
+        self.has_relay |= self.has_loopback && self.has_others || self.serves(key) || self.asks(key);
     }
 
     /// Whether any host may be server and client.
     pub fn have_relay(&self) -> bool {
-        self.relays
+        self.has_relay
     }
 
     /// Whether the client of this sender's key is the host of another server.
     pub fn serves(&self, back: &Key) -> bool {
         let servers = self.serving.get(&back.client);
         servers.is_some_and(|ends| ends.has_other_than((back.server, back.server_port)))
-            || back.client.is_loopback() && self.outside
-            || !back.server.is_loopback() && self.inside
+            || back.client.is_loopback() && self.has_others
+            || !back.server.is_loopback() && self.has_loopback
     }
 
     /// Whether the server of this sender's key sends requests to another server.
     pub fn asks(&self, front: &Key) -> bool {
         let servers = self.asking.get(&front.server);
         servers.is_some_and(|ends| ends.has_other_than((front.server, front.server_port)))
-            || !front.server.is_loopback() && self.inside
-            || front.server.is_loopback() && self.outside
+            || !front.server.is_loopback() && self.has_loopback
+            || front.server.is_loopback() && self.has_others
     }
 }
 
 fn put(hosts: &mut AHashMap<IpAddr, Ends>, host: IpAddr, end: Endpoint) {
     if let Some(ends) = hosts.get_mut(&host) {
-        ends.more |= ends.first != end;
+        ends.has_more |= ends.first != end;
     } else if hosts.len() < MAX_HOSTS {
         let ends = Ends {
             first: end,
-            more: false,
+            has_more: false,
         };
         hosts.insert(host, ends);
     }

@@ -40,19 +40,19 @@ pub struct Key {
 /// corks and of held ACKs in them. A wait is its length and its end, in nanoseconds.
 #[derive(Debug, Default)]
 pub struct MessageStarts {
-    /// Small messages that began sooner than a cork's timer, counted for as long as `late` had room: a ratio of the two
-    /// has to cover the same messages.
-    pub prompt: u64,
+    /// Small messages that began sooner than a cork's timer, counted for as long as `cork_waits` had room: a ratio of
+    /// the two has to cover the same messages.
+    pub prompt_count: u64,
     /// Waits of small messages that a cork's timer may have held.
-    pub late: Vec<(i64, i64)>,
+    pub cork_waits: Vec<(i64, i64)>,
     /// Waits of messages that may have waited for a held ACK on another connection.
-    pub timed: Vec<(i64, i64)>,
+    pub hold_waits: Vec<(i64, i64)>,
 }
 
 impl MessageStarts {
     /// Returns the number of stored waits.
     pub fn count(&self) -> u64 {
-        (self.late.len() + self.timed.len()) as u64
+        (self.cork_waits.len() + self.hold_waits.len()) as u64
     }
 }
 
@@ -158,13 +158,13 @@ impl SenderStore {
     }
 
     /// Adds the start of a small message: its wait and the end of that if a cork's timer may have held it, else None.
-    pub fn message_began(&mut self, id: u32, late: Option<(i64, i64)>) {
+    pub fn message_began(&mut self, id: u32, cork_wait: Option<(i64, i64)>) {
         self.store(id, |sender, has_room| {
             let starts = &mut sender.starts;
-            match late {
-                Some(wait) => has_room && push_bounded(&mut starts.late, wait),
+            match cork_wait {
+                Some(wait) => has_room && push_bounded(&mut starts.cork_waits, wait),
                 None => {
-                    starts.prompt += u64::from(has_room && starts.late.len() < MAX_STARTS);
+                    starts.prompt_count += u64::from(has_room && starts.cork_waits.len() < MAX_STARTS);
                     false
                 }
             }
@@ -174,7 +174,7 @@ impl SenderStore {
     /// Adds a message that began after about the wait for an ACK held on another connection.
     pub fn answered_late(&mut self, id: u32, waited: i64, end: i64) {
         self.store(id, |sender, has_room| {
-            has_room && push_bounded(&mut sender.starts.timed, (waited, end))
+            has_room && push_bounded(&mut sender.starts.hold_waits, (waited, end))
         });
     }
 

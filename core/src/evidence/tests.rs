@@ -66,7 +66,7 @@ fn candidates_too_many_are_counted() {
         );
         assert_eq!(sender.observations(), 2 * MAX_CANDIDATES as u64 + 5);
         assert_eq!(
-            (sender.starts.late.len(), sender.starts.timed.len()),
+            (sender.starts.cork_waits.len(), sender.starts.hold_waits.len()),
             (1_024, 1_024)
         );
         assert_eq!(sender.starts.count(), 2_048);

@@ -33,7 +33,7 @@ fn has_timer_length(waited: i64, [to_sender, to_answer]: [i64; 2]) -> bool {
 /// `has_timer_length`.
 pub(super) fn cork_use(starts: &MessageStarts, path: [i64; 2]) -> (bool, bool) {
     let timer_waits = || {
-        let late = starts.late.iter();
+        let late = starts.cork_waits.iter();
         late.filter(|(waited, _)| has_timer_length(*waited, path))
     };
     let count = timer_waits().count();
@@ -44,10 +44,10 @@ pub(super) fn cork_use(starts: &MessageStarts, path: [i64; 2]) -> (bool, bool) {
         fit_tick(timer_waits().map(|(_, end)| *end)).is_some_and(|tick| tick.luck <= CHANCE_MAX_ALONE.get());
     let [to_sender, _] = path;
     let sooner = starts
-        .late
+        .cork_waits
         .iter()
         .filter(|(waited, _)| waited - to_sender < CORK_NS.least());
-    let prompt = starts.prompt + sooner.count() as u64;
+    let prompt = starts.prompt_count + sooner.count() as u64;
     let always = prompt * OUTLIER_ONE_IN.get() as u64 <= count as u64;
     (is_on_tick || always, is_on_tick && always)
 }
@@ -58,13 +58,13 @@ pub(super) fn judge_turn(cutter: &mut Cutter<'_>, turn: &Turn, late_ns: u32, jud
     let (slice, paths) = (cutter.slice, cutter.paths);
     let side = slice.sender;
     let waited = slice.step.to.time_ns - turn.since.time_ns;
-    let is_as_long_as_timer = |to_answer| has_timer_length(waited, [paths.to(side), to_answer]);
+    let is_as_long_as_timer = |to_answer| has_timer_length(waited, [paths.rtt_to(side), to_answer]);
     match judged {
         Some(judged) if judged.is_always_corked && is_as_long_as_timer(judged.to_answer) => {
             attribute_turn_path(cutter, turn.since);
             // a program that sleeps on the same tick would look alike
             let grounds = Grounds::probable(Because::TimerOnTick, Cause::program_of(side));
-            let evidence = cutter.ends();
+            let evidence = cutter.end_frames();
             let cork = Attribution::new(Cause::Cork, Owner::of(side), Rule::CorkPool, grounds, evidence);
             cutter.attribute(slice.end, cork);
         }
@@ -86,7 +86,7 @@ pub(super) fn judge_turn(cutter: &mut Cutter<'_>, turn: &Turn, late_ns: u32, jud
 
 /// Judges a small tail behind full segments that left after the probe timer's length, with nothing in flight.
 pub(super) fn tail(cutter: &mut Cutter<'_>) {
-    let (slice, side, ends) = (cutter.slice, cutter.slice.sender, cutter.ends());
+    let (slice, side, ends) = (cutter.slice, cutter.slice.sender, cutter.end_frames());
     let grounds = Grounds::probable(Because::TimerLength, Cause::program_of(side));
     cutter.attribute(
         slice.end,
@@ -98,13 +98,13 @@ pub(super) fn tail(cutter: &mut Cutter<'_>) {
 /// announced more data (MSG_MORE).
 pub(super) fn unfinished(cutter: &mut Cutter<'_>, small: At, ack: At) {
     let (slice, side, to) = (cutter.slice, cutter.slice.sender, cutter.slice.step.to);
-    let attribution = if to.time_ns - ack.time_ns - cutter.paths.to(side) <= PROMPT_NS.get() {
+    let attribution = if to.time_ns - ack.time_ns - cutter.paths.rtt_to(side) <= PROMPT_NS.get() {
         let evidence = [small.frame, ack.frame, to.frame];
         let grounds = Grounds::probable(Because::NotPushed, Cause::Nagle);
         Attribution::new(Cause::Cork, Owner::of(side), Rule::CorkAck, grounds, evidence)
     } else {
         attribute_request_path(cutter);
-        let ends = cutter.ends();
+        let ends = cutter.end_frames();
         let grounds = Grounds::probable(Because::LateAfterAck, Cause::Cork);
         program_attribution(side, Rule::App, grounds, ends)
     };
@@ -126,8 +126,8 @@ mod tests {
     /// Messages of which `late` waited for 204 ms until such a tick, and `prompt` left sooner.
     fn starts(late: usize, prompt: u64) -> MessageStarts {
         MessageStarts {
-            prompt,
-            late: ENDS
+            prompt_count: prompt,
+            cork_waits: ENDS
                 .iter()
                 .take(late)
                 .map(|end| (204 * MS, end * MS + 9_000))
@@ -169,7 +169,7 @@ mod tests {
                 ..SenderVerdict::default()
             };
             let paths = Paths {
-                min: [Some(MS), Some(0)],
+                best_rtts: [Some(MS), Some(0)],
                 ..Paths::default()
             };
             let mut rows: Vec<Row> = Vec::new();
@@ -241,20 +241,20 @@ mod tests {
             store.message_began(id, (number % 12 != 0).then_some((204 * MS, end)));
         }
         let starts = &store.get(id).unwrap().starts;
-        assert_eq!((starts.late.len(), starts.prompt), (1_024, 94));
+        assert_eq!((starts.cork_waits.len(), starts.prompt_count), (1_024, 94));
         assert_eq!(cork_use(starts, [0, 0]), (true, true));
     }
 
     #[test]
     fn what_waited_less_than_the_timer_is_prompt() {
         let mut mixed = starts(10, 1);
-        mixed.late.push((200 * MS - 1, 900 * MS));
+        mixed.cork_waits.push((200 * MS - 1, 900 * MS));
         assert_eq!(cork_use(&mixed, [0, 0]), (true, false));
         let mut timer = starts(10, 1);
-        timer.late.push((200 * MS, 900 * MS));
+        timer.cork_waits.push((200 * MS, 900 * MS));
         assert_eq!(cork_use(&timer, [0, 0]), (true, true), "as long as the timer");
         let mut far = starts(10, 1);
-        far.late.push((201 * MS, 900 * MS));
+        far.cork_waits.push((201 * MS, 900 * MS));
         assert_eq!(cork_use(&far, [2 * MS, 0]), (true, false), "less the path");
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn clocked(cutter: &mut Cutter<'_>, ack: At, acked: At) {
 /// and Linux sends small segments behind full ones (tcp_minshall_check): then the late ACK delayed nothing.
 pub(super) fn lone(cutter: &mut Cutter<'_>, ack: At, acked: At, single: bool) {
     let side = cutter.slice.sender;
-    let hold = ack.time_ns - acked.time_ns - cutter.paths.to(side.other());
+    let hold = ack.time_ns - acked.time_ns - cutter.paths.rtt_to(side.other());
     let releaser = released_by(ack, acked, cutter);
     let by_program = releaser.cause == Cause::program_of(side);
     let is_held = !by_program && releaser.rule != Rule::Spacing && HELD_NS.contains(hold);
@@ -69,7 +69,7 @@ fn released_by(ack: At, acked: At, cutter: &Cutter<'_>) -> Attribution {
     let (slice, paths) = (cutter.slice, cutter.paths);
     let (side, from, to) = (slice.sender, slice.step.from, slice.step.to);
     let evidence = [acked.frame, ack.frame, to.frame];
-    let sender = paths.to(side);
+    let sender = paths.rtt_to(side);
     let release = to.time_ns - ack.time_ns;
     let line = |rule, because, rival| {
         let grounds = Grounds::probable(because, rival);
@@ -85,7 +85,7 @@ fn released_by(ack: At, acked: At, cutter: &Cutter<'_>) -> Attribution {
         return line(Rule::Spacing, Because::SoonerThanAck, pacing);
     }
     let round = ack.time_ns - acked.time_ns;
-    let receiver = paths.to(side.other());
+    let receiver = paths.rtt_to(side.other());
     if round > receiver + (receiver / 2).max(PROMPT_NS.get()) {
         // the segment was in the bottleneck's queue
         return line(Rule::Queue, Because::RoundTripGrew, Cause::Cwnd.into());

@@ -18,7 +18,7 @@ use crate::observe::Turn;
 /// Whether enough messages waited as long as a held ACK, hardly any waited between half of that and its least, and the
 /// waits end on a tick too regularly for chance. `rtt` is the round trip to the sender.
 pub(super) fn on_tick(starts: &MessageStarts, rtt: i64) -> bool {
-    let timed = || starts.timed.iter().map(|(waited, end)| (waited - rtt, end));
+    let timed = || starts.hold_waits.iter().map(|(waited, end)| (waited - rtt, end));
     let held = timed().filter(|(waited, _)| HELD_ELSEWHERE_NS.contains(*waited));
     let ends: Vec<i64> = held.map(|(_, end)| *end).collect();
     // a program's time varies around its middle; a timer is never shorter
@@ -36,13 +36,13 @@ pub(super) fn judge_turn(cutter: &mut Cutter<'_>, turn: &Turn, judged: Option<&S
     let is_direct = paths
         .rtt_behind_middlebox(Side::Server, slice.step.to.time_ns - turn.since.time_ns)
         .is_none();
-    let waited = slice.step.to.time_ns - turn.since.time_ns - paths.to(Side::Server);
+    let waited = slice.step.to.time_ns - turn.since.time_ns - paths.rtt_to(Side::Server);
     let is_longer = waited > HELD_ELSEWHERE_NS.most() + SOON_NS.get(); // (of a busy host)
     if !waits_elsewhere || slice.sender != Side::Server || !is_direct || waited < HELD_ELSEWHERE_NS.least() {
         return turn::judge(cutter, turn);
     }
     attribute_turn_path(cutter, turn.since);
-    let evidence = cutter.ends();
+    let evidence = cutter.end_frames();
     let (cause, rule, grounds) = if is_longer {
         // the program worked before that wait, or instead of it
         let grounds = Grounds::probable(Because::TimerLength, Hypothesis::OtherPath);
@@ -65,7 +65,7 @@ mod tests {
     fn answers(count: usize) -> MessageStarts {
         let ends = [0, 52, 96, 148, 200, 252, 296, 348, 400, 452];
         MessageStarts {
-            timed: ends
+            hold_waits: ends
                 .iter()
                 .take(count)
                 .map(|end| (44 * MS, end * MS + 9_000))
@@ -81,24 +81,24 @@ mod tests {
         assert!(!wait(&answers(9)), "it might be luck");
         assert!(!wait(&answers(7)));
         let mut stamped = answers(10);
-        for (_, end) in &mut stamped.timed {
+        for (_, end) in &mut stamped.hold_waits {
             *end -= 9_000;
         }
         assert!(wait(&stamped), "no clock of the capture has steps of 4 ms");
-        for (_, end) in &mut stamped.timed {
+        for (_, end) in &mut stamped.hold_waits {
             *end += *end / (4 * MS) % 4 * MS;
         }
         assert!(!wait(&stamped), "the capture's own milliseconds");
         let mut varied = answers(10);
-        varied.timed.push((34 * MS, 500 * MS));
+        varied.hold_waits.push((34 * MS, 500 * MS));
         assert!(wait(&varied), "one stray");
-        varied.timed.push((36 * MS, 544 * MS));
+        varied.hold_waits.push((36 * MS, 544 * MS));
         assert!(!wait(&varied), "a program whose time varies");
-        varied.timed.truncate(10);
-        varied.timed.extend([(19 * MS, 500 * MS); 9]);
+        varied.hold_waits.truncate(10);
+        varied.hold_waits.extend([(19 * MS, 500 * MS); 9]);
         assert!(wait(&varied), "answers that did not wait");
         let mut longer = answers(10);
-        for wait in &mut longer.timed {
+        for wait in &mut longer.hold_waits {
             wait.0 = 56 * MS; // one beyond the band, less the path
         }
         assert!(!wait(&longer));

@@ -12,6 +12,7 @@ use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
 #[inline(always)]
 pub(super) fn judge(cutter: &mut Cutter<'_>, rule: Rule, because: Because) {
     let grounds = Grounds::probable(because, Hypothesis::Pacing);
-    let bandwidth = Attribution::new(Cause::Bandwidth, Owner::Network, rule, grounds, cutter.ends());
+    let frames = cutter.end_frames();
+    let bandwidth = Attribution::new(Cause::Bandwidth, Owner::Network, rule, grounds, frames);
     cutter.attribute(cutter.slice.end, bandwidth);
 }

@@ -57,13 +57,13 @@ pub struct ExchangeContext<'a> {
     /// Indexed by the sender's number in the `SenderStore`.
     pub judged_senders: &'a [SenderVerdict],
     /// Parts of the exchange's messages may have passed on other connections (multipath).
-    pub spread: bool,
+    pub is_spread: bool,
     /// The server's host sent another request meanwhile, whose verdict explains this wait.
     pub calls_others: bool,
     /// One side sends many messages (pushes, events), each of which is judged alone.
     pub is_multi_message: bool,
     /// Frames of needless retransmissions; None if the capture has none.
-    pub needless: Option<&'a AHashSet<u64>>,
+    pub needless_frames: Option<&'a AHashSet<u64>>,
 }
 
 impl ExchangeContext<'_> {
@@ -82,13 +82,13 @@ impl ExchangeContext<'_> {
 
     /// Whether this frame is a needless retransmission.
     fn is_needless(&self, frame: u64) -> bool {
-        self.needless.is_some_and(|needless| needless.contains(&frame))
+        self.needless_frames.is_some_and(|frames| frames.contains(&frame))
     }
 }
 
 /// Judges the time of one exchange slice by slice, in order, and appends the rows.
 pub fn judge_exchange(exchange: &Exchange, context: &ExchangeContext<'_>, rows: &mut Vec<Row>) {
-    if context.needless.is_some() || exchange.dialogue {
+    if context.needless_frames.is_some() || exchange.dialogue {
         return judge_with_needless_or_dialogue(exchange, context, rows);
     }
     // two loops, so that the compiler specialises `judge` for each side
@@ -325,10 +325,10 @@ mod tests {
                 paths: &paths,
                 stream: 0,
                 judged_senders,
-                spread: false,
+                is_spread: false,
                 calls_others: false,
                 is_multi_message: false,
-                needless,
+                needless_frames: needless,
             };
             let mut rows = Vec::new();
             for sender in Side::BOTH {

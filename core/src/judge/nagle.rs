@@ -252,7 +252,7 @@ pub(super) fn attribute(cutter: &mut Cutter<'_>, candidate: &Candidate, ruling: 
                     _ => Because::WithinControl,
                 };
                 let grounds = Grounds::probable(because, Cause::Nagle);
-                let [_, held_to] = held_at(candidate, hold_ns, program_max_ns, cutter.paths.to(side));
+                let [_, held_to] = held_at(candidate, hold_ns, program_max_ns, cutter.paths.rtt_to(side));
                 cutter.attribute(
                     (candidate.small.time_ns + program_likely_ns).min(held_to),
                     program_attribution(side, Rule::Control, grounds, evidence),
@@ -273,7 +273,7 @@ pub(super) fn attribute(cutter: &mut Cutter<'_>, candidate: &Candidate, ruling: 
                 .filter(|_| candidate.is_clock_fine && grounds.grade == Grade::Proven);
             let delay = delay.map_or(0, i64::from);
             if delay > NOISE_NS.get() {
-                cutter.end = (end - delay).max(cutter.at);
+                cutter.end = (end - delay).max(cutter.attributed_until);
             }
             let program = program_attribution(side, Rule::LookAlike, grounds, evidence);
             cutter.attribute(cutter.end, program);
@@ -298,7 +298,7 @@ fn attribute_stall(
         parent: Some(Cause::Nagle),
         ..Attribution::new(Cause::DelayedAck, receiver, rule, grounds, evidence)
     };
-    let [held_from, held_to] = held_at(candidate, hold_ns, program_max_ns, cutter.paths.to(side));
+    let [held_from, held_to] = held_at(candidate, hold_ns, program_max_ns, cutter.paths.rtt_to(side));
     // without a control group the end of the wait is known, but not its start
     let (because, known_from) = match grounds.because {
         Because::FollowsAcks => (Because::FollowsAcks, held_to - UNHELD_NS.get()),
@@ -361,7 +361,7 @@ fn known_from(candidate: &Candidate, held_from: i64, program_max_ns: i64) -> i64
 /// Returns the part of the program's time beyond a round trip. A wait is a hold and a round trip, and the program's
 /// time may lie in the latter.
 fn beyond_round_trip(program_ns: i64, paths: &Paths) -> i64 {
-    let beyond = program_ns - paths.to(Side::Client) - paths.to(Side::Server);
+    let beyond = program_ns - paths.rtt_to(Side::Client) - paths.rtt_to(Side::Server);
     if beyond < NOISE_NS.get() { 0 } else { beyond }
 }
 

@@ -24,7 +24,7 @@ pub(super) fn suspected(cutter: &mut Cutter<'_>, held_ack: Option<At>) {
     if let Some(ack) = held_ack {
         let round = cutter.end.saturating_sub(ack.time_ns);
         cutter.attribute(
-            cutter.at.saturating_add(round),
+            cutter.attributed_until.saturating_add(round),
             one_way(Cause::Network, Owner::Network),
         );
         cutter.attribute(ack.time_ns, delayed);

@@ -81,7 +81,7 @@ pub(super) struct Cutter<'a> {
     pub(super) slice: &'a TimeSlice<'a>,
     pub(super) paths: &'a Paths,
     /// End of the attributed part.
-    pub(super) at: i64,
+    pub(super) attributed_until: i64,
     pub(super) end: i64,
     pub(super) from_frame: u64,
     pub(super) to_frame: u64,
@@ -94,7 +94,7 @@ impl<'a> Cutter<'a> {
             rows,
             slice,
             paths,
-            at: slice.start,
+            attributed_until: slice.start,
             end: slice.end,
             from_frame: slice.from_frame,
             to_frame: slice.to_frame,
@@ -103,7 +103,7 @@ impl<'a> Cutter<'a> {
 
     /// Returns the frames around the time, as evidence.
     #[inline(always)]
-    pub(super) fn ends(&self) -> EvidenceFrames {
+    pub(super) fn end_frames(&self) -> EvidenceFrames {
         [self.from_frame, self.to_frame, 0]
     }
 
@@ -111,10 +111,10 @@ impl<'a> Cutter<'a> {
     #[inline(always)]
     pub(super) fn attribute(&mut self, until: i64, attribution: Attribution) {
         let until = until.min(self.end);
-        if until <= self.at {
+        if until <= self.attributed_until {
             return;
         }
-        let start = std::mem::replace(&mut self.at, until);
+        let start = std::mem::replace(&mut self.attributed_until, until);
         let Attribution {
             cause,
             parent,

@@ -16,7 +16,7 @@ use crate::limits::{AT_HOST_NS, SOON_NS};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Paths {
     /// Best round trips; None where none was seen.
-    pub min: [Option<i64>; 2],
+    pub best_rtts: [Option<i64>; 2],
     /// Recent round trips of the exchange's own connection, by answers of kernels.
     pub rounds: [KernelRtt; 2],
     /// No kernel has answered by itself: the best round trip may contain a program's time.
@@ -29,12 +29,12 @@ pub struct Paths {
 
 impl Paths {
     /// Returns the best round trip to a side, 0 if unknown.
-    pub fn to(&self, side: Side) -> i64 {
+    pub fn rtt_to(&self, side: Side) -> i64 {
         self.best_rtt(side).unwrap_or(0)
     }
 
     pub fn best_rtt(&self, side: Side) -> Option<i64> {
-        *side.pick(&self.min)
+        *side.pick(&self.best_rtts)
     }
 
     /// Returns the round trip to a host behind one that acknowledges for it, if the wait is long enough for that.
@@ -68,7 +68,7 @@ pub(super) fn attribute_request_path(cutter: &mut Cutter<'_>) {
 /// Attributes the best round trip to a side, from `from` on, to the path.
 #[inline(always)]
 pub(super) fn attribute_path(cutter: &mut Cutter<'_>, from: i64, side: Side) {
-    let (paths, evidence) = (cutter.paths, cutter.ends());
+    let (paths, evidence) = (cutter.paths, cutter.end_frames());
     let is_away = paths.best_rtt(side).is_some_and(|best| best >= AT_HOST_NS.get());
     let grounds = if is_away && *side.pick(&paths.by_one_answer) {
         Grounds::suspected(Because::OwnRoundTrip, Cause::program_of(side))
@@ -78,7 +78,7 @@ pub(super) fn attribute_path(cutter: &mut Cutter<'_>, from: i64, side: Side) {
         Grounds::proven(Because::BestRoundTrip)
     };
     cutter.attribute(
-        from + paths.to(side),
+        from + paths.rtt_to(side),
         Attribution::new(Cause::Network, Owner::Network, Rule::Rtt, grounds, evidence),
     );
 }
@@ -98,7 +98,7 @@ pub(super) fn queue_by_timestamps(evidence: EvidenceFrames) -> Attribution {
 /// Judges a kernel's answer to a SYN or SYN/ACK. Kernels answer at once, so the time above the best round trip is the
 /// path's or a busy host's.
 pub(super) fn handshake(cutter: &mut Cutter<'_>) {
-    let (slice, ends) = (cutter.slice, cutter.ends());
+    let (slice, ends) = (cutter.slice, cutter.end_frames());
     let network = |cause, rule, grounds| Attribution::new(cause, Owner::Network, rule, grounds, ends);
     if cutter.paths.best_rtt(slice.sender).is_some() {
         attribute_path(cutter, slice.start, slice.sender);

@@ -27,7 +27,7 @@ pub(super) fn program_attribution(
 #[inline(always)]
 pub(super) fn paused(cutter: &mut Cutter<'_>, grounds: Grounds) {
     attribute_request_path(cutter);
-    let (slice, ends) = (cutter.slice, cutter.ends());
+    let (slice, ends) = (cutter.slice, cutter.end_frames());
     cutter.attribute(
         slice.end,
         program_attribution(slice.sender, Rule::App, grounds, ends),
@@ -37,7 +37,7 @@ pub(super) fn paused(cutter: &mut Cutter<'_>, grounds: Grounds) {
 /// Attributes the time from an answer's last byte to the FIN that ends it: the program closed late. Away from its host
 /// the FIN may be a retransmission.
 pub(super) fn closed_late(cutter: &mut Cutter<'_>) {
-    let (slice, ends) = (cutter.slice, cutter.ends());
+    let (slice, ends) = (cutter.slice, cutter.end_frames());
     let grounds = if cutter.paths.is_away(slice.sender) {
         Grounds::probable(Because::CopyMayBeLost, Cause::Rto)
     } else {
@@ -52,7 +52,7 @@ pub(super) fn closed_late(cutter: &mut Cutter<'_>) {
 /// Attributes the time between two writes: a segment right behind one that was not full.
 #[inline(always)]
 pub(super) fn wrote_again(cutter: &mut Cutter<'_>) {
-    let (slice, ends) = (cutter.slice, cutter.ends());
+    let (slice, ends) = (cutter.slice, cutter.end_frames());
     let grounds = Grounds::proven(Because::NothingOpen);
     cutter.attribute(
         slice.end,

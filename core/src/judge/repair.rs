@@ -21,7 +21,7 @@ pub(super) fn repeat(cutter: &mut Cutter<'_>, repaired: &Repaired, context: &Exc
     let (from, to) = (slice.step.from, slice.step.to);
     if context.is_needless(to.frame) {
         let (cause, rule, grounds) = needless_cause(repaired.how);
-        let needless = Attribution::new(cause, Owner::Network, rule, grounds, cutter.ends());
+        let needless = Attribution::new(cause, Owner::Network, rule, grounds, cutter.end_frames());
         return cutter.attribute(slice.end, needless);
     }
     let (cause, rule, grounds) = repair_cause(repaired);
@@ -149,8 +149,8 @@ mod tests {
                     nagle_use,
                     ..SenderVerdict::default()
                 }],
-                spread: false,
-                needless: None,
+                is_spread: false,
+                needless_frames: None,
             };
             let mut rows: Vec<Row> = Vec::new();
             probe(

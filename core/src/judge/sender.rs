@@ -128,7 +128,7 @@ impl Senders {
         self.judged_with.resize(store.len(), None);
         for ((evidence, judged), before) in store.iter().zip(&mut self.judged).zip(&mut self.judged_with) {
             let starts = &evidence.starts;
-            let observations = evidence.observations() + starts.count() + starts.prompt;
+            let observations = evidence.observations() + starts.count() + starts.prompt_count;
             let stands = before.is_some_and(|judged_with| {
                 evidence.is_quiet()
                     || judged_with == observations && judged.has_same_path(evidence, pairs)

@@ -31,7 +31,7 @@ pub(super) fn judge(cutter: &mut Cutter<'_>, turn: &Turn) {
         let freed = Grounds::probable(Because::WithTheAck, Cause::Nagle);
         program.grounds.at_most(freed);
     }
-    if HELD_ELSEWHERE_NS.contains(slice.end - cutter.at) {
+    if HELD_ELSEWHERE_NS.contains(slice.end - cutter.attributed_until) {
         program
             .grounds
             .at_most(Grounds::probable(Because::TimerLength, Hypothesis::OtherPath));
@@ -57,23 +57,23 @@ pub(super) fn judge_queued(
     attribute_turn_path(cutter, since);
     let left_at = |passed: u32| end.saturating_sub(i64::from(passed));
     let is_stamped = is_clock_fine && queued_ns == 0 && paths.is_away(side);
-    cutter.end = left_at(if is_stamped { late_ns } else { queued_ns }).max(cutter.at);
+    cutter.end = left_at(if is_stamped { late_ns } else { queued_ns }).max(cutter.attributed_until);
     let late_ns = if queued_ns > 0 { 0 } else { late_ns };
     let program = turn_attribution_bounded_by_ack(cutter, turn, late_ns);
     if late_ns > 0 && !is_stamped && paths.is_away(side) && program.grounds.grade != Grade::Suspected {
         // the timestamp shows when the answer left its host, although the clock's rate is not known well yet
-        cutter.end = left_at(late_ns).max(cutter.at);
+        cutter.end = left_at(late_ns).max(cutter.attributed_until);
     }
     cutter.attribute(cutter.end, queue_if_likelier(program, cutter));
     cutter.end = end;
-    cutter.attribute(end, queue_by_timestamps(cutter.ends()));
+    cutter.attribute(end, queue_by_timestamps(cutter.end_frames()));
 }
 
 /// Judges a turn where a nearer host may acknowledge for this side: the path takes as long as a SYN/ACK, until
 /// `reached`, and the program probably the rest.
 #[cold]
 fn judge_behind_middlebox(cutter: &mut Cutter<'_>, reached: i64) {
-    let (slice, evidence) = (cutter.slice, cutter.ends());
+    let (slice, evidence) = (cutter.slice, cutter.end_frames());
     let probable = |cause, owner, rule, rival| {
         let grounds = Grounds::probable(Because::AnsweredFor, rival);
         Attribution::new(cause, owner, rule, grounds, evidence)
@@ -95,10 +95,10 @@ pub(super) fn attribute_turn_path(cutter: &mut Cutter<'_>, since: At) {
     if cutter.slice.sender == Side::Server {
         return attribute_request_path(cutter);
     }
-    if since.time_ns > cutter.at {
+    if since.time_ns > cutter.attributed_until {
         attribute_until_continued(cutter, since);
     }
-    attribute_path(cutter, cutter.at, Side::Client);
+    attribute_path(cutter, cutter.attributed_until, Side::Client);
 }
 
 /// Attributes the time inside a request until the server has let the client continue ("100 Continue").
@@ -106,7 +106,7 @@ pub(super) fn attribute_turn_path(cutter: &mut Cutter<'_>, since: At) {
 fn attribute_until_continued(cutter: &mut Cutter<'_>, since: At) {
     let (end, to_frame) = (cutter.end, cutter.to_frame);
     (cutter.end, cutter.to_frame) = (since.time_ns.min(end), since.frame);
-    attribute_path(cutter, cutter.at, Side::Server);
+    attribute_path(cutter, cutter.attributed_until, Side::Server);
     cutter.attribute(cutter.end, turn_attribution(cutter, Side::Server, 0));
     (cutter.end, cutter.from_frame, cutter.to_frame) = (end, since.frame, to_frame);
 }
@@ -121,14 +121,14 @@ pub(super) fn turn_attribution(cutter: &Cutter<'_>, side: Side, late_ns: u32) ->
         Some(best) => {
             let round = *side.pick(&cutter.paths.rounds);
             let beyond = round.beyond(best) + i64::from(late_ns);
-            if beyond >= NOISE_NS.get() && beyond > (cutter.end - cutter.at) / 2 {
+            if beyond >= NOISE_NS.get() && beyond > (cutter.end - cutter.attributed_until) / 2 {
                 Grounds::suspected(Because::PathMayBeMore, Cause::Queueing)
             } else {
                 Grounds::proven(Because::PathBounded)
             }
         }
     };
-    program_attribution(side, Rule::Turn, grounds, cutter.ends())
+    program_attribution(side, Rule::Turn, grounds, cutter.end_frames())
 }
 
 /// Replaces a suspected program by a suspected queue if kernels' recent answers took most of this time on the path.
@@ -136,7 +136,7 @@ pub(super) fn turn_attribution(cutter: &Cutter<'_>, side: Side, late_ns: u32) ->
 fn queue_if_likelier(program: Attribution, cutter: &Cutter<'_>) -> Attribution {
     let (side, paths) = (cutter.slice.sender, cutter.paths);
     let round = *side.pick(&paths.rounds);
-    let is_mostly_path = 2 * round.beyond(paths.to(side)) > cutter.end - cutter.at;
+    let is_mostly_path = 2 * round.beyond(paths.rtt_to(side)) > cutter.end - cutter.attributed_until;
     if !is_mostly_path || program.grounds.because != Because::PathMayBeMore {
         return program;
     }
@@ -146,7 +146,7 @@ fn queue_if_likelier(program: Attribution, cutter: &Cutter<'_>) -> Attribution {
         Owner::Network,
         Rule::Queue,
         grounds,
-        cutter.ends(),
+        cutter.end_frames(),
     )
 }
 
@@ -187,14 +187,14 @@ fn attribute_until_kernel_answer(cutter: &mut Cutter<'_>, turn: &Turn, late_ns: 
         program.grounds.at_most(no_answer);
         return program;
     }
-    let beyond = i64::from(acked_ns) - paths.to(side);
+    let beyond = i64::from(acked_ns) - paths.rtt_to(side);
     let mut was_queued = false;
     if beyond >= NOISE_NS.get() {
         let acked_at = since.time_ns + i64::from(acked_ns);
-        let evidence = cutter.ends();
+        let evidence = cutter.end_frames();
         // ACKs that could not be held were as late just before: this one was in the same queue
         let round = *side.pick(&paths.rounds);
-        if beyond < DELACK_LEAST_NS.get() || beyond <= round.beyond(paths.to(side)) + NOISE_NS.get() {
+        if beyond < DELACK_LEAST_NS.get() || beyond <= round.beyond(paths.rtt_to(side)) + NOISE_NS.get() {
             was_queued = beyond >= DELACK_LEAST_NS.get();
             let grounds = Grounds::probable(Because::KernelWasLate, Hypothesis::BusyHost);
             cutter.attribute(
@@ -237,7 +237,7 @@ mod tests {
             let step = step(40 * MS);
             let slice = slice(&step, Side::Server);
             let paths = Paths {
-                min: [Some(0), Some(6 * MS)],
+                best_rtts: [Some(0), Some(6 * MS)],
                 rounds: [KernelRtt::default(), KernelRtt::new(round, true)],
                 ..Paths::default()
             };
@@ -259,7 +259,7 @@ mod tests {
             let step = step(waited);
             let slice = slice(&step, Side::Server);
             let paths = Paths {
-                min: [Some(0), Some(MS)],
+                best_rtts: [Some(0), Some(MS)],
                 handshake_behind_middlebox: [None, far_handshake],
                 ..Paths::default()
             };

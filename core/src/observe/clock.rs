@@ -18,12 +18,12 @@ pub struct Clock {
     /// Capture time and timestamp of the first segment.
     base: Option<(i64, u32)>,
     /// Smallest offsets in the window before and in the current one (`CLOCK_WINDOW_NS`).
-    low: [i64; 2],
+    lowest_offsets: [i64; 2],
     /// Begin of the current window.
-    window: i64,
+    window_start: i64,
     /// Segments, and those of them that were late.
-    seen: u32,
-    late: u32,
+    segment_count: u32,
+    late_count: u32,
     /// The timestamps do not count milliseconds.
     counts_other: bool,
     /// Remainders of timestamps modulo 4 that occurred, one bit each.
@@ -34,10 +34,10 @@ impl Default for Clock {
     fn default() -> Self {
         Clock {
             base: None,
-            low: [NONE; 2],
-            window: 0,
-            seen: 0,
-            late: 0,
+            lowest_offsets: [NONE; 2],
+            window_start: 0,
+            segment_count: 0,
+            late_count: 0,
             counts_other: false,
             remainders: 0,
         }
@@ -66,7 +66,7 @@ impl Clock {
         let (elapsed, ticks) = self
             .since_base(time_ns, tsval)
             .filter(|_| !self.is_other(time_ns, tsval))?;
-        let [before, now] = self.low;
+        let [before, now] = self.lowest_offsets;
         let offset = elapsed.wrapping_sub(ticks * TICK_NS);
         let late = offset.saturating_sub(now.min(before)).max(0);
         Some(u32::try_from(late).unwrap_or(u32::MAX))
@@ -119,7 +119,7 @@ impl Clock {
         };
         let since = |from: u32| i64::from(tsval.wrapping_sub(from).cast_signed());
         let together = before.is_some_and(|before| since(before) >= 0 && late(since(before), gap));
-        let [low, now] = self.low;
+        let [low, now] = self.lowest_offsets;
         together
             || self.base.is_some_and(|(start, first)| {
                 let elapsed = time_ns.wrapping_sub(start).saturating_sub(low.min(now));
@@ -142,14 +142,14 @@ impl Clock {
         if self.counts_other {
             return 0;
         }
-        if time_ns.wrapping_sub(self.window) > CLOCK_WINDOW_NS.get() {
-            let [_, now] = self.low;
-            (self.low, self.window) = ([now, NONE], time_ns);
+        if time_ns.wrapping_sub(self.window_start) > CLOCK_WINDOW_NS.get() {
+            let [_, now] = self.lowest_offsets;
+            (self.lowest_offsets, self.window_start) = ([now, NONE], time_ns);
         }
-        let [before, now] = &mut self.low;
+        let [before, now] = &mut self.lowest_offsets;
         *now = offset.min(*now);
         let late = offset.wrapping_sub(*now.min(before));
-        self.seen = self.seen.saturating_add(1);
+        self.segment_count = self.segment_count.saturating_add(1);
         if late < NOISE_NS.get() {
             return 0;
         }
@@ -163,13 +163,14 @@ impl Clock {
     #[inline(never)]
     pub fn believed(&mut self, late: i64, time_ns: i64, tsval: u32) -> (u32, u32) {
         let late = u32::try_from(late).unwrap_or(u32::MAX);
-        self.late = self.late.saturating_add(1);
-        let is_rare = self.late.saturating_mul(LARGE_RATIO.get() as u32) <= self.seen;
+        self.late_count = self.late_count.saturating_add(1);
+        let is_rare = self.late_count.saturating_mul(LARGE_RATIO.get() as u32) <= self.segment_count;
         let is_fine =
             (self.is_fine() || i64::from(late) >= TWO_TICKS_NS.get()) && self.counts_ms(time_ns, tsval);
         let may_be_slower = self.may_be_slower(time_ns, tsval);
         let is_coarse = may_be_slower && self.fits_coarse(time_ns, tsval);
-        let is_certain = self.seen as usize >= MIN_SAMPLES.get() && (is_rare || is_fine) && !is_coarse;
+        let is_certain =
+            self.segment_count as usize >= MIN_SAMPLES.get() && (is_rare || is_fine) && !is_coarse;
         let certain = if is_certain { late - TICK_NS as u32 } else { 0 };
         let possible = match certain {
             _ if self.is_other(time_ns, tsval) => 0,
@@ -264,8 +265,8 @@ mod tests {
     fn a_queue_is_rare_or_later_than_the_grain_of_a_clock_that_is_known() {
         let held = |seen, late, stood, ns: i64| {
             let mut clock = Clock {
-                seen,
-                late,
+                segment_count: seen,
+                late_count: late,
                 remainders: stood,
                 ..began()
             };
@@ -280,11 +281,14 @@ mod tests {
             (held(8, 9, 1, 20 * MS), held(8, 9, 1, 20 * MS - 1)),
             (19_000_000, 0)
         );
-        let mut other = Clock { seen: 8, ..began() };
+        let mut other = Clock {
+            segment_count: 8,
+            ..began()
+        };
         assert_eq!(other.believed(5 * MS, 900 * MS, 100), (0, 4_000_000));
         let mut slow = Clock {
-            seen: 8,
-            late: 9,
+            segment_count: 8,
+            late_count: 9,
             ..began()
         };
         assert_eq!(
@@ -307,7 +311,10 @@ mod tests {
         };
         assert_eq!(held(1, 23), 0, "it counts four milliseconds each");
         assert!(held(4, 80) > 0, "and this one each millisecond");
-        let mut queue = Clock { seen: 8, ..began() };
+        let mut queue = Clock {
+            segment_count: 8,
+            ..began()
+        };
         let late = queue.add(250 * MS, 20);
         assert!(
             queue.believed(late, 250 * MS, 20).1 > 0,

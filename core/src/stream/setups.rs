@@ -64,7 +64,7 @@ impl Streams {
             *rtt = pair.and_then(|pair| self.pairs.min(pair, side)).or(*rtt);
         }
         let paths = Paths {
-            min,
+            best_rtts: min,
             ..Paths::default()
         };
         Some((exchange, paths))

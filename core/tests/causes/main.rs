@@ -101,7 +101,7 @@ fn every_wait_fills_its_time_exactly() {
         ];
         let (from, to) = (first.min(second), first.max(second));
         let paths = Paths {
-            min: [Some(third.abs()), None],
+            best_rtts: [Some(third.abs()), None],
             ..Paths::default()
         };
         for wait in waits {

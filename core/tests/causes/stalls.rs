@@ -15,7 +15,7 @@ fn what_an_ack_frees_in_a_turn_had_waited_since_the_peer_spoke() {
         time_ns: c.small.time_ns + 10 * MS,
     };
     let paths = Paths {
-        min: [Some(2 * MS), Some(0)],
+        best_rtts: [Some(2 * MS), Some(0)],
         ..Paths::default()
     };
     for (late, cause) in [(0, Cause::Nagle), (9 * MS, Cause::ServerThink)] {
@@ -41,7 +41,7 @@ fn what_an_ack_frees_in_a_turn_had_waited_since_the_peer_spoke() {
 fn a_stall_is_cut_into_path_hold_and_release() {
     let c = stall();
     let paths = Paths {
-        min: [Some(2 * MS), Some(2 * MS)],
+        best_rtts: [Some(2 * MS), Some(2 * MS)],
         ..Paths::default()
     };
     let rows = cut(
@@ -72,7 +72,7 @@ fn a_stall_is_cut_into_path_hold_and_release() {
 fn a_held_ack_stalls_a_sender_with_a_window_of_one_segment() {
     let at = |frame, time_ns| At { frame, time_ns };
     let paths = Paths {
-        min: [Some(2 * MS), Some(10 * US)],
+        best_rtts: [Some(2 * MS), Some(10 * US)],
         ..Paths::default()
     };
     let rows = |held: i64, collapsed: bool| {

@@ -53,8 +53,8 @@ pub fn cut(wait: Wait, from: i64, to: i64, judged: &[SenderVerdict], paths: &Pat
         paths,
         stream: 0,
         judged_senders: judged,
-        needless: None,
-        spread: false,
+        needless_frames: None,
+        is_spread: false,
         calls_others: false,
         is_multi_message: false,
     };

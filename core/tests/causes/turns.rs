@@ -10,7 +10,7 @@ use crate::step::{US, cut, proven};
 #[test]
 fn an_answer_is_its_programs_until_it_left_by_its_own_time_stamp() {
     let paths = Paths {
-        min: [None, Some(6 * MS)],
+        best_rtts: [None, Some(6 * MS)],
         ..Paths::default()
     };
     let judged = |acked: i64, late: i64, took: i64| {
@@ -105,7 +105,7 @@ fn a_wait_that_no_kernel_bounds_is_not_proven_the_programs_however_it_is_told() 
     };
     let proven = |wait, path| {
         let paths = Paths {
-            min: [None, Some(path)],
+            best_rtts: [None, Some(path)],
             ..Paths::default()
         };
         let rows = cut(wait, 0, 230 * MS, &[], &paths);
@@ -124,7 +124,7 @@ fn a_wait_that_no_kernel_bounds_is_not_proven_the_programs_however_it_is_told() 
 #[test]
 fn a_fine_clock_says_when_an_answer_left_though_the_path_may_have_been_as_late_before() {
     let paths = Paths {
-        min: [None, Some(6 * MS)],
+        best_rtts: [None, Some(6 * MS)],
         ..Paths::default()
     };
     let judged = |late: i64, fine: bool, paths: &Paths| {
@@ -153,7 +153,7 @@ fn a_fine_clock_says_when_an_answer_left_though_the_path_may_have_been_as_late_b
         [path, (think, 25, Grade::Probable), queue]
     );
     let at_host = Paths {
-        min: [None, Some(0)],
+        best_rtts: [None, Some(0)],
         ..Paths::default()
     };
     assert_eq!(judged(20, true, &at_host), judged(20, false, &at_host));
@@ -162,7 +162,7 @@ fn a_fine_clock_says_when_an_answer_left_though_the_path_may_have_been_as_late_b
 #[test]
 fn what_the_path_may_be_of_a_turn_is_told_to_the_nanosecond() {
     let paths = Paths {
-        min: [None, Some(6 * MS)],
+        best_rtts: [None, Some(6 * MS)],
         ..Paths::default()
     };
     let since = At { frame: 1, time_ns: 0 };
@@ -216,7 +216,7 @@ fn what_the_path_may_be_of_a_turn_is_told_to_the_nanosecond() {
 #[test]
 fn an_answer_that_ends_with_a_timer_may_wait_for_a_held_ack_elsewhere() {
     let paths = Paths {
-        min: [None, Some(2 * MS)],
+        best_rtts: [None, Some(2 * MS)],
         ..Paths::default()
     };
     for (waits, took, cause) in [
@@ -248,7 +248,7 @@ fn what_came_as_late_as_a_repeat_is_not_proven_the_programs() {
     let since = At { frame: 1, time_ns: 0 };
     let acked = 20 * MS as u32;
     let paths = Paths {
-        min: [Some(10 * US), Some(20 * MS)],
+        best_rtts: [Some(10 * US), Some(20 * MS)],
         ..Paths::default()
     };
     let grade = |wait| {

@@ -32,7 +32,7 @@ fn rows_at(
         step: &step,
     };
     let paths = Paths {
-        min: [Some(receiver), Some(sender)],
+        best_rtts: [Some(receiver), Some(sender)],
         ..Paths::default()
     };
     let ruling = Ruling::Held {
@@ -275,7 +275,7 @@ fn what_the_end_of_a_pause_was_late_on_its_way_is_none_of_the_pause() {
 fn pauses_inside_messages_do_not_bound_how_long_an_answer_took() {
     let c = candidate(41 * MS, 40 * US);
     let paths = Paths {
-        min: [Some(MS), Some(20 * US)],
+        best_rtts: [Some(MS), Some(20 * US)],
         ..Paths::default()
     };
     let held = |because| {
