@@ -7,6 +7,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar
@@ -50,103 +51,155 @@ Files = Annotated[
 ]
 
 
-@over_time
-@in_language
-def why(
-    files: Files,
-    stream: StreamOption = None,
-    exchange: ExchangeOption = None,
-    display_filter: FilterOption = None,
-    keylog: KeylogOption = None,
+class Limits(TypedDict):
+    """Options that limit an answer."""
+
+    slow_ms: float | None
+    server: str | None
+    top: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """Options of `why` that choose captures, a part of them, and what is slow there."""
+
+    stream: StreamOption = None
+    exchange: ExchangeOption = None
+    display_filter: FilterOption = None
+    keylog: KeylogOption = None
     join: Annotated[
         bool,
         typer.Option("--join", help="Captures of the same traffic, from the client's side on; one beside a proxy."),
-    ] = False,
-    together: Annotated[bool, typer.Option("--together", help="One answer over all of several captures.")] = False,
+    ] = False
+    together: Annotated[bool, typer.Option("--together", help="One answer over all of several captures.")] = False
     sites: Annotated[
         str, typer.Option("--sites", help="Private addresses of several captures: auto, one, folder or capture.")
-    ] = "auto",
+    ] = "auto"
     slow_ms: Annotated[
         float | None,
         typer.Option("--slow-ms", min=0, help="Slow is what takes so many ms beyond the path's round trip."),
-    ] = None,
-    server: ServerOption = None,
-    top: Annotated[int | None, typer.Option("--top", min=1, help="List so many servers.")] = None,
+    ] = None
+    server: ServerOption = None
+    top: Annotated[int | None, typer.Option("--top", min=1, help="List so many servers.")] = None
     strace: Annotated[
         str | None,
         typer.Option("--strace", help="A trace of the program's system calls (strace -f -tt) beside it."),
-    ] = None,
+    ] = None
     access_log: Annotated[
         str | None,
         typer.Option("--access-log", help="The server's log (combined, with the request's time) beside it."),
-    ] = None,
+    ] = None
+
+    @property
+    def is_about_whole(self) -> bool:
+        """Whether no stream, exchange, filter or time limits the captures."""
+        return self.is_without_number and self.display_filter is None and not span()
+
+    @property
+    def is_without_number(self) -> bool:
+        """Whether neither a stream nor an exchange is chosen."""
+        return self.stream is None and self.exchange is None
+
+    @property
+    def limits(self) -> Limits:
+        """The keyword arguments of `Capture.why` besides stream and exchange."""
+        return {"slow_ms": self.slow_ms, "server": self.server, "top": self.top}
+
+    def read(self, file: str) -> Capture:
+        """Read a capture, or its part that passes the filter."""
+        return opening.read(file, self.display_filter, keylog=self.keylog)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """Options of `why` for how the answer is given."""
+
     for_owner: Annotated[
         bool, typer.Option("--for-owner", help="A paragraph for each team: what, proof, how to check it, fix.")
-    ] = False,
+    ] = False
     picture: Annotated[
         Path | None,
         typer.Option("--picture", help="The answer and the flow graph of its evidence: .png, .svg or .pdf."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Every number of the answer as JSON.")] = False,
+    ] = None
+    as_json: Annotated[bool, typer.Option("--json", help="Every number of the answer as JSON.")] = False
     actions: Annotated[
         bool, typer.Option("--actions", help="With --json: what clients did to get one thing, and its parts.")
-    ] = False,
-) -> None:
+    ] = False
+
+    def give(self, answer: Why, **more: Any) -> None:
+        """Print an answer; `more` is added to its JSON."""
+        if self.as_json:
+            typer.echo(json.dumps({**answer.to_dict(), **more}, indent=2))
+        else:
+            typer.echo("\n\n".join(answer.for_owner()) if self.for_owner else colour.answer(str(answer)))
+
+
+@over_time
+@in_language
+def why(files: Files, *, question: Question, form: Form) -> None:
     """Why were the requests slow, who waited for whom, and which frames show it? Also of the results of a batch."""
-    is_whole = stream is None and exchange is None and display_filter is None and not span()
-    apart = _apart(sites)
-    wanted: Wanted = {"slow_ms": slow_ms, "server": server, "top": top}
-    if picture is not None and (join or strace or access_log or len(files) > 1):
-        raise typer.BadParameter("is for the answer of one capture", param_hint="--picture")
-    if for_owner and (join or as_json or exchange is not None or len(files) > 1):
-        raise typer.BadParameter("is for the text of one capture's answer", param_hint="--for-owner")
-    if actions and (not as_json or join or len(files) > 1 or stream is not None or exchange is not None):
-        raise typer.BadParameter("is for --json of one capture, or of the results of a batch", param_hint="--actions")
-    if join:
-        limited = strace or access_log or slow_ms or server or top or together
-        if not is_whole or limited:
-            raise typer.BadParameter("takes captures, the client's side first, and no limit", param_hint="--join")
-        pair = joining.every(files, keylog).why()
-        typer.echo(json.dumps(pair.to_dict(), indent=2) if as_json else colour.answer(str(pair)))
-        return
-    if strace is not None or access_log is not None:
-        if len(files) > 1 or stream is not None or exchange is not None:
-            raise typer.BadParameter("is for one capture, as a whole", param_hint="--strace, --access-log")
-        capture = opening.read(files[0], display_filter, keylog=keylog)
-        report = _about(wanted, partial(capture.why, strace=strace, access_log=access_log))
-        typer.echo(json.dumps(report.to_dict(), indent=2) if as_json else _text(report, for_owner))
-        return
-    if len(files) == 1 or together:
-        if len(files) > 1 and not is_whole:
+    sites = _sites(question.sites)
+    _refuse_forms(files, question, form)
+    if question.join:
+        _joined(files, question, form)
+    elif question.strace is not None or question.access_log is not None:
+        _with_traces(files, question, form)
+    elif len(files) == 1:
+        _single(files[0], question, form, sites)
+    elif question.together:
+        if not question.is_about_whole:
             raise typer.BadParameter("is about whole captures, without a limit", param_hint="--together")
+        form.give(_over_all(files, question, sites))
+    else:
+        _each(files, question, form, sites)
 
-        def ask() -> Why:
-            several = len(files) > 1
-            answer = _over_all(files, keylog, wanted, apart) if several else _stored(files[0], is_whole, wanted, apart)
-            if answer is None and is_whole:
-                answer = _about(wanted, opening.answer_view(files[0], keylog=keylog).why)
-            return answer or _of(opening.read(files[0], display_filter, keylog=keylog), stream, exchange, wanted)
 
-        answer = ask()
-        data = {**answer.to_dict(), "actions": _actions(files[0], display_filter, keylog)} if actions else None
-        typer.echo(json.dumps(data or answer.to_dict(), indent=2) if as_json else _text(answer, for_owner))
-        if len(files) == 1 and not (as_json or for_owner or display_filter):
-            _picture(files[0], answer)
-        if picture is not None:
-            with drawable_language() as lang:
-                drawn = answer if answer.lang == lang else ask()
-                _draw(drawn, opening.read(files[0], display_filter, keylog=keylog), stream, picture)
-        return
-    if not (stream is None and exchange is None):
-        raise typer.BadParameter("streams and exchanges are numbered within a capture: give one file")
+def _refuse_forms(files: list[str], question: Question, form: Form) -> None:
+    """Raise where the answer cannot be given in this form."""
+    is_joined_or_many = question.join or len(files) > 1
+    if form.picture is not None and (is_joined_or_many or question.strace or question.access_log):
+        raise typer.BadParameter("is for the answer of one capture", param_hint="--picture")
+    if form.for_owner and (is_joined_or_many or form.as_json or question.exchange is not None):
+        raise typer.BadParameter("is for the text of one capture's answer", param_hint="--for-owner")
+    if form.actions and (is_joined_or_many or not form.as_json or not question.is_without_number):
+        raise typer.BadParameter("is for --json of one capture, or of the results of a batch", param_hint="--actions")
 
-    def of_file(file: str) -> Why:
-        capture = (
-            opening.answer_view(file, keylog=keylog) if is_whole else opening.read(file, display_filter, keylog=keylog)
-        )
-        return capture.why(slow_ms=slow_ms, top=top)
 
-    _each(files, lambda file: _stored(file, is_whole, wanted, apart) or of_file(file), as_json=as_json)
+def _joined(files: list[str], question: Question, form: Form) -> None:
+    """Answer over captures of the same traffic."""
+    is_limited = any([question.strace, question.access_log, question.together, *question.limits.values()])
+    if is_limited or not question.is_about_whole:
+        raise typer.BadParameter("takes captures, the client's side first, and no limit", param_hint="--join")
+    answer = joining.every(files, question.keylog).why()
+    typer.echo(json.dumps(answer.to_dict(), indent=2) if form.as_json else colour.answer(str(answer)))
+
+
+def _with_traces(files: list[str], question: Question, form: Form) -> None:
+    """Answer for one capture and what was recorded beside it."""
+    if len(files) > 1 or not question.is_without_number:
+        raise typer.BadParameter("is for one capture, as a whole", param_hint="--strace, --access-log")
+    capture = question.read(files[0])
+    form.give(_limited(question, partial(capture.why, strace=question.strace, access_log=question.access_log)))
+
+
+def _single(file: str, question: Question, form: Form, sites: Sites) -> None:
+    """Answer for one capture or for the results of a batch, with a picture if wanted."""
+    answer = _of_file(file, question, sites)
+    form.give(answer, **({"actions": _actions(file, question)} if form.actions else {}))
+    if not (form.as_json or form.for_owner or question.display_filter):
+        _print_picture_command(file, answer)
+    if form.picture is not None:
+        with drawable_language() as lang:
+            drawn = answer if answer.lang == lang else _of_file(file, question, sites)
+            _draw(drawn, question.read(file), question.stream, form.picture)
+
+
+def _of_file(file: str, question: Question, sites: Sites) -> Why:
+    if (stored := _stored(file, question, sites)) is not None:
+        return stored
+    if question.is_about_whole:
+        return _limited(question, opening.answer_view(file, keylog=question.keylog).why)
+    return _of_part(question.read(file), question)
 
 
 def register(app: typer.Typer) -> None:
@@ -154,29 +207,17 @@ def register(app: typer.Typer) -> None:
     app.command()(why)
 
 
-def _actions(file: str, display_filter: str | None, keylog: str | None) -> list[dict[str, Any]]:
+def _actions(file: str, question: Question) -> list[dict[str, Any]]:
     """Return the rows of the table `actions`; the answer itself does not need them."""
     from latpcap.archive.public import open_results
     from latpcap.archive.results import is_results
 
     if file != "-" and is_results(file):
         return export.rows(open_results(file).to_arrow("actions"))
-    return export.rows(opening.read(file, display_filter, keylog=keylog).arrow("actions"))
+    return export.rows(question.read(file).arrow("actions"))
 
 
-class Wanted(TypedDict):
-    """Options of `why` besides stream and exchange."""
-
-    slow_ms: float | None
-    server: str | None
-    top: int | None
-
-
-def _text(answer: Why, for_owner: bool) -> str:
-    return "\n\n".join(answer.for_owner()) if for_owner else colour.answer(str(answer))
-
-
-def _apart(sites: str) -> Sites:
+def _sites(sites: str) -> Sites:
     from latpcap.archive.sites import checked
 
     try:
@@ -185,8 +226,8 @@ def _apart(sites: str) -> Sites:
         raise typer.BadParameter(str(problem), param_hint="--sites") from None
 
 
-def _picture(file: str, answer: Why) -> None:
-    """Print the command that draws the evidence, after the answer."""
+def _print_picture_command(file: str, answer: Why) -> None:
+    """Print the command that draws the evidence."""
     if file == "-" or not answer.picture:
         return
     from latpcap.reading import sources
@@ -196,21 +237,24 @@ def _picture(file: str, answer: Why) -> None:
     typer.echo(words.line("picture", f"latpcap flow {escaped(shlex.quote(file))} --{name} {number} -o flow.png"))
 
 
-def _stored(file: str, is_whole: bool, wanted: Wanted, sites: Sites) -> Why | None:
-    return _about(wanted, lambda **of: archive.why(file, is_whole=is_whole, sites=sites, **of))
+def _stored(file: str, question: Question, sites: Sites) -> Why | None:
+    """Return the answer over the results of a batch; None where `file` is none."""
+    return _limited(question, partial(archive.why, file, is_whole=question.is_about_whole, sites=sites))
 
 
-def _about(wanted: Wanted, why: Callable[..., _Answer]) -> _Answer:
+def _limited(question: Question, why: Callable[..., _Answer]) -> _Answer:
     try:
-        return why(**wanted)
+        return why(**question.limits)
     except ValueError as problem:
         raise typer.BadParameter(str(problem), param_hint="--server") from None
 
 
-def _of(capture: Capture, stream: int | None, exchange: str | None, wanted: Wanted) -> Why:
-    which: Any = int(exchange) if exchange is not None and exchange.isdecimal() else exchange
+def _of_part(capture: Capture, question: Question) -> Why:
+    exchange: Any = question.exchange
+    if exchange is not None and exchange.isdecimal():
+        exchange = int(exchange)
     try:
-        return capture.why(stream=stream, exchange=which, **wanted)
+        return capture.why(stream=question.stream, exchange=exchange, **question.limits)
     except ValueError as problem:
         hint = "--exchange" if exchange is not None else "--server"
         raise typer.BadParameter(str(problem), param_hint=hint) from None
@@ -233,27 +277,36 @@ def _draw(answer: Why, capture: Capture, stream: int | None, picture: Path) -> N
     save(lambda: Ticket(str(answer), graph), picture)
 
 
-def _each(files: list[str], why: Callable[[str], Why], *, as_json: bool) -> None:
+def _each(files: list[str], question: Question, form: Form, sites: Sites) -> None:
     """Print a line for each file as soon as it is known; a file that cannot be read is reported and skipped."""
+    if not question.is_without_number:
+        raise typer.BadParameter("streams and exchanges are numbered within a capture: give one file")
     names = shortest(files)
     width = max(map(len, names))
     answers: list[dict[str, Any]] = []
     failed = False
     for file, name in zip(files, names, strict=True):
         try:
-            answer = why(file)
+            answer = _stored(file, question, sites) or _without_server(file, question)
         except CaptureError as problem:
             typer.echo(f"latpcap: {problem}", err=True)
             failed = True
             continue
-        if as_json:
+        if form.as_json:
             answers.append(answer.to_dict())
         else:
             typer.echo(f"{name:{width}}  {_line(answer)}")
-    if as_json:
+    if form.as_json:
         typer.echo(json.dumps(answers, indent=2))
     if failed:
         sys.exit(EXIT_UNREADABLE)
+
+
+def _without_server(file: str, question: Question) -> Why:
+    """Answer for one of several captures, which `--server` does not limit."""
+    is_whole = question.is_about_whole
+    capture = opening.answer_view(file, keylog=question.keylog) if is_whole else question.read(file)
+    return capture.why(slow_ms=question.slow_ms, top=question.top)
 
 
 def _line(answer: Why) -> str:
@@ -275,7 +328,7 @@ def _origins(file: str, sources: Any) -> list[Any]:
         return []
 
 
-def _over_all(files: list[str], keylog: str | None, wanted: Wanted, sites: Sites) -> Why:
+def _over_all(files: list[str], question: Question, sites: Sites) -> Why:
     """Return one answer over several captures, each analysed by itself, by way of temporary results."""
     from latpcap.archive.public import batch, open_results
     from latpcap.reading import same_traffic, sources
@@ -284,11 +337,11 @@ def _over_all(files: list[str], keylog: str | None, wanted: Wanted, sites: Sites
         typer.echo(f"latpcap: warning: {sentence}", err=True)
     with tempfile.TemporaryDirectory(prefix="latpcap-") as scratch:
         folder = Path(scratch) / "all"  # the answer begins with this name
-        done = batch(files, folder, events=False, series=False, keylog=keylog, quiet=not sys.stderr.isatty())
+        done = batch(files, folder, events=False, series=False, keylog=question.keylog, quiet=not sys.stderr.isatty())
         for failure in done.failed:
             typer.echo(f"latpcap: warning: {failure}", err=True)
         if len(done.failed) == len(files):
             raise CaptureError(files[0], "none of these could be read")
-        answer = open_results(folder, sites=sites).why(**wanted)
+        answer = open_results(folder, sites=sites).why(**question.limits)
         str(answer)  # its text may still read from the folder
         return answer
