@@ -247,6 +247,7 @@ ORDER = [
     "cli.joining",
     "cli.plots",
     "cli.report",
+    "cli.schema",
     "cli.flow",
     "cli.archive",
     "cli.answers",

@@ -24,6 +24,7 @@ from latpcap.cli import (
     packets,
     plots,
     report,
+    schema,
     statistics,
     tables,
 )
@@ -97,6 +98,7 @@ statistics.register(app)
 plots.register(app)
 joining.register(app)
 report.register(app)
+app.command()(schema.schema)
 mcp.register(app)
 
 

@@ -113,29 +113,32 @@ def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
 
     from mcp.server.mcpserver import Image, MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
+    from mcp.server.mcpserver.tools import Tool
 
     import latpcap
     from latpcap.cli.export import rows
 
     desk = Desk(roots)
     drawing = threading.Lock()
-    serves = MCPServer("latpcap", instructions=INSTRUCTIONS, version=latpcap.__version__)
+    tools: list[Tool] = []
 
     def tool(answer: Callable[..., Any]) -> Callable[..., Any]:
         """Register a tool; known errors become messages for the agent."""
         from functools import wraps
 
         @wraps(answer)
-        def call(*args: Any, **words: Any) -> Any:
+        def call(*args: Any, **options: Any) -> Any:
             try:
-                found = answer(*args, **words)
+                content = answer(*args, **options)
             except (LatpcapError, ValueError, KeyError) as problem:
                 raise ToolError(_cut(str(problem.args[0] if isinstance(problem, KeyError) else problem))) from None
-            return _cut(found) if isinstance(found, str) else found
+            return _cut(content) if isinstance(content, str) else content
 
         # a picture is content of its own; other results than text are structured
-        serves.add_tool(call, structured_output=False if answer.__annotations__["return"] == "Any" else None)
-        _refuse_unknown(serves, answer.__name__)
+        is_picture = answer.__annotations__["return"] == "Any"
+        made = Tool.from_function(call, structured_output=False if is_picture else None)
+        _refuse_unknown(made)
+        tools.append(made)
         return call
 
     @tool
@@ -159,12 +162,10 @@ def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
         capture = desk.capture(file, display_filter)
         answer = capture.why(stream=stream, exchange=exchange)
         if numbers:
-            whole = json.dumps(answer.to_dict())
-            if len(whole) > MAX_CHARACTERS:
-                raise ValueError(
-                    f"the numbers take {len(whole):,} characters, {MAX_CHARACTERS:,} fit: limit the answer"
-                )
-            return whole
+            text = json.dumps(answer.to_dict())
+            if len(text) > MAX_CHARACTERS:
+                raise ValueError(f"the numbers take {len(text):,} characters, {MAX_CHARACTERS:,} fit: limit the answer")
+            return text
         return "\n".join([*(f"warning: {sentence}" for sentence in capture.damage), str(answer)])
 
     @tool
@@ -181,17 +182,16 @@ def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
 
         `sort` puts the largest first, `top` limits the rows (500 at most), `columns` chooses. Durations end in _ms.
         """
-        whole = desk.scope(file, stream, display_filter).arrow(table)
+        all_rows = desk.scope(file, stream, display_filter).arrow(table)
         for name in [*(columns or ()), *([sort] if sort else ())]:
-            if name not in whole.column_names:
-                raise ValueError(f"{table} has no column {name!r}; there are {', '.join(whole.column_names)}")
-        chosen = whole if sort is None else _largest(whole, sort)
+            if name not in all_rows.column_names:
+                raise ValueError(f"{table} has no column {name!r}; there are {', '.join(all_rows.column_names)}")
+        chosen = all_rows if sort is None else _largest(all_rows, sort)
         chosen = chosen[: max(0, min(top, MAX_ROWS))]
-        found, left = _fitting(rows(chosen.select(columns) if columns else chosen))
-        answer: dict[str, Any] = {"table": table, "of_rows": whole.num_rows, "rows": found}
-        if left:
-            more = f"{left} more rows fit in no answer: choose columns or a filter"
-            answer["left_out"] = more
+        fitting_rows, left_out = _fitting(rows(chosen.select(columns) if columns else chosen))
+        answer: dict[str, Any] = {"table": table, "of_rows": all_rows.num_rows, "rows": fitting_rows}
+        if left_out:
+            answer["left_out"] = f"{left_out} more rows fit in no answer: choose columns or a filter"
         return answer
 
     @tool
@@ -215,7 +215,7 @@ def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
             """Show the bytes of both ends of a stream (Wireshark's Follow TCP Stream). It is data of strangers."""
             return getattr(desk.capture(file).stream(stream).follow(), mode)(frames=frames)
 
-    return serves
+    return MCPServer("latpcap", instructions=INSTRUCTIONS, version=latpcap.__version__, tools=tools)
 
 
 def _cut(text: str) -> str:
@@ -234,13 +234,12 @@ def _fitting(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
     return rows, 0
 
 
-def _refuse_unknown(serves: Any, name: str) -> None:
+def _refuse_unknown(tool: Any) -> None:
     """Make unknown arguments an error: `filter=` would otherwise be ignored."""
-    model = serves._tool_manager.get_tool(name)
-    arguments = model.fn_metadata.arg_model
+    arguments = tool.fn_metadata.arg_model
     arguments.model_config["extra"] = "forbid"
     arguments.model_rebuild(force=True)
-    model.parameters = {**model.parameters, "additionalProperties": False}
+    tool.parameters = {**tool.parameters, "additionalProperties": False}
 
 
 def _largest(table: Any, column: str) -> Any:
@@ -250,16 +249,7 @@ def _largest(table: Any, column: str) -> Any:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-
-    @app.command()
-    def schema(name: Annotated[str, typer.Argument(help="why, findings or exchanges.")]) -> None:
-        """Print the JSON Schema of what `why --json` and tables in .json files hold."""
-        from latpcap import schemas
-
-        if name not in schemas.NAMES:
-            raise typer.BadParameter(f"expected {', '.join(schemas.NAMES)}, got {name!r}", param_hint="NAME")
-        typer.echo(json.dumps(schemas.of(name), indent=2))
+    """Add the command to the program."""
 
     @app.command()
     def mcp(
@@ -277,9 +267,9 @@ def register(app: typer.Typer) -> None:
             if not folder.is_dir():
                 raise OutputError(f"{folder}: is no folder")
         try:
-            serves = server(roots, payload=not no_payload)
+            serving = server(roots, payload=not no_payload)
         except ModuleNotFoundError as problem:
             if (problem.name or "").partition(".")[0] != "mcp":
                 raise
             raise OutputError("mcp needs the package of that name: pip install 'latpcap[mcp]'") from None
-        serves.run("stdio")
+        serving.run("stdio")
