@@ -18,115 +18,143 @@ import statistics
 import sys
 import tempfile
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 import latpcap
 from latpcap.vocabulary import STALL
 
 POINTS = ("client.pcap", "server.pcap")
+UNMATCHED = ("s8_c2s_only", "s8_s2c_only", "s8_midstream")
+"""Recordings of one direction, or from the middle on."""
 WORD = {"fast_retransmit": "fast", "tlp": "probe", "rto": "timer"}
 
+Row = dict[str, Any]
+"""A row of a table, of labels.jsonl or of link.jsonl."""
 
-def repairs(folder):
-    """Return how many repairs of dropped data are as expected, and a list of all of them."""
+
+class Repair(NamedTuple):
+    """The first retransmission after a drop, and what released it."""
+
+    folder: str
+    point: str
+    frame: int
+    wanted: str
+    got: str | None
+
+
+def in_ns(table: pa.Table, *columns: str) -> list[Row]:
+    """Return the rows of a table, with these times in ns."""
+    for column in columns:
+        table = table.set_column(table.column_names.index(column), column, table[column].cast("int64"))
+    rows: list[Row] = table.to_pylist()
+    return rows
+
+
+def drops_of(folder: Path) -> list[Row]:
+    """Return the frames that the lab's link dropped, from link.jsonl."""
     log = folder / "link.jsonl"
-    drops = [json.loads(line) for line in log.read_text().splitlines() if line.strip()] if log.exists() else []
-    drops = [d for d in drops if d["act"] in ("drop", "qdrop") and d["kind"] == "data" and d["len"]]
-    agree, checked = 0, []
+    lines = log.read_text().splitlines() if log.exists() else []
+    return [drop for drop in map(json.loads, filter(str.strip, lines)) if drop["act"] in ("drop", "qdrop")]
+
+
+def repairs(folder: Path) -> tuple[int, list[Repair]]:
+    """Return how many repairs of dropped data are as expected, and a list of all of them."""
+    drops = [drop for drop in drops_of(folder) if drop["kind"] == "data" and drop["len"]]
+    checked: list[Repair] = []
     for side, point in (("c2s", "client.pcap"), ("s2c", "server.pcap")):
-        dropped = [d for d in drops if d["dir"] == side]
+        dropped = [drop for drop in drops if drop["dir"] == side]
         if not dropped or not (folder / point).exists():
             continue
-        capture = latpcap.read(folder / point)
-        table = capture.arrow("events")
-        rows, times = table.to_pylist(), table["time"].cast("int64").to_pylist()
-        for row, ns in zip(rows, times, strict=True):
-            row["ns"] = ns
-        for d in dropped:
-            port = int(d["src"].rpartition(":")[2])
-            sent = [
-                r
-                for r in rows
-                if r["sport"] == port and r["len"] and abs(r["ns"] - d["t"]) < 3e6 and r["len"] >= d["len"]
-            ]
-            sent = [r for r in sent if r["ns"] <= d["t"]]
-            if port < 20_000:  # a server: which connection?
-                sent = [r for r in sent if r["dport"] == int(d["dst"].rpartition(":")[2])]
-            raw = [r for r in sent if r["len"] == d["len"]] or sent
-            if not raw:
-                continue
-            lost = raw[-1]
-            repair = next(
-                (
-                    r
-                    for r in rows
-                    if r["stream"] == lost["stream"]
-                    and r["from_client"] == lost["from_client"]
-                    and r["frame"] > lost["frame"]
-                    and r["len"]
-                    and r["seq"] <= lost["seq"] < r["seq"] + r["len"]
-                ),
-                None,
-            )
-            if repair is None:
-                continue
-            acks = [
-                r
-                for r in rows
-                if r["stream"] == lost["stream"]
-                and r["from_client"] != lost["from_client"]
-                and lost["frame"] < r["frame"] < repair["frame"]
-            ]
-            has_sack = any(b["right"] > lost["seq"] for r in acks for b in (r["sack"] or []))
-            is_signalled = (
-                has_sack
-                or sum(r["duplicate_ack"] for r in acks) >= 3
-                or any(repair["ns"] - r["ns"] < 1e6 for r in acks)
-            )
-            flow = [r for r in rows if r["stream"] == lost["stream"] and r["from_client"] == lost["from_client"]]
-            is_first_try = not any(r["frame"] < lost["frame"] and r["seq"] == lost["seq"] and r["len"] for r in flow)
-            want = "fast" if is_signalled else "probe" if is_first_try and d["try"] == 1 else "timer"
-            got = WORD.get(repair["released_by"])
-            agree += got == want
-            checked.append((folder.name, point, repair["frame"], want, got))
-    return agree, checked
+        segments = in_ns(latpcap.read(folder / point).arrow("events"), "time")
+        for drop in dropped:
+            lost = lost_segment(segments, drop)
+            repair = lost and repair_of(segments, lost)
+            if lost and repair:
+                wanted, got = expected(segments, lost, repair, drop), WORD.get(repair["released_by"])
+                checked.append(Repair(folder.name, point, repair["frame"], wanted, got))
+    return sum(repair.wanted == repair.got for repair in checked), checked
 
 
-def matched(folder, point):
+def lost_segment(segments: list[Row], drop: Row) -> Row | None:
+    """Return the segment that the link dropped: the last one of its sender in the 3 ms before, of its length if any."""
+    port = int(drop["src"].rpartition(":")[2])
+    sent = [
+        segment
+        for segment in segments
+        if segment["sport"] == port and segment["len"] >= drop["len"] and 0 <= drop["t"] - segment["time"] < 3e6
+    ]
+    if port < 20_000:  # a server: which connection?
+        sent = [segment for segment in sent if segment["dport"] == int(drop["dst"].rpartition(":")[2])]
+    same_length = [segment for segment in sent if segment["len"] == drop["len"]]
+    return (same_length or sent or [None])[-1]
+
+
+def is_from(segment: Row, like: Row) -> bool:
+    """Whether a segment has the connection and the sender of another one."""
+    return bool(segment["stream"] == like["stream"] and segment["from_client"] == like["from_client"])
+
+
+def repair_of(segments: list[Row], lost: Row) -> Row | None:
+    """Return the first later segment that has the first byte of the lost one."""
+    later = (s for s in segments if is_from(s, lost) and s["frame"] > lost["frame"] and s["len"])
+    return next((s for s in later if s["seq"] <= lost["seq"] < s["seq"] + s["len"]), None)
+
+
+def expected(segments: list[Row], lost: Row, repair: Row, drop: Row) -> str:
+    """Return what should have released the repair: "fast", "probe" or "timer"."""
+    acks = [
+        segment
+        for segment in segments
+        if segment["stream"] == lost["stream"]
+        and segment["from_client"] != lost["from_client"]
+        and lost["frame"] < segment["frame"] < repair["frame"]
+    ]
+    has_sack = any(block["right"] > lost["seq"] for ack in acks for block in (ack["sack"] or []))
+    is_acked_just_now = any(repair["time"] - ack["time"] < 1e6 for ack in acks)
+    if has_sack or sum(ack["duplicate_ack"] for ack in acks) >= 3 or is_acked_just_now:
+        return "fast"
+    is_sent_before = any(
+        is_from(segment, lost) and segment["frame"] < lost["frame"] and segment["seq"] == lost["seq"]
+        for segment in segments
+        if segment["len"]
+    )
+    return "probe" if not is_sent_before and drop["try"] == 1 else "timer"
+
+
+def matched(folder: Path, point: str) -> Iterator[tuple[Row, Row, Row | None, Row]]:
     """Yield each labelled exchange: label, row, the row before it on its stream, and the stream."""
     path, log = folder / point, folder / "labels.jsonl"
     if not path.exists() or not log.exists():
         return
     capture = latpcap.read(path)
-    table = capture.arrow("exchanges")
-    rows = table.to_pylist()
-    for column in ("start", "end"):
-        for row, ns in zip(rows, table[column].cast("int64").to_pylist(), strict=True):
-            row[column] = ns
-    streams = {s["stream"]: s for s in capture.arrow("streams").to_pylist()}
+    streams = {stream["stream"]: stream for stream in capture.arrow("streams").to_pylist()}
     by_port = defaultdict(list)
-    for row in rows:
+    for row in in_ns(capture.arrow("exchanges"), "start", "end"):
         by_port[streams[row["stream"]]["client_port"]].append(row)
     labels = defaultdict(list)
     for line in log.read_text().splitlines():
         label = json.loads(line)
         labels[label["lport"]].append(label)
     for port, wanted in labels.items():
-        found = sorted(by_port[port], key=lambda e: (e["start"], e["exchange"]))
+        rows = sorted(by_port[port], key=lambda row: (row["start"], row["exchange"]))
         wanted.sort(key=lambda label: label["t_start"])
-        if len(found) == len(wanted):
-            for k, (label, row) in enumerate(zip(wanted, found, strict=True)):
+        if len(rows) == len(wanted):
+            for label, row, before in zip(wanted, rows, [None, *rows[:-1]], strict=True):
                 if label["link_actions"] or abs(label.get("unexplained_ms") or 0) <= 15:
-                    yield label, row, found[k - 1] if k else None, streams[row["stream"]]
+                    yield label, row, before, streams[row["stream"]]
 
 
-def spread(values):
+def spread(values: Iterable[float]) -> tuple[float, float, int]:
     """Return median, 95th percentile and number of the values."""
     values = sorted(values)
     return statistics.median(values), values[min(len(values) - 1, int(0.95 * len(values)))], len(values)
 
 
-def contained(root, folders):
+def contained(root: Path, folders: list[Path]) -> Iterator[tuple[str, Counter[str], int]]:
     """Yield each point of capture, the counts (hit, missed, false) there, and how many stalls were left out.
 
     Left out are exchanges whose request came before the capture began (s8_midstream). score_lab.py counts them.
@@ -156,29 +184,27 @@ def contained(root, folders):
             yield point, total, left_out
 
 
-def unseen(folders):
+def unseen(folders: list[Path]) -> tuple[int, int]:
     """Return for how many connections the count of frames lost before the capture is exact, and how many were checked.
 
     The count comes from gaps in the IPv4 identifications, and is compared with link.jsonl. Checked are connections of
     recordings with drops that have a count or lost frames. Losses before the first or after the last number leave no
     gap.
     """
-    exact = of = 0
+    exact = checked = 0
     for folder in folders:
-        log = folder / "link.jsonl"
-        drops = [json.loads(line) for line in log.read_text().splitlines() if line.strip()] if log.exists() else []
-        drops = [d for d in drops if d["act"] in ("drop", "qdrop")]
+        drops = drops_of(folder)
         for way, point, side in (("c2s", "server.pcap", "client"), ("s2c", "client.pcap", "server")):
             if not drops or not (folder / point).exists():
                 continue
-            for s in latpcap.read(folder / point).arrow("streams").to_pylist():
-                end = "src" if way == "c2s" else "dst"
-                lost = [d for d in drops if d["dir"] == way and d[end].endswith(f":{s['client_port']}")]
-                got = s[f"{side}_unseen_frames"]
-                if (lost or got is not None) and not any(d["kind"] == "syn" for d in lost):
-                    of += 1
+            for stream in latpcap.read(folder / point).arrow("streams").to_pylist():
+                end, port = "src" if way == "c2s" else "dst", f":{stream['client_port']}"
+                lost = [drop for drop in drops if drop["dir"] == way and drop[end].endswith(port)]
+                got = stream[f"{side}_unseen_frames"]
+                if (lost or got is not None) and not any(drop["kind"] == "syn" for drop in lost):
+                    checked += 1
                     exact += got == len(lost)
-    return exact, of
+    return exact, checked
 
 
 STORIES = {  # cause and owner of the finding with the most time
@@ -190,7 +216,7 @@ DECOYS = ("206_example_c", "teams", "inconsistent_printer", "echo-connections")
 NAGLE_TOO = "rfc3030"
 
 
-def public(root):
+def public(root: Path) -> Iterator[tuple[str, str]]:
     """Yield the name of each public capture with a known cause, and what is wrong with its verdict, or ""."""
     known = (*STORIES, *DECOYS, NAGLE_TOO)
     captures = {}
@@ -202,7 +228,7 @@ def public(root):
         yield name, wrong_of(name, captures[name]) if name in captures else "not there"
 
 
-def wrong_of(name, capture):
+def wrong_of(name: str, capture: latpcap.Capture) -> str:
     """Return what is wrong with the verdict on a public capture, or ""."""
     rows = capture.arrow("causes").to_pylist()
     findings = capture.arrow("findings").to_pylist()
@@ -221,72 +247,108 @@ def wrong_of(name, capture):
     return "" if len(stalls) >= 24 and pauses >= 24 else f"{len(stalls)} of 24 stalls, {pauses} of 24 pauses"
 
 
-def main():
-    root = Path(sys.argv[1])
-    folders = sorted(p for p in (root / "lab").iterdir() if (p / "truth.json").exists())
-    bad = []
+class Bounds:
+    """Prints figures with their bounds, and remembers the names of those on the wrong side."""
 
-    def bound(name, value, limit, least=False):
-        """Print a figure with its bound: a minimum if `least`, else a maximum."""
-        good = value >= limit if least else value <= limit
-        print(f"{name:60} {value:10.4f} {'>=' if least else '<='} {limit:g}{'' if good else '   <- wrong side'}")
-        if not good:
-            bad.append(name)
+    def __init__(self) -> None:
+        self.violated: list[str] = []
 
-    agree, asked = 0, []
+    def check(self, name: str, value: float, *, at_most: float | None = None, at_least: float | None = None) -> None:
+        """Print a figure with its bound."""
+        if at_least is not None:
+            is_good, sign, limit = value >= at_least, ">=", at_least
+        else:
+            assert at_most is not None
+            is_good, sign, limit = value <= at_most, "<=", at_most
+        print(f"{name:60} {value:10.4f} {sign} {limit:g}{'' if is_good else '   <- wrong side'}")
+        if not is_good:
+            self.violated.append(name)
+
+    def check_errors(self, name: str, errors_ms: list[float], *, p50: float, p95: float | None = None) -> None:
+        """Print the median of some errors, and their 95th percentile if it has a bound."""
+        if not errors_ms:
+            return
+        median, high, count = spread(errors_ms)
+        self.check(f"{name} error p50 of {count}", median, at_most=p50)
+        if p95 is not None:
+            self.check(f"{name} error p95 of {count}", high, at_most=p95)
+
+
+def check_repairs(folders: list[Path], bounds: Bounds) -> None:
+    """Check what released retransmissions, and the count of frames that were lost before the capture."""
+    agree, checked = 0, []
     for folder in folders:
         if folder.name != "s4_duplicates":
-            good, all_of = repairs(folder)
-            agree, asked = agree + good, asked + all_of
-    for name, point, frame, want, got in asked:
-        if want != got:
-            print(f"  {name}/{point} frame {frame}: {want} wanted, {got} found")
-    bound(f"repairs that agree, of {len(asked)}", agree / max(1, len(asked)), 0.95, least=True)
-    exact, of = unseen(folders)
-    bound(f"frames lost before the capture, exact, of {of}", exact / max(1, of), 0.9, least=True)
+            n_agree, checked_there = repairs(folder)
+            agree, checked = agree + n_agree, checked + checked_there
+    for repair in checked:
+        if repair.wanted != repair.got:
+            print(f"  {repair.folder}/{repair.point} frame {repair.frame}: {repair.wanted} wanted, {repair.got} found")
+    bounds.check(f"repairs that agree, of {len(checked)}", agree / max(1, len(checked)), at_least=0.95)
+    exact, n_checked = unseen(folders)
+    bounds.check(f"frames lost before the capture, exact, of {n_checked}", exact / max(1, n_checked), at_least=0.9)
+
+
+def think_error_ms(label: Row, row: Row, stream: Row) -> float | None:
+    """Return the error of the server's own time; None where it is short, was interrupted, or is not known."""
+    if label["t_req_read"] is None or row["ttfb_ms"] is None or row["service_ms"] is None:
+        return None
+    true_ms = (label["t_ans_first_write"] - label["t_req_read"]) / 1e6
+    if true_ms < 4 or label["server_pause_ms"] > true_ms + 1:
+        return None
+    return abs(row["service_ms"] - stream["server_rtt_ms"] - true_ms)
+
+
+def pause_error_ms(label: Row, row: Row, before: Row | None, stream: Row) -> float | None:
+    """Return the error of the client's pause before a request; None where it is short or not known."""
+    true_ms = label["idle_before_ms"]
+    if true_ms is None or true_ms < 4 or before is None or before["end"] >= row["start"]:
+        return None
+    return abs((row["start"] - before["end"]) / 1e6 - stream["client_rtt_ms"] - true_ms)
+
+
+def loss_error_ms(label: Row, row: Row) -> float | None:
+    """Return the error of the latency; None unless all that happened is that parts of the response were dropped."""
+    is_dropped = all(action["act"] == "drop" and action["dir"] == "s2c" for action in label["link_actions"])
+    if not is_dropped or row["client_latency_ms"] is None or label["latency_ms"] is None:
+        return None
+    return abs(row["client_latency_ms"] - label["latency_ms"])
+
+
+def check_times(folders: list[Path], point: str, bounds: Bounds) -> None:
+    """Check the programs' own times, and the latencies with losses, at a point of capture."""
+    server, client, lossy = [], [], []
+    for folder in folders:
+        if "cork" in folder.name or folder.name in UNMATCHED:
+            continue
+        for label, row, before, stream in matched(folder, point):
+            if label["link_actions"]:
+                lossy.append(loss_error_ms(label, row))
+            elif not label["nagle_delack"]:
+                server.append(think_error_ms(label, row, stream))
+                client.append(pause_error_ms(label, row, before, stream))
+    for name, errors_ms in (("server think", server), ("client pause", client)):
+        bounds.check_errors(f"{point}: {name}", [ms for ms in errors_ms if ms is not None], p50=0.2, p95=0.4)
+    bounds.check_errors(f"{point}: latency with losses,", [ms for ms in lossy if ms is not None], p50=0.5)
+
+
+def main() -> int:
+    root = Path(sys.argv[1])
+    folders = sorted(path for path in (root / "lab").iterdir() if (path / "truth.json").exists())
+    bounds = Bounds()
+    check_repairs(folders, bounds)
     for point in POINTS:
-        server, client, lossy = [], [], []
-        for folder in folders:
-            for label, row, before, stream in matched(folder, point):
-                if "cork" in folder.name or folder.name in ("s8_c2s_only", "s8_s2c_only", "s8_midstream"):
-                    continue
-                lost = bool(label["link_actions"])
-                dropped = lost and all(a["act"] == "drop" and a["dir"] == "s2c" for a in label["link_actions"])
-                if dropped and row["client_latency_ms"] is not None and label["latency_ms"] is not None:
-                    lossy.append(abs(row["client_latency_ms"] - label["latency_ms"]))
-                if lost or label["nagle_delack"]:
-                    continue
-                true = None if label["t_req_read"] is None else (label["t_ans_first_write"] - label["t_req_read"]) / 1e6
-                if (
-                    true is not None
-                    and true >= 4
-                    and not label["server_pause_ms"] > true + 1
-                    and row["ttfb_ms"] is not None
-                ):
-                    turn = row["service_ms"] - stream["server_rtt_ms"] if row["service_ms"] is not None else None
-                    if turn is not None:
-                        server.append(abs(turn - true))
-                idle = label["idle_before_ms"]
-                if idle is not None and idle >= 4 and before is not None and before["end"] < row["start"]:
-                    client.append(abs((row["start"] - before["end"]) / 1e6 - stream["client_rtt_ms"] - idle))
-        for name, values in (("server think", server), ("client pause", client)):
-            if values:
-                median, p95, n = spread(values)
-                bound(f"{point}: {name} error p50 of {n}", median, 0.2)
-                bound(f"{point}: {name} error p95 of {n}", p95, 0.4)
-        if lossy:
-            median, p95, n = spread(lossy)
-            bound(f"{point}: latency with losses, error p50 of {n}", median, 0.5)
+        check_times(folders, point, bounds)
     for point, total, left_out in contained(root, folders):
-        held = total["hit"] + total["missed"]
-        what = f"{point}: stalls in the capture, recall of {held} (not in it: {left_out})"
-        bound(what, total["hit"] / max(1, held), 0.98, least=True)
-        bound(f"{point}: false stalls", total["false"], 0)
+        stalls = total["hit"] + total["missed"]
+        name = f"{point}: stalls in the capture, recall of {stalls} (not in it: {left_out})"
+        bounds.check(name, total["hit"] / max(1, stalls), at_least=0.98)
+        bounds.check(f"{point}: false stalls", total["false"], at_most=0)
     for name, wrong in public(root / "public"):
         print(f"{name:60} {wrong or 'as it should be'}")
         if wrong:
-            bad.append(name)
-    return 1 if bad else 0
+            bounds.violated.append(name)
+    return 1 if bounds.violated else 0
 
 
 if __name__ == "__main__":
