@@ -38,7 +38,7 @@ STATE = struct.Struct("QQ")
 """The memory shared by both processes: the current seed, and the number of failures."""
 
 
-def held_mb() -> float:
+def resident_mb() -> float:
     """Return the memory of this process, without garbage and without freed memory that the C library keeps."""
     gc.collect()
     spill.trim_heap()
@@ -60,10 +60,12 @@ def rounds(target: str, begin: float, end: float, first: int, state: mmap.mmap) 
         faulthandler.cancel_dump_traceback_later()
         seed += 1
         if early is None and time.monotonic() > begin + (end - begin) / 10:
-            early = held_mb()
-    if early is not None and held_mb() > early + MAX_GROWTH_MB:
+            early = resident_mb()
+    if early is not None and resident_mb() > early + MAX_GROWTH_MB:
         wrong += 1
-        print(f"{target}: memory grew from {early:.0f} to {held_mb():.0f} MB from seed {first} to {seed}", flush=True)
+        print(
+            f"{target}: memory grew from {early:.0f} to {resident_mb():.0f} MB from seed {first} to {seed}", flush=True
+        )
     state[: STATE.size] = STATE.pack(seed, wrong)
 
 

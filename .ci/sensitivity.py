@@ -76,8 +76,8 @@ def digest(path):
 def find_recordings(captures, tools, lab, scratch, sets):
     """Yield set, path and truth of each capture."""
     for name in filter(sets.__contains__, LABS):
-        for listed in sorted((captures / name).glob("*/labels.jsonl")):
-            labels, folder = [json.loads(line) for line in listed.read_text().splitlines()], listed.parent
+        for truth_path in sorted((captures / name).glob("*/labels.jsonl")):
+            labels, folder = [json.loads(line) for line in truth_path.read_text().splitlines()], truth_path.parent
             for point in ("client.pcap", "server.pcap", "half way"):
                 path = folder / point
                 if lab.uncounted(folder.name, point) or not labels:
@@ -95,13 +95,17 @@ def find_recordings(captures, tools, lab, scratch, sets):
             if not root.exists():
                 whole = captures / name.removeprefix("cut_")
                 subprocess.run([sys.executable, tools / "cut_middle.py", whole, root], check=True, capture_output=True)
-        for listed in sorted(root.glob("*/truth.json")):
-            sides = json.loads(listed.read_text()).get("kernel_holds_in_strace_run_frame_ms") or {}
-            for side, held in sides.items():
-                if side in ("client", "server") and isinstance(held, dict) and held.get("segments_matched"):
-                    path = listed.parent / (held.get("capture") or f"strace-{side}.pcap")
+        for truth_path in sorted(root.glob("*/truth.json")):
+            sides = json.loads(truth_path.read_text()).get("kernel_holds_in_strace_run_frame_ms") or {}
+            for side, facts_of_side in sides.items():
+                if (
+                    side in ("client", "server")
+                    and isinstance(facts_of_side, dict)
+                    and facts_of_side.get("segments_matched")
+                ):
+                    path = truth_path.parent / (facts_of_side.get("capture") or f"strace-{side}.pcap")
                     if path.exists():
-                        yield name, path, (held.get("held_over_1ms") or [], side)
+                        yield name, path, (facts_of_side.get("held_over_1ms") or [], side)
 
 
 class Recording:

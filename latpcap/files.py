@@ -52,29 +52,29 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     target = Path(os.path.realpath(path))
     try:
-        before: os.stat_result | None = os.stat(target)
+        old_state: os.stat_result | None = os.stat(target)
     except OSError:
-        before = None
-    if before is not None and _inputs is not None and (before.st_dev, before.st_ino) in _inputs:
+        old_state = None
+    if old_state is not None and _inputs is not None and (old_state.st_dev, old_state.st_ino) in _inputs:
         raise FileExistsError(errno.EEXIST, "is a file that was read, and would be lost: give another name")
-    regular = before is None or stat.S_ISREG(before.st_mode)
-    beside = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
-    if not regular or not os.access(target.parent, os.W_OK) or (before and not os.access(target, os.W_OK)):
+    is_regular = old_state is None or stat.S_ISREG(old_state.st_mode)
+    part_path = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
+    if not is_regular or not os.access(target.parent, os.W_OK) or (old_state and not os.access(target, os.W_OK)):
         yield Path(path)
         return
     try:
-        yield beside
-        if before is not None:
-            os.chmod(beside, stat.S_IMODE(before.st_mode))
-        os.replace(beside, target)
+        yield part_path
+        if old_state is not None:
+            os.chmod(part_path, stat.S_IMODE(old_state.st_mode))
+        os.replace(part_path, target)
         _outputs.append(os.fspath(path))
     except BaseException:
         with contextlib.suppress(OSError):
-            beside.unlink()
+            part_path.unlink()
         raise
 
 
 def write(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file, whole or not at all."""
-    with replacing(path) as beside:
-        beside.write_bytes(data)
+    with replacing(path) as part_path:
+        part_path.write_bytes(data)

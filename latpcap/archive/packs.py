@@ -25,14 +25,14 @@ def make_packs(tasks: Iterable[Task]) -> list[Pack]:
     """Return the packs of these tasks, the largest first, so that it does not run alone at the end."""
     packs: list[Pack] = []
     members: list[Task] = []
-    held_bytes = 0
+    total_bytes = 0
     for task in sorted(tasks, key=lambda task: task.name):
         size = _bytes(task)
-        if members and (held_bytes + size > MAX_BYTES or len(members) == MAX_TASKS):
+        if members and (total_bytes + size > MAX_BYTES or len(members) == MAX_TASKS):
             packs.append(pack(members))
-            members, held_bytes = [], 0
+            members, total_bytes = [], 0
         members.append(task)
-        held_bytes += size
+        total_bytes += size
     if members:
         packs.append(pack(members))
     return sorted(packs, key=lambda p: -p.size)

@@ -119,9 +119,9 @@ def reason_of_breakdown(problem: Exception) -> str:
 def _attempt(pack: Pack, options: Options, watch: Watch, broken: dict[str, str]) -> list[Outcome]:
     markers: list[Marker] = []
     output = Output(options.output)
-    with PackFiles(output) as files, ThreadPoolExecutor(1, thread_name_prefix="parquet") as beside:
+    with PackFiles(output) as files, ThreadPoolExecutor(1, thread_name_prefix="parquet") as writer:
         for task in pack.tasks:
-            work = _Work(task, options, files, beside, watch)
+            work = _Work(task, options, files, writer, watch)
             if task.name in broken:
                 failures = [Failure(escaped(part.name), broken[task.name]) for part in task.parts]
                 markers.append(work.marker(Outcome(task.name, failures=failures)))
@@ -146,8 +146,8 @@ def _attempt(pack: Pack, options: Options, watch: Watch, broken: dict[str, str])
 class _Work:
     """A task whose rows go into a pack's files."""
 
-    def __init__(self, task: Task, options: Options, files: PackFiles, beside: ThreadPoolExecutor, watch: Watch):
-        self.task, self.options, self.files, self.beside, self.watch = task, options, files, beside, watch
+    def __init__(self, task: Task, options: Options, files: PackFiles, writer: ThreadPoolExecutor, watch: Watch):
+        self.task, self.options, self.files, self.writer, self.watch = task, options, files, writer, watch
         self.has_rows = False
         """Whether the pack's files have rows of this task."""
 
@@ -287,7 +287,7 @@ class _Capture:
         self._reported = self._engine.frames
         while len(self._waiting) >= _MAX_WAITING:
             self._waiting.popleft().result()
-        self._waiting.append(self._work.beside.submit(self._add, rows))
+        self._waiting.append(self._work.writer.submit(self._add, rows))
 
     def _add(self, rows: Portion) -> None:
         for name, rows_of_table in rows.items():

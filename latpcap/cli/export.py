@@ -63,7 +63,7 @@ def write(table: pa.Table, path: Path) -> None:
     if suffix not in SUFFIXES:
         raise OutputError(f"{path}: unknown suffix {suffix!r}; known are {', '.join(SUFFIXES)}")
     try:
-        with files.replacing(path) as beside, open(beside, "wb") as file:
+        with files.replacing(path) as part_path, open(part_path, "wb") as file:
             if suffix == ".parquet":
                 pq.write_table(table, file, compression="zstd")
             else:

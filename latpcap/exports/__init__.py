@@ -37,7 +37,7 @@ def write(scope: HasTables, path: str | os.PathLike[str], form: Form, title: str
     """Write the file, whole or not at all; return the number of spans."""
     count, text = parts(scope, form, title)
     try:
-        with files.replacing(path) as beside, open(beside, "w", encoding="utf-8") as file:
+        with files.replacing(path) as part_path, open(part_path, "w", encoding="utf-8") as file:
             file.writelines(text)
     except OSError as problem:
         raise OutputError(f"{os.fspath(path)}: {problem.strerror or problem}") from None

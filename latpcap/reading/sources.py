@@ -34,7 +34,7 @@ Source = One | Iterable[One]
 SAMPLE = Path(__file__).resolve().parents[1] / "samples" / "nginx-latency.pcap"
 """The installed sample: nginx with tcp_nodelay off, see sample_pcaps/README.md."""
 
-_HELD = (bytes, bytearray, memoryview)
+_BYTES_TYPES = (bytes, bytearray, memoryview)
 BLOCK_BYTES = 1 << 17
 """Bytes per block."""
 _PEEK_BYTES = 1 << 22
@@ -45,7 +45,7 @@ _END_BYTES = 1 << 12
 
 def name_of(source: One) -> str:
     """The name of a source in messages and tables; a URL without its options, which may hold a key."""
-    if isinstance(source, _HELD):
+    if isinstance(source, _BYTES_TYPES):
         return "<bytes>"
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
@@ -70,7 +70,7 @@ class Origin:
             with contextlib.suppress(OSError, ValueError):
                 self._file = os.stat(cast(str, source))
                 self._ends = _ends(cast(str, source), self._file)
-        elif not isinstance(source, _HELD):
+        elif not isinstance(source, _BYTES_TYPES):
             with contextlib.suppress(OSError, ValueError, AttributeError):
                 self._start = cast(BinaryIO, source).tell()
 
@@ -85,7 +85,7 @@ class Origin:
         Errors are reported when the file is read.
         """
         unread = blocks(self.source)
-        again = _is_path(self.source) or isinstance(self.source, _HELD)
+        can_reread = _is_path(self.source) or isinstance(self.source, _BYTES_TYPES)
         head: list[bytes] = []
         first, problem = None, None
         try:
@@ -94,7 +94,7 @@ class Origin:
                 first = _core.first_ns(b"".join(head))
         except CaptureError as caught:
             problem = caught
-        if again:
+        if can_reread:
             cast(Any, unread).close()
         else:
             self._peeked = chain(head, _raising(problem), unread)
@@ -123,7 +123,7 @@ class Origin:
                     grown = now.st_size > before.st_size  # still being written: what was read must be unchanged
                     if (touched and not grown) or self._ends != _ends(source, before):
                         raise CaptureError(self.name, "was changed since it was read")
-        elif not isinstance(source, _HELD):
+        elif not isinstance(source, _BYTES_TYPES):
             try:
                 if self._start is None:
                     raise io.UnsupportedOperation
@@ -168,11 +168,11 @@ def blocks(source: One) -> Iterator[bytes]:
     blocks up to the damage.
     """
     name = name_of(source)
-    file, ours = _open(source, name)
+    file, must_close = _open(source, name)
     try:
         yield from _captured(single(unpacked(_raw(file, name), name), name), name)
     finally:
-        if ours:
+        if must_close:
             file.close()
 
 
@@ -189,7 +189,11 @@ def _captured(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
 
 
 def _is_one(source: Source) -> bool:
-    return isinstance(source, (str, os.PathLike, *_HELD)) or hasattr(source, "read") or not isinstance(source, Iterable)
+    return (
+        isinstance(source, (str, os.PathLike, *_BYTES_TYPES))
+        or hasattr(source, "read")
+        or not isinstance(source, Iterable)
+    )
 
 
 def _expanded(source: One) -> list[One]:
@@ -219,11 +223,11 @@ def _expanded(source: One) -> list[One]:
     return cast("list[One]", expanded)
 
 
-def _in_time_order(ours: list[Origin]) -> list[Origin]:
+def _in_time_order(opened: list[Origin]) -> list[Origin]:
     """Sort by the time of the first packet; a file without one stays behind the file before it."""
     placed: list[tuple[int, Origin]] = []
     last = -(1 << 63)
-    for origin in ours:
+    for origin in opened:
         first = origin.first_ns()
         last = last if first is None else first
         placed.append((last, origin))
@@ -250,7 +254,7 @@ def _raw(file: BinaryIO, name: str) -> Iterator[bytes]:
 
 
 def _open(source: One, name: str) -> tuple[BinaryIO, bool]:
-    if isinstance(source, _HELD):
+    if isinstance(source, _BYTES_TYPES):
         return io.BytesIO(bytes(source)), True
     if not isinstance(source, (str, os.PathLike)):
         if not hasattr(source, "read"):
