@@ -248,14 +248,14 @@ impl Tracker {
             at,
             ack: seen.facts.ack,
             window: i64::from(seen.facts.window),
-            scale_known: seen.scale_known,
+            is_scale_known: seen.scale_known,
             len: segment.len,
-            fin: segment.has(FIN),
-            duplicate: seen.facts.flags & flag::DUPLICATE_ACK != 0,
+            has_fin: segment.has(FIN),
+            is_duplicate: seen.facts.flags & flag::DUPLICATE_ACK != 0,
             sacked: seen.highest_sacked(),
             tsval: segment.options.timestamps.map(|t| t.0),
             tsecr: None,
-            echoed: own.is_acknowledged(),
+            is_echoed: own.is_acknowledged(),
             covered: seen.facts.covered,
         });
         if segment.len == 0 && peer.is_acknowledged() {
@@ -440,7 +440,7 @@ fn first_copy_answered(peer: &mut Sender, seen: &SeenSegment<'_, '_>, at: At) ->
         at,
         ack: seen.facts.ack,
         len: seen.segment.len,
-        duplicate: seen.facts.flags & flag::DUPLICATE_ACK != 0,
+        is_duplicate: seen.facts.flags & flag::DUPLICATE_ACK != 0,
         sacked: seen.highest_sacked(),
         tsecr: seen.segment.options.timestamps.map(|t| t.1),
         ..PeerPacket::default()

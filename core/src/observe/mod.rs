@@ -383,17 +383,17 @@ pub struct PeerPacket {
     pub at: At,
     pub ack: i64,
     pub window: i64,
-    pub scale_known: bool,
+    pub is_scale_known: bool,
     pub len: u32,
-    pub fin: bool,
-    pub duplicate: bool,
+    pub has_fin: bool,
+    pub is_duplicate: bool,
     /// Highest byte that it selectively acknowledges.
     pub sacked: Option<i64>,
     pub tsval: Option<u32>,
     pub tsecr: Option<u32>,
     /// The other side will echo its timestamp: all earlier data of the peer were acknowledged (RFC 7323 4.3: the
     /// timestamp of a segment beyond the last ACK does not count).
-    pub echoed: bool,
+    pub is_echoed: bool,
     /// The segments that it newly acknowledges.
     pub covered: Option<Covered>,
 }

@@ -34,10 +34,10 @@ const RECENT: usize = 4;
 #[derive(Debug, Clone, Copy)]
 struct AckSeen {
     at: At,
-    pure: bool,
-    fin: bool,
+    lacks_data: bool,
+    has_fin: bool,
     tsval: Option<u32>,
-    echoed: bool,
+    is_echoed: bool,
     held_from: At,
 }
 
@@ -49,9 +49,9 @@ struct Small {
     tsecr: Option<u32>,
     ack: Option<AckSeen>,
     /// A loss since then may explain waits as well, so no candidate begins with it.
-    tainted: bool,
+    is_tainted: bool,
     /// The first segment after data of the peer.
-    first: bool,
+    begins_message: bool,
 }
 
 /// Identification of a segment, to recognise its copies.
@@ -70,7 +70,7 @@ struct Advanced {
     acked: At,
     bytes: u32,
     /// The ACK is pure, and nothing else was in flight.
-    lone: bool,
+    is_lone: bool,
 }
 
 /// One direction of a stream. Times in ns, sequence numbers unwrapped.
@@ -194,7 +194,7 @@ impl Sender {
     #[inline(always)]
     pub fn answer(&mut self, packet: &PeerPacket) {
         let at = packet.at;
-        self.peer_has_ended |= packet.fin;
+        self.peer_has_ended |= packet.has_fin;
         if let Some(tsval) = packet.tsval {
             self.peer_clock.record(at.time_ns, tsval);
             let [alone, with_data] = &mut self.peer_stamps;
@@ -209,7 +209,9 @@ impl Sender {
                 ack: at,
                 acked,
                 bytes: covered.bytes,
-                lone: packet.len == 0 && !packet.fin && self.next.is_some_and(|next| packet.ack >= next),
+                is_lone: packet.len == 0
+                    && !packet.has_fin
+                    && self.next.is_some_and(|next| packet.ack >= next),
             });
         }
         if let Some(small) = &mut self.small
@@ -222,10 +224,10 @@ impl Sender {
             });
             small.ack = Some(AckSeen {
                 at,
-                pure: packet.len == 0,
-                fin: packet.fin,
+                lacks_data: packet.len == 0,
+                has_fin: packet.has_fin,
                 tsval: packet.tsval,
-                echoed: packet.echoed,
+                is_echoed: packet.is_echoed,
                 held_from,
             });
         }
@@ -235,7 +237,7 @@ impl Sender {
             if !self.holes.is_empty() {
                 self.pass_holes();
             }
-        } else if packet.duplicate {
+        } else if packet.is_duplicate {
             self.duplicates += 1;
         }
         self.window.take(packet);
@@ -267,7 +269,7 @@ impl Sender {
                 end: data.start,
                 seen: data.at,
                 next_id: data.ip_id,
-                tail: false,
+                is_tail: false,
             };
             self.holes.insert(start, hole);
         }
@@ -333,8 +335,8 @@ impl Sender {
                 end: data.end,
                 tsecr: data.tsecr,
                 ack: None,
-                tainted: false,
-                first: self.unanswered.is_some(),
+                is_tainted: false,
+                begins_message: self.unanswered.is_some(),
             });
         } else if self
             .small
@@ -372,7 +374,7 @@ impl Sender {
     /// Excludes the newest small segment from candidates, because a loss may explain the next wait.
     fn taint(&mut self) {
         if let Some(small) = &mut self.small {
-            small.tainted = true;
+            small.is_tainted = true;
         }
     }
 }

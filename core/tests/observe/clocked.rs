@@ -100,8 +100,8 @@ fn data_far_beyond_all_room_are_none() {
             at,
             ack: 1,
             window: 9999,
-            scale_known,
-            echoed: true,
+            is_scale_known: scale_known,
+            is_echoed: true,
             ..PeerPacket::default()
         });
         assert!(!play.sender.is_beyond(1 + most + MORE));

@@ -83,11 +83,11 @@ impl Play {
             at,
             ack,
             window: self.window,
-            scale_known: true,
+            is_scale_known: true,
             len,
-            duplicate: sacked.is_some(),
+            is_duplicate: sacked.is_some(),
             sacked,
-            echoed: true,
+            is_echoed: true,
             covered,
             ..PeerPacket::default()
         };

@@ -51,9 +51,9 @@ fn timestamps_tell_whether_the_ack_had_arrived() {
             at,
             ack: 201,
             window: 9999,
-            scale_known: true,
+            is_scale_known: true,
             tsval: Some(92),
-            echoed,
+            is_echoed: echoed,
             ..PeerPacket::default()
         };
         play.sender.answer(&answer);
@@ -85,9 +85,9 @@ fn an_old_stamp_tells_nothing_of_who_never_echoed_an_ack() {
                 at,
                 ack: next,
                 window: 9999,
-                scale_known: true,
+                is_scale_known: true,
                 tsval: Some(if us > 1_000 { tsval } else { 70 }),
-                echoed: true,
+                is_echoed: true,
                 ..PeerPacket::default()
             });
         }

@@ -13,13 +13,13 @@ pub(super) struct NagleReleases {
     /// Segments freed by pure ACKs: this program writes without waiting for answers, unlike one that takes turns.
     by_acks: u32,
     /// Segments that left upon data of the peer that acknowledged the small segment before.
-    along: u32,
+    by_data: u32,
     /// The program's shortest time to answer, in ns, with nothing in flight that could have delayed it.
     pub(super) answered_in: Option<i64>,
-    /// Segments as in `along`, but later than a kernel sends.
+    /// Segments as in `by_data`, but later than a kernel sends.
     later: u32,
     /// A small segment left over an unacknowledged one: Nagle's algorithm is off.
-    overtook: bool,
+    has_overtaken: bool,
     newest: Option<Box<Candidate>>,
 }
 
@@ -44,13 +44,14 @@ impl Sender {
 
     /// Notes a small segment that left over an unacknowledged one.
     pub(super) fn overtakes(&mut self) {
-        self.freed.overtook = true;
+        self.freed.has_overtaken = true;
     }
 
     /// Judges the first small segment after the peer's data (`peer_sent`), which acknowledged the small one before it.
     pub(super) fn freed_by_peer_data(&mut self, small: &Small, peer_sent: At, data: &Data) -> Option<Wait> {
         let freed = &self.freed;
-        let may_be = freed.by_acks > 0 && !freed.overtook && data.small && !data.fin && !small.tainted;
+        let may_be =
+            freed.by_acks > 0 && !freed.has_overtaken && data.small && !data.fin && !small.is_tainted;
         if may_be {
             self.weigh_freed(small, peer_sent, data)
         } else {
@@ -63,7 +64,7 @@ impl Sender {
     /// answers the data themselves.
     #[cold]
     fn weigh_freed(&mut self, small: &Small, peer_sent: At, data: &Data) -> Option<Wait> {
-        let ack = small.ack.filter(|ack| !ack.fin)?;
+        let ack = small.ack.filter(|ack| !ack.has_fin)?;
         if !data.server {
             self.count_client_release(small, &ack, data);
             return None;
@@ -75,8 +76,8 @@ impl Sender {
         if !by_kernel || release > KERNEL_NS.get() {
             return None;
         }
-        self.freed.along = self.freed.along.saturating_add(1);
-        (self.freed.along > self.freed.by_acks).then(|| Wait::FreedTurn {
+        self.freed.by_data = self.freed.by_data.saturating_add(1);
+        (self.freed.by_data > self.freed.by_acks).then(|| Wait::FreedTurn {
             since,
             candidate: Box::new(candidate(small, &ack, data, self.echoes_acks)),
         })
@@ -86,7 +87,7 @@ impl Sender {
     /// evidence of the former, and weigh ten times as much as prompt ones do for the latter.
     fn count_client_release(&mut self, small: &Small, ack: &AckSeen, data: &Data) {
         if at_once(ack.at, data.at, 0) {
-            self.freed.along = self.freed.along.saturating_add(1);
+            self.freed.by_data = self.freed.by_data.saturating_add(1);
         } else {
             self.freed.later = self.freed.later.saturating_add(1);
         }
@@ -94,7 +95,7 @@ impl Sender {
             .freed
             .by_acks
             .saturating_add(OUTLIER_ONE_IN.get() as u32 * self.freed.later);
-        if self.freed.along > threshold.max(SEVERAL.get() as u32) {
+        if self.freed.by_data > threshold.max(SEVERAL.get() as u32) {
             self.freed.newest = Some(Box::new(candidate(small, ack, data, self.echoes_acks)));
         }
     }
@@ -143,14 +144,14 @@ mod tests {
             tsecr: None,
             ack: Some(AckSeen {
                 at: at(5, 40 * MS),
-                pure: false,
-                fin: false,
+                lacks_data: false,
+                has_fin: false,
                 tsval: None,
-                echoed: true,
+                is_echoed: true,
                 held_from: at(1, 0),
             }),
-            tainted: false,
-            first: false,
+            is_tainted: false,
+            begins_message: false,
         }
     }
 
@@ -172,7 +173,7 @@ mod tests {
     fn freed() -> NagleReleases {
         NagleReleases {
             by_acks: 1,
-            along: 1,
+            by_data: 1,
             answered_in: Some(MS),
             ..NagleReleases::default()
         }
@@ -207,14 +208,14 @@ mod tests {
         assert!(!along(unknown, small(), after(US)));
         // more often than by ACKs alone, and by those at all
         let counts = |along, by_acks| NagleReleases {
-            along,
+            by_data: along,
             by_acks,
             ..freed()
         };
         assert!(along(counts(2, 2), small(), after(US)) && !along(counts(1, 2), small(), after(US)));
         assert!(!along(counts(9, 0), small(), after(US)));
         let overtook = NagleReleases {
-            overtook: true,
+            has_overtaken: true,
             ..freed()
         };
         assert!(!along(overtook, small(), after(US)));
@@ -231,12 +232,12 @@ mod tests {
         assert!(!along(
             freed(),
             Small {
-                tainted: true,
+                is_tainted: true,
                 ..small()
             },
             after(US)
         ));
-        let ended = small().ack.map(|ack| AckSeen { fin, ..ack });
+        let ended = small().ack.map(|ack| AckSeen { has_fin: fin, ..ack });
         assert!(!along(
             freed(),
             Small {
@@ -260,7 +261,7 @@ mod tests {
         let found = |along, later, by_acks, release| {
             let mut sender = Sender {
                 freed: NagleReleases {
-                    along,
+                    by_data: along,
                     later,
                     by_acks,
                     ..NagleReleases::default()
@@ -275,7 +276,7 @@ mod tests {
             assert_eq!(wait, None);
             (
                 sender.take_freed().is_some(),
-                sender.freed.along,
+                sender.freed.by_data,
                 sender.freed.later,
             )
         };
@@ -336,10 +337,13 @@ mod tests {
                 ..after(release)
             };
             let wait = sender.freed_in_turn(&p, at(4, 0), &d);
-            (wait.is_some(), sender.freed.by_acks, sender.freed.overtook)
+            (wait.is_some(), sender.freed.by_acks, sender.freed.has_overtaken)
         };
         let pure = Small {
-            ack: small().ack.map(|ack| AckSeen { pure: true, ..ack }),
+            ack: small().ack.map(|ack| AckSeen {
+                lacks_data: true,
+                ..ack
+            }),
             ..small()
         };
         assert_eq!(in_turn(pure, 2 * MS, 0), (true, 0, false));

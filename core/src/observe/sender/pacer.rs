@@ -15,72 +15,72 @@ const NOTHING: i64 = 0;
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pacer {
     /// Sequence number of the first full segment of the current burst, or `NOTHING`.
-    begun: i64,
+    burst_start: i64,
     /// Highest rate seen, in bytes per second.
     fastest: u32,
     /// Rate by the newest gap, and the bytes before it.
     rate: u32,
     bytes: u32,
     /// Score of equal rates after bursts of different lengths.
-    alike: u8,
+    alike_score: u8,
     /// Messages of several segments that left whole before pacing begins; reset if one does later.
-    whole: u8,
+    whole_messages: u8,
     /// The current burst began before pacing does.
-    early: bool,
+    began_early: bool,
 }
 
 impl Pacer {
     /// Whether a segment is of interest: it is full, or part of a burst.
     pub(super) fn is_relevant(&self, data: &Data) -> bool {
-        self.begun != NOTHING || data.end - data.start >= i64::from(data.mss)
+        self.burst_start != NOTHING || data.end - data.start >= i64::from(data.mss)
     }
 
     /// Takes a segment that left `gap` ns after the one before; `sent` is the number of earlier segments.
     #[cold]
     #[inline(never)]
     pub(super) fn sent(&mut self, data: &Data, gap: i64, sent: usize) {
-        if self.begun != NOTHING && gap > BURST_NS.get() {
+        if self.burst_start != NOTHING && gap > BURST_NS.get() {
             self.end_burst(data.start, gap);
-            self.begun = NOTHING;
-        } else if self.begun != NOTHING && data.small {
-            self.whole = if self.early {
-                self.whole.saturating_add(1)
+            self.burst_start = NOTHING;
+        } else if self.burst_start != NOTHING && data.small {
+            self.whole_messages = if self.began_early {
+                self.whole_messages.saturating_add(1)
             } else {
                 0
             };
         }
-        if self.begun == NOTHING && data.end - data.start >= i64::from(data.mss) {
-            self.begun = data.start;
-            self.early = (sent as i64) < UNPACED.get();
+        if self.burst_start == NOTHING && data.end - data.start >= i64::from(data.mss) {
+            self.burst_start = data.start;
+            self.began_early = (sent as i64) < UNPACED.get();
         }
     }
 
     /// Takes the gap that ends a burst.
     fn end_burst(&mut self, start: i64, gap: i64) {
-        if self.early {
+        if self.began_early {
             return;
         }
         let (bytes, rate) = self.rate(start, gap);
         if self.rate != 0 && !self.is_alike(rate) {
-            self.whole = 0;
+            self.whole_messages = 0;
         }
         self.fastest = self.fastest.max(rate);
         if !self.is_alike(rate) {
-            self.alike = self.alike.saturating_sub(1);
+            self.alike_score = self.alike_score.saturating_sub(1);
         } else if bytes.abs_diff(self.bytes) > self.bytes / LARGE_RATIO.get() as u32 {
-            self.alike = (self.alike + 2).min(RARE_ONE_IN.get() as u8);
+            self.alike_score = (self.alike_score + 2).min(RARE_ONE_IN.get() as u8);
         }
         (self.rate, self.bytes) = (rate, bytes);
     }
 
     /// Forgets the burst upon a retransmission, which makes its bytes uncertain.
     pub(super) fn forget_burst(&mut self) {
-        self.begun = NOTHING;
+        self.burst_start = NOTHING;
     }
 
     /// Returns the bytes before a gap, and the pacing rate in bytes per second that would explain the gap.
     fn rate(&self, start: i64, gap: i64) -> (u32, u32) {
-        let bytes = u32::try_from(start.saturating_sub(self.begun)).unwrap_or(0);
+        let bytes = u32::try_from(start.saturating_sub(self.burst_start)).unwrap_or(0);
         let rate = u64::from(bytes) * 1_000_000_000 / gap.unsigned_abs().max(1);
         (bytes, u32::try_from(rate).unwrap_or(u32::MAX))
     }
@@ -92,18 +92,18 @@ impl Pacer {
     /// Whether gaps were in proportion to the bytes before them, and this one is too.
     #[inline(always)]
     pub(super) fn keeps(&self, start: i64, gap: i64) -> bool {
-        self.alike >= SEVERAL.get() as u8 && self.is_paced(start, gap)
+        self.alike_score >= SEVERAL.get() as u8 && self.is_paced(start, gap)
     }
 
     #[cold]
     #[inline(never)]
     fn is_paced(&self, start: i64, gap: i64) -> bool {
-        self.begun != NOTHING && self.is_alike(self.rate(start, gap).1)
+        self.burst_start != NOTHING && self.is_alike(self.rate(start, gap).1)
     }
 
     /// Whether this is the tail of a message that left whole before pacing begins, and waits as long in each later one.
     pub(super) fn holds_tail(&self, data: &Data, gap: i64, sent: usize) -> bool {
-        self.whole >= SEVERAL.get() as u8
+        self.whole_messages >= SEVERAL.get() as u8
             && data.small
             && self.may_have_held(data.start, gap, sent, data.mss)
             && { self.rate == 0 || self.is_alike(self.rate(data.start, gap).1) }
@@ -112,7 +112,7 @@ impl Pacer {
     /// Whether pacing may have made the gap before a segment; `full` is the size of a full one.
     #[inline(always)]
     pub(super) fn may_have_held(&self, start: i64, gap: i64, sent: usize, full: u32) -> bool {
-        self.begun != NOTHING && gap >= NOISE_NS.get() && self.is_possible(start, gap, sent, full)
+        self.burst_start != NOTHING && gap >= NOISE_NS.get() && self.is_possible(start, gap, sent, full)
     }
 
     #[cold]
@@ -250,7 +250,7 @@ mod tests {
             "ALIKE"
         );
         assert!(
-            rated.begun == 1
+            rated.burst_start == 1
                 && rated.is_relevant(&data(1, 7))
                 && !Pacer::default().is_relevant(&data(1, 1447))
         );
@@ -264,7 +264,7 @@ mod tests {
                 .iter()
                 .map(|bytes| (*bytes, *bytes as f64 / 1_000.0))
                 .collect();
-            after(&gaps, 2_000).0.alike
+            after(&gaps, 2_000).0.alike_score
         };
         assert_eq!(
             alike(&[4_000, 5_000]),
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(alike(&[4_000, 6_000].repeat(20)), 20, "RARE_ONE_IN");
         let (mut pacer, start) = after(&[(4_000, 4.0), (6_000, 6.0), (4_000, 4.0)], 2_000);
         assert!(pacer.keeps(start, 2_000_000), "SEVERAL");
-        pacer.alike = 2;
+        pacer.alike_score = 2;
         assert!(!pacer.keeps(start, 2_000_000));
     }
 
@@ -284,7 +284,7 @@ mod tests {
         let begun = |bytes| {
             let mut pacer = Pacer::default();
             sent(&mut pacer, 5, bytes, 0, 10);
-            pacer.begun
+            pacer.burst_start
         };
         assert_eq!((begun(1447), begun(1448)), (NOTHING, 5));
         assert!(
@@ -295,7 +295,7 @@ mod tests {
             let mut pacer = Pacer::default();
             sent(&mut pacer, 5, 1448, 0, 10);
             sent(&mut pacer, 1453, 1448, gap, 11);
-            pacer.begun
+            pacer.burst_start
         };
         assert_eq!((ended(200_000), ended(200_001)), (5, 1453));
     }
@@ -315,7 +315,7 @@ mod tests {
     fn messages_that_left_whole_before_anything_was_paced_are_counted() {
         let whole = |segments| {
             let mut pacer = Pacer {
-                whole: 5,
+                whole_messages: 5,
                 ..Pacer::default()
             };
             sent(&mut pacer, 1, 1448, 0, segments);
@@ -324,19 +324,19 @@ mod tests {
                 ..data(1449, 100)
             };
             pacer.sent(&tail, 0, segments + 1);
-            pacer.whole
+            pacer.whole_messages
         };
         assert_eq!((whole(0), whole(9), whole(10)), (6, 6, 0));
         // another rate shows that the waits are the program's
         let after_gap = |rate| {
             let mut pacer = Pacer {
-                begun: 1,
-                whole: 5,
+                burst_start: 1,
+                whole_messages: 5,
                 rate,
                 ..Pacer::default()
             };
             sent(&mut pacer, 1449, 1448, 1_000_000, 20);
-            pacer.whole
+            pacer.whole_messages
         };
         assert_eq!(
             (after_gap(1_448_000), after_gap(1_000_000), after_gap(0)),
@@ -348,8 +348,8 @@ mod tests {
     fn three_whole_messages_make_a_tails_wait_the_pacings() {
         let held = |whole, rate, gap, bytes| {
             let pacer = Pacer {
-                begun: 1,
-                whole,
+                burst_start: 1,
+                whole_messages: whole,
                 rate,
                 ..Pacer::default()
             };

@@ -64,7 +64,7 @@ impl Sender {
             && !data.fin
             && !hole
             && let Some(small) = self.small
-            && !small.tainted
+            && !small.is_tainted
             && let Some(wait) = match turn {
                 Some(peer_sent) => self.freed_in_turn(&small, peer_sent, data),
                 None => self.behind_small(small, gap, missing, data),
@@ -224,7 +224,7 @@ impl Sender {
                 return Some(Wait::Spaced);
             }
             // (the ACK of a small segment would release by Nagle's algorithm instead)
-            let is_lone = advanced.lone && self.last_was_full && advanced.bytes <= data.mss;
+            let is_lone = advanced.is_lone && self.last_was_full && advanced.bytes <= data.mss;
             return Some(if is_lone && lacks {
                 // the first copy never reached the capture; that ACK, or a timer, caused this one
                 self.taint();
@@ -329,18 +329,17 @@ impl Sender {
 
     /// Whether this is a full segment that left while a small one was unacknowledged, as far as the sender knew.
     fn may_have_filled(&self, data: &Data) -> bool {
-        let open = self.small.as_ref().filter(|small| !data.small && !small.tainted);
-        open.is_some_and(|small| small.ack.as_ref().is_none_or(|ack| !had_arrived(ack, data)))
+        let small = self.small.as_ref().filter(|small| !small.is_tainted);
+        let is_open = |small: &Small| small.ack.as_ref().is_none_or(|ack| !had_arrived(ack, data));
+        !data.small && small.is_some_and(is_open)
     }
 
     /// Whether this is a small segment that left while another small one was unacknowledged.
     #[cold]
     fn left_over_small(&self, data: &Data) -> bool {
-        let open = self
-            .small
-            .as_ref()
-            .filter(|small| data.small && !data.fin && !small.tainted);
-        open.is_some_and(|small| !self.window.opened_after(small.at.frame, data))
+        let small = self.small.as_ref().filter(|small| !small.is_tainted);
+        let is_open = |small: &Small| !self.window.opened_after(small.at.frame, data);
+        data.small && !data.fin && small.is_some_and(is_open)
     }
 
     /// Returns for how long this side has sent nothing since the peer's data: since the first that it did not answer.
@@ -363,7 +362,7 @@ impl Sender {
         let small = self
             .small
             .as_ref()
-            .filter(|small| small.at.frame == from.frame && !small.tainted)?;
+            .filter(|small| small.at.frame == from.frame && !small.is_tainted)?;
         let ack = small.ack.as_ref().filter(|_| gap > BURST_NS.get())?;
         Some((small.at, ack.at))
     }
@@ -373,7 +372,7 @@ impl Sender {
         self.advanced.is_some_and(|advanced| {
             let release = data.at.time_ns - advanced.ack.time_ns;
             let is_prompt = (data.own_rtt_ns / 2..=data.own_rtt_ns + PROMPT_NS.get()).contains(&release);
-            advanced.lone
+            advanced.is_lone
                 && self.last_was_full
                 && advanced.bytes <= data.mss
                 && advanced.ack.frame > from.frame
@@ -474,15 +473,15 @@ pub(super) fn candidate(small: &Small, ack: &AckSeen, data: &Data, echoes: bool)
         // only where the peer's clock moved between the two
         (Some(before), Some(acked), Some(freed)) if (acked.wrapping_sub(before) as i32) > 0 => {
             let moved = (freed.wrapping_sub(acked) as i32) >= 0;
-            let shows = ack.echoed && (echoes || data.own_rtt_ns < SOON_NS.get());
+            let shows = ack.is_echoed && (echoes || data.own_rtt_ns < SOON_NS.get());
             (moved || shows).then_some(moved)
         }
         _ => None,
     };
     Candidate {
         held_from: ack.held_from,
-        ack_lacks_data: ack.pure,
-        ack_has_fin: ack.fin,
+        ack_lacks_data: ack.lacks_data,
+        ack_has_fin: ack.has_fin,
         arrived,
         ..candidate_around(small, ack.at, data)
     }
@@ -496,7 +495,7 @@ fn candidate_around(small: &Small, ack: At, data: &Data) -> Candidate {
         ack,
         freed: data.at,
         freed_bytes: (data.end - data.start) as u32,
-        begins_message: small.first,
+        begins_message: small.begins_message,
         sender_id: data.sender_id,
         stream: data.stream,
         ..Candidate::default()

@@ -20,7 +20,7 @@ pub(super) struct Hole {
     pub(super) seen: At,
     pub(super) next_id: Option<u16>,
     /// A packet without data showed it: no data followed, so no SACK can have caused a retransmission.
-    pub(super) tail: bool,
+    pub(super) is_tail: bool,
 }
 
 /// A retransmission.
@@ -65,7 +65,7 @@ impl Sender {
         let is_one_under_way =
             self.last != Some(repeat) && newest_sent.is_some_and(|sent| sent.start == self.una);
         let is_quiet = self.is_acknowledged() || is_one_under_way && self.last.is_some_and(too_soon);
-        let is_unprompted = packet.duplicate && packet.len == 0 && packet.sacked.is_none() && is_quiet;
+        let is_unprompted = packet.is_duplicate && packet.len == 0 && packet.sacked.is_none() && is_quiet;
         (is_unprompted && answers_late_copy(repeat, packet.at)).then_some(repeat)
     }
 
@@ -98,7 +98,7 @@ impl Sender {
                 end: seq,
                 seen: at,
                 next_id: ip_id,
-                tail: true,
+                is_tail: true,
             };
             self.holes.insert(next, hole);
             self.next = Some(seq);
@@ -155,7 +155,7 @@ impl Sender {
                 }
             }
             let how = match filled_how(data, &hole) {
-                Repair::Fast if hole.tail => self.tail_how(data),
+                Repair::Fast if hole.is_tail => self.tail_how(data),
                 how => how,
             };
             return self.repaired(data, from, how, None, Some(hole.seen));

@@ -41,8 +41,8 @@ fn ack(time_ns: i64, ack: i64) -> PeerPacket {
         at: at(5, time_ns),
         ack,
         window: 100,
-        scale_known: true,
-        echoed: true,
+        is_scale_known: true,
+        is_echoed: true,
         ..PeerPacket::default()
     }
 }
@@ -108,7 +108,7 @@ fn a_window_opens_further_never_shuts_and_moves_once() {
     let mut unscaled = after(&[small(0, 0)]);
     let scale_known = false;
     unscaled.answer(&PeerPacket {
-        scale_known,
+        is_scale_known: scale_known,
         ..ack(MS, 100)
     });
     assert_eq!(
@@ -136,7 +136,7 @@ fn duplicates_count_until_something_new_is_acknowledged() {
     sender.has_retransmitted = true;
     let mut counts = |number, duplicate| {
         sender.answer(&PeerPacket {
-            duplicate,
+            is_duplicate: duplicate,
             ..ack(MS, number)
         });
         (sender.duplicates, sender.has_retransmitted)
@@ -159,7 +159,7 @@ fn an_ack_is_of_a_lone_segment_where_it_is_pure_and_of_all() {
             last_time: 0,
         });
         sender.answer(&PeerPacket { covered, ..packet });
-        sender.advanced.map(|advanced| advanced.lone)
+        sender.advanced.map(|advanced| advanced.is_lone)
     };
     assert_eq!(lone(ack(MS, 1000)), Some(true));
     assert_eq!(lone(ack(MS, 999)), Some(false), "more was in flight");
@@ -172,7 +172,7 @@ fn an_ack_is_of_a_lone_segment_where_it_is_pure_and_of_all() {
     );
     assert_eq!(
         lone(PeerPacket {
-            fin: true,
+            has_fin: true,
             ..ack(MS, 1000)
         }),
         Some(false)
@@ -428,7 +428,7 @@ fn a_full_segment_begins_what_may_be_paced() {
 
 #[test]
 fn the_first_small_segment_of_a_message_is_known() {
-    let first = |sender: &Sender| sender.small.map(|small| small.first);
+    let first = |sender: &Sender| sender.small.map(|small| small.begins_message);
     let in_frame = |frame, start| Data {
         at: at(frame, 0),
         ..small(0, start)

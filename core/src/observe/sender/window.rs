@@ -23,7 +23,7 @@ pub(super) struct PeerWindow {
 
 impl PeerWindow {
     pub(super) fn take(&mut self, packet: &PeerPacket) {
-        if packet.scale_known {
+        if packet.is_scale_known {
             let edge = packet.ack + packet.window;
             let before = self.edge.unwrap_or(edge);
             if edge > before || self.edge.is_none() {

@@ -39,14 +39,14 @@ fn small(acked: Option<i64>) -> Small {
         tsecr: None,
         ack: acked.map(|time_ns| AckSeen {
             at: at(2, time_ns),
-            pure: true,
-            fin: false,
+            lacks_data: true,
+            has_fin: false,
             tsval: None,
-            echoed: true,
+            is_echoed: true,
             held_from: at(1, 0),
         }),
-        tainted: false,
-        first: false,
+        is_tainted: false,
+        begins_message: false,
     }
 }
 
@@ -115,7 +115,7 @@ fn a_full_segment_over_a_small_one_may_have_been_written_in_parts() {
     assert_eq!(
         behind(
             Small {
-                tainted,
+                is_tainted: tainted,
                 ..small(None)
             },
             full(4 * MS)
@@ -198,7 +198,10 @@ fn a_timer_after_a_missing_frame_sent_this_one_again() {
         (state.peer_data, state.small) = (Some(at(5, spoke)), Some(small(None)));
         let from = at(1, 0);
         let wait = state.classify(&next(300 * MS), from, false, false, Some(1));
-        (repaired(&wait).is_some(), state.small.is_some_and(|p| p.tainted))
+        (
+            repaired(&wait).is_some(),
+            state.small.is_some_and(|p| p.is_tainted),
+        )
     };
     assert_eq!(
         (turn(110 * MS), turn(110 * MS + 1)),
@@ -353,7 +356,7 @@ fn advanced(frame: u64, time_ns: i64, bytes: u32, lone: bool) -> Sender {
             ack,
             acked,
             bytes,
-            lone,
+            is_lone: lone,
         }),
         last_was_full: true,
         ..sender()

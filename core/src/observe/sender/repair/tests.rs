@@ -55,7 +55,7 @@ fn a_hole_closes_soon_or_by_a_timer_or_as_its_number_tells() {
             end: 100,
             seen,
             next_id: behind,
-            tail: false,
+            is_tail: false,
         };
         let late = Data {
             ip_id: number,
@@ -304,7 +304,7 @@ fn a_timer_runs_from_the_last_ack_and_its_way() {
                 ack,
                 acked: ack,
                 bytes: 1,
-                lone: false,
+                is_lone: false,
             });
         }
         let own_rtt_ns = 3 * MS;
@@ -352,7 +352,7 @@ fn a_tail_is_waited_for_since_the_peer_was_heard() {
             None,
         );
         if let Some(hole) = sender.holes.get_mut(&100) {
-            hole.tail = tail;
+            hole.is_tail = tail;
         }
         match sender.data(&data(21 * MS, 100, 200), Some(0), None) {
             Outcome::Forward(Step {

@@ -27,7 +27,15 @@ fn small_behind_acknowledged_small_may_be_nagles() {
     ));
     assert!(!freed(acked, next(41 * MS), true, false), "bytes are missing");
     let tainted = true;
-    assert!(!freed(Small { tainted, ..acked }, next(41 * MS), false, false));
+    assert!(!freed(
+        Small {
+            is_tainted: tainted,
+            ..acked
+        },
+        next(41 * MS),
+        false,
+        false
+    ));
 }
 
 #[test]
@@ -178,7 +186,7 @@ fn a_stamp_tells_whether_the_ack_had_come() {
         p.tsecr = before;
         let ack = AckSeen {
             tsval: acked,
-            echoed,
+            is_echoed: echoed,
             ..p.ack.unwrap_or_else(|| unreachable!())
         };
         let d = Data {
@@ -227,7 +235,13 @@ fn neither_full_nor_pushed_behind_small_was_corked() {
     let pushed = true;
     assert!(!corked(acked, Data { pushed, ..open(MS) }));
     let tainted = true;
-    assert!(!corked(Small { tainted, ..acked }, open(MS)));
+    assert!(!corked(
+        Small {
+            is_tainted: tainted,
+            ..acked
+        },
+        open(MS)
+    ));
     let behind = at(0, 0);
     assert!(
         !corked(Small { at: behind, ..acked }, open(MS)),

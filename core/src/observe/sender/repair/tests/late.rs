@@ -11,10 +11,10 @@ fn heard(time_ns: i64, ack: i64, tsecr: Option<u32>) -> PeerPacket {
         },
         ack,
         window: 9999,
-        scale_known: true,
-        duplicate: ack == 0,
+        is_scale_known: true,
+        is_duplicate: ack == 0,
         tsecr,
-        echoed: true,
+        is_echoed: true,
         ..PeerPacket::default()
     }
 }
@@ -73,7 +73,7 @@ fn an_ack_of_nothing_new_answers_a_late_first_copy() {
         }
         let unasked = PeerPacket {
             ack: 100,
-            duplicate: true,
+            is_duplicate: true,
             ..ack
         };
         sender.answers_first_copy(&unasked, Some(20 * MS)).is_some()
