@@ -25,7 +25,6 @@ const MAX_RETIRED: usize = BATCH_ROWS;
 
 impl Pipeline {
     /// Judges the exchanges whose queue is full.
-    #[inline(always)]
     pub(super) fn judge_some(&mut self) {
         if self.streams.context.pending_plain.len() >= MAX_PLAIN {
             self.judge_plain();
