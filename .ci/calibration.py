@@ -28,7 +28,9 @@ import re
 import sys
 import zlib
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import latpcap
 from latpcap import vocabulary
@@ -47,8 +49,16 @@ HEAD = """| rule | grade | labelled time | right | right in the half that set no
 """
 MIN_LABELLED_MS, MIN_SITUATIONS = 200, 3
 
+Row = dict[str, Any]
+Judged = Iterator[tuple[str, str, float, float]]
+"""Rule, grade, right ms and wrong ms of rows."""
+Figures = Counter[str]
+"""Right and wrong ms, and how many rows each situation has."""
+Halves = dict[Any, tuple[Figures, Figures]]
+"""By rule and grade, or by grade: the half that fills `worth`, and the half that checks it."""
 
-def rows(capture, table):
+
+def rows(capture: latpcap.Capture, table: str) -> list[Row]:
     """Return the rows of a table, with times in nanoseconds."""
     read = capture.arrow(table)
     for name in ("time", "start", "end"):
@@ -58,7 +68,7 @@ def rows(capture, table):
     return read.to_pylist()
 
 
-def held_ms(row, holds, tolerance):
+def held_ms(row: Row, holds: list[tuple[int, int]], tolerance: int) -> float:
     """Return the milliseconds of a row that overlap these (start, end) holds, each extended by `tolerance` ns."""
     shared, at = 0, row["start"]
     for start, end in sorted(holds):
@@ -68,7 +78,7 @@ def held_ms(row, holds, tolerance):
     return shared / 1e6
 
 
-def by_strace(path, side, listed, others):
+def by_strace(path: Path, side: str, listed: list[tuple[str, float]], others: bool) -> Judged:
     """Yield rule, grade, right ms and wrong ms of each row that ends with a segment of this side."""
     capture = latpcap.read(path)
     sent = {e["frame"]: e for e in rows(capture, "events") if e["len"] and e["from_client"] == (side == "client")}
@@ -89,14 +99,14 @@ def by_strace(path, side, listed, others):
         yield row["rule"], row["grade"], ms, row["duration_ms"] - ms
 
 
-def kind_of(row):
+def kind_of(row: Row) -> str:
     """Return the label that a row is compared with. Waiting for another server counts as the server's own time."""
     if row["rule"] == "backend":
         return "server_think"
     return "stall" if row["cause"] in STALL else row["cause"]
 
 
-def by_log(path, labels):
+def by_log(path: Path, labels: list[Row]) -> Judged:
     """Yield rule, grade, right ms and wrong ms of the rows of exchanges that the programs logged."""
     capture = latpcap.read(path)
     ports = {s["stream"]: s["client_port"] for s in rows(capture, "streams")}
@@ -136,7 +146,7 @@ def by_log(path, labels):
                     yield row["rule"], row["grade"], right, row["duration_ms"] - right
 
 
-def situations(captures):
+def situations(captures: Path) -> Iterator[tuple[str, Judged]]:
     """Yield the name of each situation and its rows, as `by_strace` or `by_log` does."""
     for truth in sorted([*captures.glob("real/*/truth.json"), *captures.glob("real3/*/truth.json")]):
         folder, facts = truth.parent, json.loads(truth.read_text())
@@ -158,13 +168,13 @@ def situations(captures):
                     yield f"{lab}/{listed.parent.name}", by_log(listed.parent / point, labels)
 
 
-def share(figures):
+def share(figures: Figures) -> float | None:
     """Return the share that is right, or None without labelled time."""
     whole = figures["right"] + figures["wrong"]
     return figures["right"] / whole if whole else None
 
 
-def line_of(rule, grade, whole, checks):
+def line_of(rule: str, grade: str, whole: Figures, checks: Figures) -> str:
     """Return a line of the page's table."""
     seconds = (whole["right"] + whole["wrong"]) / 1000
     checked_share = share(checks)
@@ -172,7 +182,7 @@ def line_of(rule, grade, whole, checks):
     return f"| {rule} | {grade} | {seconds:.1f} s | {share(whole) or 0:.3f} | {half} |\n"
 
 
-def arms(worth):
+def arms(worth: dict[str, dict[str, float]]) -> str:
     """Return the match arms of the core's `worth`: rules with equal shares in one arm, without those of the default."""
     alike = {}
     for rule in vocabulary.RULES:
@@ -185,7 +195,73 @@ def arms(worth):
     )  # fmt: skip
 
 
-def main():
+def sums_of(captures: Path) -> tuple[Halves, Counter[tuple[str, str, str]]]:
+    """Return right and wrong ms, and the ms that are wrong by rule, grade and situation."""
+    halves: Halves = defaultdict(lambda: (Counter(), Counter()))
+    cost: Counter[tuple[str, str, str]] = Counter()
+    for name, judged_rows in situations(captures):
+        half = zlib.crc32(name.encode()) & 1
+        for rule, grade, right, wrong in judged_rows:
+            halves[rule, grade][half].update({"right": right, "wrong": wrong, name: 1})
+            cost[rule, grade, name] += wrong
+    in_order = sorted(halves.items(), key=lambda item: (GRADES.index(item[0][1]), item[0][0]))
+    return dict(in_order), cost
+
+
+def is_enough(figures: Figures, min_ms: float) -> bool:
+    """Whether so much time in enough situations is labelled; each situation is a key beside "right" and "wrong"."""
+    return figures["right"] + figures["wrong"] >= min_ms and len(figures) - 2 >= MIN_SITUATIONS
+
+
+def set_worth(worth: dict[str, dict[str, float]], halves: Halves) -> None:
+    """Set the share of the first half, inside the grade's bounds, where enough is labelled."""
+    for (rule, grade), (fills, _) in halves.items():
+        measured = share(fills)
+        if measured is not None and is_enough(fills, MIN_LABELLED_MS):
+            low, high = BOUNDS[grade]
+            worth[rule][grade] = min(max(measured, low), high)
+
+
+def print_figures(halves: Halves) -> Halves:
+    """Print both halves of each rule and grade, then of each grade, which are returned."""
+    heads = "".join(f"{half:>12} right ms {'wrong':>9} {'share':>6}" for half in ("fills:", "checks:"))
+    print(f"{'rule':24} {'grade':10}{heads}")
+    sums: Halves = defaultdict(lambda: (Counter(), Counter()))
+    for (rule, grade), both in halves.items():
+        cells = ""
+        for half, figures in enumerate(both):
+            half_share = share(figures)
+            shown = "-" if half_share is None else f"{half_share:.3f}"
+            cells += f" {figures['right']:20.0f} {figures['wrong']:9.0f} {shown:>6}"
+            sums[grade][half].update({key: figures[key] for key in ("right", "wrong")})
+        print(f"{rule:24} {grade:10}{cells}")
+    for grade, both in sums.items():
+        cells = "".join(f" {f['right']:20.0f} {f['wrong']:9.0f} {share(f) or 0:6.3f}" for f in both)
+        print(f"{'all':24} {grade:10}{cells}")
+    return sums
+
+
+def print_costliest(cost: Counter[tuple[str, str, str]], count: int) -> None:
+    """Print the situations in which each rule and grade with a bound is wrong for longest."""
+    printed: Counter[tuple[str, str]] = Counter()
+    for (rule, grade, name), wrong in cost.most_common():
+        printed[rule, grade] += 1
+        if wrong >= 1 and printed[rule, grade] <= count and grade in MIN_SHARE:
+            print(f"  {wrong:8.0f} ms {grade} and wrong by {rule}: {name}")
+
+
+def write_worth(path: Path, worth: dict[str, dict[str, float]]) -> str:
+    """Write the shares into the core's `worth`; return what is wrong with the file, or ""."""
+    text, replaced = re.subn(
+        r"(match rule \{\n).*?(?=        _ =>)", lambda match: match[1] + arms(worth), path.read_text(), flags=re.S
+    )
+    if replaced != 1:
+        return f"{path}: no match over rules to write to"
+    path.write_text(text)  # `cargo fmt` breaks its lines
+    return ""
+
+
+def main() -> int | str:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("captures", type=Path)
     parser.add_argument("--write", type=Path)
@@ -194,71 +270,25 @@ def main():
     parser.add_argument("--strict", action="store_true")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    halves, cost = defaultdict(lambda: [Counter(), Counter()]), Counter()
-    for name, judged_rows in situations(args.captures):
-        half = zlib.crc32(name.encode()) & 1
-        for rule, grade, right, wrong in judged_rows:
-            figures = halves[rule, grade][half]
-            figures["right"] += right
-            figures["wrong"] += wrong
-            figures[name] += 1
-            cost[rule, grade, name] += wrong
-    heads = "".join(f"{half:>12} right ms {'wrong':>9} {'share':>6}" for half in ("fills:", "checks:"))
-    print(f"{'rule':24} {'grade':10}{heads}")
+    halves, cost = sums_of(args.captures)
     worth = {rule: dict(DEFAULT) for rule in vocabulary.RULES}
-    short, lines, by_rules, sums = [], [], {}, defaultdict(lambda: [Counter(), Counter()])
-    for (rule, grade), both in sorted(halves.items(), key=lambda item: (GRADES.index(item[0][1]), item[0][0])):
-        cells = ""
-        for half, figures in enumerate(both):
-            half_share = share(figures)
-            shown = "-" if half_share is None else f"{half_share:.3f}"
-            cells += f" {figures['right']:20.0f} {figures['wrong']:9.0f} {shown:>6}"
-            sums[grade][half].update({key: figures[key] for key in ("right", "wrong")})
-        print(f"{rule:24} {grade:10}{cells}")
-        fills, checks = both
-        measured, n_situations = share(fills), len(fills) - 2
-        if (
-            measured is not None
-            and n_situations >= MIN_SITUATIONS
-            and fills["right"] + fills["wrong"] >= MIN_LABELLED_MS
-        ):
-            low, high = BOUNDS[grade]
-            worth[rule][grade] = min(max(measured, low), high)
-        whole = fills + checks
-        if whole["right"] + whole["wrong"] >= 1000 and len(whole) - 2 >= MIN_SITUATIONS:
-            lines.append(line_of(rule, grade, whole, checks))
-            by_rules[f"{rule}_{grade}"] = share(whole)
-            if (share(whole) or 0) < MIN_SHARE.get(grade, 0):
-                short.append(f"{rule} {grade}")
-    for grade in GRADES:
-        if grade in sums:
-            figures = "".join(f" {f['right']:20.0f} {f['wrong']:9.0f} {share(f) or 0:6.3f}" for f in sums[grade])
-            print(f"{'all':24} {grade:10}{figures}")
-    for grade, both in sums.items():
-        lines.append(line_of("all", grade, both[0] + both[1], both[1]))
+    set_worth(worth, halves)
+    by_grade = print_figures(halves)
+    judged = {key: fills + checks for key, (fills, checks) in halves.items() if is_enough(fills + checks, 1000)}
+    by_rule = {f"{rule}_{grade}": share(figures) for (rule, grade), figures in judged.items()}
+    short = [f"{rule} {grade}" for (rule, grade), f in judged.items() if (share(f) or 0) < MIN_SHARE.get(grade, 0)]
     if args.json:
-        figures = {grade: share(both[1]) for grade, both in sums.items()}
-        args.json.write_text(json.dumps(figures | by_rules | {"rules_below_their_grade": len(short)}))
-    by_rule = Counter()
-    for (rule, grade, name), wrong in cost.most_common():
-        by_rule[rule, grade] += 1
-        if wrong >= 1 and by_rule[rule, grade] <= args.show and grade in MIN_SHARE:
-            print(f"  {wrong:8.0f} ms {grade} and wrong by {rule}: {name}")
+        figures = {grade: share(checks) for grade, (_, checks) in by_grade.items()}
+        args.json.write_text(json.dumps(figures | by_rule | {"rules_below_their_grade": len(short)}))
+    print_costliest(cost, args.show)
     if args.page:
+        lines = [line_of(*key, figures, halves[key][1]) for key, figures in judged.items()]
+        lines += [line_of("all", grade, fills + checks, checks) for grade, (fills, checks) in by_grade.items()]
         page = args.page.read_text(encoding="utf-8")
         before, after = page.split(HEAD)
         args.page.write_text(before + HEAD + "".join(lines) + "\n" + after.split("\n\n", 1)[1], encoding="utf-8")
-    if args.write:
-        text = args.write.read_text()
-        text, replaced = re.subn(
-            r"(match rule \{\n).*?(?=        _ =>)",
-            lambda m: m[1] + arms(worth),
-            text,
-            flags=re.S,
-        )
-        if replaced != 1:
-            return f"{args.write}: no match over rules to write to"
-        args.write.write_text(text)  # `cargo fmt` breaks its lines
+    if args.write and (problem := write_worth(args.write, worth)):
+        return problem
     if short:
         print("worth less than their grade says:", ", ".join(short))
     return 1 if short and args.strict else 0
