@@ -18,7 +18,7 @@ _EVERY_S = 0.1
 _open: list[Bar] = []
 
 
-def watched() -> bool:
+def is_watched() -> bool:
     """Whether standard error is a terminal, or Python runs in a notebook."""
     if sys.stderr.isatty():
         return True
@@ -118,8 +118,8 @@ class Bar:
 
 @contextmanager
 def bar(title: str, total: int | None, unit: str = "B", *, shown: bool | None = None) -> Iterator[Bar]:
-    """A progress bar for the duration of the block. `total` None: not known; `shown` None: as `watched` says."""
-    shown_bar = Bar(title, total, unit, shown=watched() if shown is None else shown)
+    """A progress bar for the duration of the block. `total` None: not known; `shown` None: as `is_watched` says."""
+    shown_bar = Bar(title, total, unit, shown=is_watched() if shown is None else shown)
     _open.append(shown_bar)
     try:
         yield shown_bar

@@ -60,7 +60,7 @@ class Column:
         self._fits = True
 
     @property
-    def zero(self) -> bool:
+    def is_zero(self) -> bool:
         """Whether every value is zero."""
         return self._file is None and not self._pieces
 
@@ -87,7 +87,7 @@ class Column:
 
     def array(self) -> Array:
         """Take all values and empty the column. The array is read-only where every value is zero."""
-        if self.zero:
+        if self.is_zero:
             count, self.count = self.count, 0
             return shared_zeros(count, self.kind)
         if self._file is None and self.count * self.kind.itemsize >= MIN_FILE_BYTES:

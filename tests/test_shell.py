@@ -283,7 +283,7 @@ def test_a_bar_is_shown_after_a_second(monkeypatch: pytest.MonkeyPatch, capsys: 
         bar.add(60)
         bar.add(60)
     assert "reading x" in capsys.readouterr().err
-    monkeypatch.setattr(bars, "watched", lambda: True)
+    monkeypatch.setattr(bars, "is_watched", lambda: True)
     lp.read(BIG, progress=True)
     assert "nginx-latency.pcap" in capsys.readouterr().err
     lp.read(BIG)
@@ -292,7 +292,7 @@ def test_a_bar_is_shown_after_a_second(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 def test_nobody_watches_a_pipe() -> None:
     code, _, err = program("why", BIG)
-    assert (code, err) == (0, "") and bars.watched() is False
+    assert (code, err) == (0, "") and bars.is_watched() is False
 
 
 def test_an_option_means_one_thing_in_every_command() -> None:

@@ -104,7 +104,7 @@ def test_a_column_grows_wider_and_its_zeros_take_no_room(count: int) -> None:
     """In memory, and in a file."""
     column = spill.Column("uint8")
     column.skip(count)
-    assert column.zero
+    assert column.is_zero
     column.add(np.full(count, 7))
     column.widen(np.dtype("uint32"))
     column.add(np.full(count, 1 << 20))
@@ -113,7 +113,7 @@ def test_a_column_grows_wider_and_its_zeros_take_no_room(count: int) -> None:
     assert held.dtype == np.uint32 and held.tolist() == [0] * count + [7] * count + [1 << 20] * count + [0] * count
     assert in_file(held) == (count > 3) and column.count == 0
     column.skip(count)
-    assert column.zero and column.array().tolist() == [0] * count
+    assert column.is_zero and column.array().tolist() == [0] * count
 
 
 def test_what_is_nothing_is_shared_and_not_written_to() -> None:

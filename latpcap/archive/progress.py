@@ -29,7 +29,7 @@ class Progress:
         self._every = line_every_s
         self._quiet = quiet or not tasks
         self._bar: Any = None
-        if not self._quiet and bars.watched():
+        if not self._quiet and bars.is_watched():
             from tqdm.auto import tqdm
 
             self._bar = tqdm(total=size, unit="B", unit_scale=True, desc=f"0/{tasks:,} captures", smoothing=0.1)

@@ -143,7 +143,7 @@ class Results:
         self._stored = stored
         self._scope = scope or Selection()
         self._apart = checked(sites)
-        self._rows = [row for row in stored.captures if self._scope.has(row)]
+        self._rows = [row for row in stored.captures if self._scope.has_row(row)]
         self._union: Union | None = None
         for name in TABLES:
             setattr(self, name, ResultTable(self, name))
@@ -218,7 +218,7 @@ class Results:
                 return ask(self._together())
             except DamagedError as problem:
                 self._stored.lose(problem)
-                self._rows = [row for row in self._stored.captures if self._scope.has(row)]
+                self._rows = [row for row in self._stored.captures if self._scope.has_row(row)]
                 self._union = None
 
     def _found(self) -> pa.Table:

@@ -126,7 +126,7 @@ def _in_time(run: list[Head]) -> list[list[Head]]:
     return [rotated] if times == sorted(times) else [[head] for head in run]
 
 
-def follows(last_ns: int | None, longest_ns: int, head: Head, rotation: str | None) -> bool:
+def is_next(last_ns: int | None, longest_ns: int, head: Head, rotation: str | None) -> bool:
     """Return whether a file continues the files before it. `longest_ns` is the duration of the longest of them."""
     if last_ns is None or head.first_ns is None:
         return True

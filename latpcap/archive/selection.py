@@ -44,7 +44,7 @@ class Selection:
             scope = replace(scope, files=(*self.files, file))
         return scope
 
-    def has(self, row: dict[str, Any]) -> bool:
+    def has_row(self, row: dict[str, Any]) -> bool:
         """Return whether a capture may have rows of it, by its files and its first and last instant."""
         if self.since is not None and (row["last"] is None or row["last"] < _ns(self.since)):
             return False
@@ -53,7 +53,7 @@ class Selection:
         return all(any(_matches(name, pattern) for name in row["files"]) for pattern in self.files)
 
     @property
-    def limited(self) -> bool:
+    def is_limited(self) -> bool:
         """Whether it leaves out rows of captures, besides whole captures."""
         return bool(self.since is not None or self.until is not None or self.servers)
 

@@ -100,7 +100,7 @@ class Union(View):
     def _load(self, name: str) -> pa.Table:
         if name == "events":
             return self._stored.empty("events")
-        limited = self._scope.limited
+        limited = self._scope.is_limited
         if name == "streams" and limited:  # also streams that began earlier and have an exchange in the slice
             table = self._numbered(self._read_whole("streams"))
             has_exchange = pc.is_in(table["stream"], value_set=self.arrow("exchanges")["stream"].combine_chunks())
@@ -124,7 +124,7 @@ class Union(View):
 
     def pieces(self, name: TableName, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Some columns of a table, pack by pack in no order; a slice in one piece."""
-        if self._scope.limited:
+        if self._scope.is_limited:
             yield self.arrow(name).select(columns).combine_chunks()
             return
         for piece in self._stored.pieces(name, [row["capture"] for row in self._rows], columns):

@@ -213,7 +213,7 @@ class _Capture:
         longest = 0
         for number, head in enumerate(self._heads):
             last = self._engine.last_ns
-            if number and not rotation.follows(last, longest, head, self._task.rotation):
+            if number and not rotation.is_next(last, longest, head, self._task.rotation):
                 return number, None
             failure = self._file(head.part, outcome)
             if failure is not None and number == 0:

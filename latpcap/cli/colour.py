@@ -16,7 +16,7 @@ INDENT, MIN_WIDTH = 12, 40
 _STYLES = {"fix": "green", "gain": "green", "unknown": "yellow"}
 
 
-def wanted() -> bool:
+def is_wanted() -> bool:
     """Return whether standard output is a terminal with colours, and NO_COLOR is not set."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
 
@@ -24,7 +24,7 @@ def wanted() -> bool:
 def answer(text: str) -> str:
     """Return an answer of `why`; on a terminal with a bold headline and coloured labels."""
     title, headline, rest = (wrapped(part) for part in [*text.split("\n", 2), "", ""][:3])
-    if not wanted():
+    if not is_wanted():
         return "\n".join(part for part in (title, headline, rest) if part)
 
     def label(match: re.Match[str]) -> str:
@@ -52,4 +52,4 @@ def wrapped(text: str, width: int | None = None) -> str:
 
 def head(line: str) -> str:
     """Return the header of a table, bold on a terminal."""
-    return typer.style(line, bold=True) if wanted() else line
+    return typer.style(line, bold=True) if is_wanted() else line

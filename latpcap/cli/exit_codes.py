@@ -167,7 +167,7 @@ class _Signals:
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
         os.register_at_fork(after_in_child=self._forgotten)
 
-        def watched() -> None:
+        def end_if_ignored() -> None:
             while number := int.from_bytes(os.read(read, 1), "big"):
                 is_ours = signal.getsignal(number) in (self._on_signal, self._interrupted)
                 if is_ours and not self._handled.wait(_HANDLER_WAIT_S):
@@ -175,7 +175,7 @@ class _Signals:
                     os._exit(128 + number)
             os.close(read)
 
-        threading.Thread(target=watched, daemon=True).start()
+        threading.Thread(target=end_if_ignored, daemon=True).start()
 
     def _forgotten(self) -> None:
         """Reset the wakeup file in a forked child, which has the parent's pipe but not the thread that reads it."""

@@ -62,7 +62,7 @@ class Right:
     ] = None
 
     @property
-    def wanted(self) -> bool:
+    def is_wanted(self) -> bool:
         """Whether there is a second graph."""
         return self.beside is not None or self.beside_stream is not None
 
@@ -105,7 +105,7 @@ def flow(
     if join != (server is not None):
         raise typer.BadParameter("takes two captures or more, the client's side first", param_hint="--join")
     if server is not None:
-        if scope.display_filter is not None or right.wanted or span() or of_server is not None:
+        if scope.display_filter is not None or right.is_wanted or span() or of_server is not None:
             raise typer.BadParameter("takes no filter, no server, no time and nothing beside", param_hint="--join")
         joined = joining.every([file, server, *(more or [])], scope.keylog)
         with drawable_language(), usage_errors():
@@ -115,7 +115,7 @@ def flow(
         else:
             typer.echo("\n".join(points.lines()))
         return
-    if output is None and right.wanted:
+    if output is None and right.is_wanted:
         raise typer.BadParameter("two graphs beside each other are a picture: give -o", param_hint="--beside")
 
     def graph(capture: Any, stream: int | None) -> FlowGraph:
@@ -131,7 +131,7 @@ def flow(
             return capture.flow_graph(flows=cast(Flows, flows), server=of_server, **how)
 
     def opened() -> Any:
-        plain = flows == "tcp" and scope.display_filter is None and not right.wanted
+        plain = flows == "tcp" and scope.display_filter is None and not right.is_wanted
         if plain and scope.stream is not None:
             return opening.stream(file, scope.stream, keylog=scope.keylog)
         around = plain and (chosen is None if which is not None else of_server is None)
@@ -147,7 +147,7 @@ def flow(
                 sys.stdout.write(f"{line}\n")
             return
         picture = cast(Path, output)
-        if not right.wanted:
+        if not right.is_wanted:
             save(lambda: left, picture, dpi=dpi, pages=pages or None)
             return
         other = opening.read(right.beside, scope.display_filter, keylog=scope.keylog) if right.beside else capture

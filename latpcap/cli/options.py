@@ -102,7 +102,7 @@ class Scope:
     keylog: KeylogOption = None
 
     @property
-    def whole(self) -> bool:
+    def is_whole(self) -> bool:
         """Whether neither stream nor filter nor time is limited."""
         return self.stream is None and self.display_filter is None and not span()
 

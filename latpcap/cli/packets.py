@@ -82,7 +82,7 @@ def slice_(
         raise typer.BadParameter("is for --anonymise", param_hint="--key")
     part = scope.of(opening.read, file, reread=True)
     written = part.to_pcap(output, anonymise=key or anonymise)
-    chosen = part.frames if scope.whole else part.arrow("events").num_rows
+    chosen = part.frames if scope.is_whole else part.arrow("events").num_rows
     if anonymise and written < chosen:
         left = f"{chosen - written:,} of {chosen:,} frames"
         typer.echo(f"latpcap: {left} are no plain TCP segments and were left out", err=True)

@@ -59,10 +59,10 @@ def _opened(file: str, needed: Needed | None, scope: Scope, *, stored: bool = Fa
     from latpcap.archive.results import is_results
 
     if not (stored and file != "-" and is_results(file)):
-        if scope.whole and needed is not None:
+        if scope.is_whole and needed is not None:
             return opening.projection(file, needed, keylog=scope.keylog)
         return scope.of(opening.read, file)
-    if not scope.whole:
+    if not scope.is_whole:
         raise typer.BadParameter("streams, filters and times are of one capture; give its file, not the results")
     return open_results(file)
 

@@ -105,7 +105,7 @@ def _command(
         from_headers = _of_headers(name, columns)
 
         def arranged_rows() -> Any:
-            if not scope.whole or from_headers or name in _ACCOUNT or exchange is not None:
+            if not scope.is_whole or from_headers or name in _ACCOUNT or exchange is not None:
                 capture: Any = opening.read(file, scope.display_filter, keylog=scope.keylog)
             else:
                 capture = few(file, name, scope.keylog)
@@ -117,7 +117,7 @@ def _command(
             return
         all_at_once = how == "text" and _on_terminal()
         if (
-            scope.whole
+            scope.is_whole
             and exchange is None
             and rows.sort is None
             and name in _STREAMED

@@ -29,11 +29,11 @@ def text(spans: list[Span], zero: int, title: str) -> str:
             events.append(_named("process_name", pid, 0, span.server or "no server"))
         group = f"stream {span.stream}" if span.stream is not None else span.client
         lanes_of_group = lanes.setdefault((pid, group), [])
-        lane = next((lane for lane in lanes_of_group if lane.takes(span)), None)
+        lane = next((lane for lane in lanes_of_group if lane.put(span)), None)
         if lane is None:
             threads += 1
             lane = _Lane(threads)
-            lane.takes(span)
+            lane.put(span)
             lanes_of_group.append(lane)
             thread_name = group if len(lanes_of_group) == 1 else f"{group} ({len(lanes_of_group)})"
             events.append(_named("thread_name", pid, threads, thread_name))
@@ -55,7 +55,7 @@ class _Lane:
         self.number = number
         self._open: list[int] = []
 
-    def takes(self, span: Span) -> bool:
+    def put(self, span: Span) -> bool:
         """Put the span on this thread if it begins behind the open spans or nests in them; return whether it does."""
         while self._open and self._open[-1] <= span.start:
             self._open.pop()

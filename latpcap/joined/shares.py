@@ -371,7 +371,7 @@ def _repaired(
         if len(shown):
             when = pairing.time_b[shown]
             is_lost[index] = (fates[1].fate[shown] == LOST).any() or any(
-                losses.between(int(pair[index]), up, int(when.min()), int(when.max())) for up in (True, False)
+                losses.has_between(int(pair[index]), up, int(when.min()), int(when.max())) for up in (True, False)
             )
     return is_lost
 
@@ -387,7 +387,7 @@ def _repeat(
     is_lost = np.zeros(len(repeated), bool)
     if losses is not None and pair is not None:
         for index, row in enumerate(repeated.tolist()):
-            is_lost[index] = losses.between(int(pair[row]), up, int(start[row]), int(start[row] + length[row]))
+            is_lost[index] = losses.has_between(int(pair[row]), up, int(start[row]), int(start[row] + length[row]))
     causes = np.array([cause[row] if row < len(cause) else CODES["rto"] for row in repeated.tolist()], np.int64)
     grade, because = np.where(is_lost, PROVEN, SUSPECTED), np.where(is_lost, LOST_BETWEEN, NO_CAUSE)
     return _parts(repeated, position, AT_BETWEEN, causes, length[repeated], grade, because)
@@ -405,7 +405,7 @@ class _Losses:
         order = np.lexsort((times, group))
         self._group, self._times = group[order], times[order]
 
-    def between(self, pair: int, up: bool, begin: int, end: int) -> bool:
+    def has_between(self, pair: int, up: bool, begin: int, end: int) -> bool:
         """Return whether a packet of this connection and direction, sent in this time, was lost."""
         first, last = np.searchsorted(self._group, [2 * pair + up, 2 * pair + up + 1])
         times = self._times[first:last]

@@ -169,7 +169,7 @@ def _text(value: bytes, *, lines: bool = False) -> str:
     return kept if lines else kept[:_MAX_TEXT]
 
 
-def names_some(capture: Recorded) -> bool:
+def has_named_processes(capture: Recorded) -> bool:
     """Whether the capture's first frames name a process; reads only what can be read again quickly."""
     if any("://" in name for name in capture.files):
         return False

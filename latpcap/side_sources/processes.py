@@ -21,7 +21,7 @@ _MAX_NAMED = 3
 def name_processes(capture: Recorded, events: Any = None) -> list[SideSource]:
     """The sentence, if the capture names processes; `events` makes the table for a capture that does not have it."""
     try:
-        if not processes.names_some(capture):
+        if not processes.has_named_processes(capture):
             return []
     except CaptureError:  # its bytes are gone
         return []

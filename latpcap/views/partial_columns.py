@@ -49,8 +49,8 @@ class Numbers:
 
     def values(self, order: Array | None) -> Array:
         """Return all values in this order (None: as appended), read-only, and empty the column."""
-        zero, values = self._column.zero, self._column.array()
-        return values if order is None or zero else spill.take(values, order)
+        is_zero, values = self._column.is_zero, self._column.array()
+        return values if order is None or is_zero else spill.take(values, order)
 
     def arrow(self, order: Array | None) -> pa.Array:
         """Return all values as an Arrow array, NaN as null, and empty the column."""
@@ -60,8 +60,8 @@ class Numbers:
 
     def lowered(self, order: Array | None) -> tuple[Array, Array | None]:
         """Return values that were stored plus one, with 0 for null, and bits of the known ones."""
-        zero, values = self._column.zero, self.values(order)
-        if zero:
+        is_zero, values = self._column.is_zero, self.values(order)
+        if is_zero:
             return values, spill.shared_zeros((len(values) + 7) // 8, "uint8")
         is_known = arrays.bits(values[s] > 0 for s in spill.parts(len(values)))
         lower = (values[s] - (values[s] > 0) for s in spill.parts(len(values)))

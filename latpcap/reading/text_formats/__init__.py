@@ -75,7 +75,7 @@ def _reader_of(head: bytes) -> tcpdump.Printed | columns.Columns | fields.Export
     if kind is not None:
         return fields.Exported(kind)
     lines = [_without_prefix(line) for line in text.splitlines()[:_HEAD_LINES]]
-    if any(map(tcpdump.packets_of, lines)):
+    if any(map(tcpdump.begins_packet, lines)):
         return tcpdump.Printed()
     return columns.reader(lines)
 

@@ -90,7 +90,7 @@ class _Sender:
         return min(counted, printed % wire.MOD, key=lambda number: _distance(number, self.next_seq))
 
 
-def packets_of(line: str) -> bool:
+def begins_packet(line: str) -> bool:
     """Whether this line looks like the first line of a packet."""
     start = _START.match(line)
     if not start:
