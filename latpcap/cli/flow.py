@@ -51,6 +51,22 @@ class Page:
 
 
 @dataclass(frozen=True)
+class Chosen:
+    """Options for what is drawn."""
+
+    exchange: ExchangeOption = None
+    of_server: ServerOption = None
+    frames: FramesOption = None
+    flows: Annotated[str, typer.Option("--flows", help="tcp, icmp, all, or any (as tshark).")] = "tcp"
+
+    def rows(self) -> dict[str, Any]:
+        """Return the keyword arguments `exchange` and `frames` of a flow graph."""
+        is_number = self.exchange is not None and self.exchange.isdecimal()
+        exchange = int(cast(str, self.exchange)) if is_number else self.exchange
+        return {"exchange": exchange, "frames": frames_range(self.frames)}
+
+
+@dataclass(frozen=True)
 class Right:
     """Options for a second graph to the right."""
 
@@ -80,10 +96,7 @@ def flow(
             "-o", "--output", help="The picture: .png, .svg, .pdf; .txt as tshark writes it. Without: that text."
         ),
     ] = None,
-    exchange: ExchangeOption = None,
-    of_server: ServerOption = None,
-    frames: FramesOption = None,
-    flows: Annotated[str, typer.Option("--flows", help="tcp, icmp, all, or any (as tshark).")] = "tcp",
+    chosen: Chosen,
     page: Page,
     pages: Annotated[
         bool, typer.Option("--pages", help="All pages: .png and .svg as numbered files (.pdf has them anyway).")
@@ -96,62 +109,68 @@ def flow(
     ] = False,
 ) -> None:
     """Who sent what to whom, and where did the time go? Wireshark's flow graph, with the causes of the gaps."""
-    from latpcap.views import capture as views
-    from latpcap.views.flows import Around
-
-    which = int(exchange) if exchange is not None and exchange.isdecimal() else exchange
-    chosen = frames_range(frames)
-    file_wanted = output is not None and str(output) != "-"
+    rows = chosen.rows()
+    picture = None if output is None or str(output) == "-" else output
     if join != (server is not None):
         raise typer.BadParameter("takes two captures or more, the client's side first", param_hint="--join")
     if server is not None:
-        if scope.display_filter is not None or right.is_wanted or span() or of_server is not None:
+        if scope.display_filter is not None or right.is_wanted or span() or chosen.of_server is not None:
             raise typer.BadParameter("takes no filter, no server, no time and nothing beside", param_hint="--join")
         joined = joining.every([file, server, *(more or [])], scope.keylog)
         with drawable_language(), usage_errors():
-            points = joined.flow_graph(exchange=which, stream=scope.stream, frames=chosen)
-        if file_wanted:
-            save(lambda: points, cast(Path, output), dpi=dpi)
+            points = joined.flow_graph(stream=scope.stream, **rows)
+        if picture is not None:
+            save(lambda: points, picture, dpi=dpi)
         else:
             typer.echo("\n".join(points.lines()))
         return
     if output is None and right.is_wanted:
         raise typer.BadParameter("two graphs beside each other are a picture: give -o", param_hint="--beside")
-
-    def graph(capture: Any, stream: int | None) -> FlowGraph:
-        how: dict[str, Any] = {"exchange": which, "frames": chosen, **asdict(page)}
-        with usage_errors():
-            if stream is not None:
-                if flows != "tcp":
-                    raise ValueError(f"--flows {flows} is for a capture, not for a stream")
-                if of_server is not None:
-                    raise ValueError("--server is for a capture, not for a stream")
-                alone = capture if isinstance(capture, views.Stream) else capture.stream(stream)
-                return alone.flow_graph(**how)
-            return capture.flow_graph(flows=cast(Flows, flows), server=of_server, **how)
-
-    def opened() -> Any:
-        plain = flows == "tcp" and scope.display_filter is None and not right.is_wanted
-        if plain and scope.stream is not None:
-            return opening.stream(file, scope.stream, keylog=scope.keylog)
-        around = plain and (chosen is None if which is not None else of_server is None)
-        twice = opening.reopen(file, keylog=scope.keylog) if around else None
-        drawn = file_wanted and cast(Path, output).suffix != ".txt"
-        return Around(twice, drawn=drawn) if twice else opening.read(file, scope.display_filter, keylog=scope.keylog)
-
-    capture = opened()
+    settings = {**rows, **asdict(page)}
+    capture = _read(file, scope) if right.is_wanted else _opened(file, chosen, scope, picture)
     with drawable_language():
-        left = graph(capture, scope.stream)
-        if not file_wanted:
+        left = _graph(capture, scope.stream, chosen, settings)
+        if picture is None:
             for line in left.lines():  # not joined: the text may be longer than the capture
                 sys.stdout.write(f"{line}\n")
-            return
-        picture = cast(Path, output)
-        if not right.is_wanted:
+        elif not right.is_wanted:
             save(lambda: left, picture, dpi=dpi, pages=pages or None)
-            return
-        other = opening.read(right.beside, scope.display_filter, keylog=scope.keylog) if right.beside else capture
-        save(lambda: left.beside(graph(other, right.beside_stream)), picture, dpi=dpi)
+        else:
+            other = _read(right.beside, scope) if right.beside else capture
+            save(lambda: left.beside(_graph(other, right.beside_stream, chosen, settings)), picture, dpi=dpi)
+
+
+def _read(file: str, scope: Scope) -> Any:
+    return opening.read(file, scope.display_filter, keylog=scope.keylog)
+
+
+def _opened(file: str, chosen: Chosen, scope: Scope, picture: Path | None) -> Any:
+    """Open what one graph draws: a stream, the packets around what is chosen, or the capture."""
+    from latpcap.views.flows import Around
+
+    if chosen.flows != "tcp" or scope.display_filter is not None:
+        return _read(file, scope)
+    if scope.stream is not None:
+        return opening.stream(file, scope.stream, keylog=scope.keylog)
+    is_part = chosen.frames is None if chosen.exchange is not None else chosen.of_server is None
+    twice = opening.reopen(file, keylog=scope.keylog) if is_part else None
+    if not twice:
+        return _read(file, scope)
+    return Around(twice, drawn=picture is not None and picture.suffix != ".txt")
+
+
+def _graph(capture: Any, stream: int | None, chosen: Chosen, settings: dict[str, Any]) -> FlowGraph:
+    from latpcap.views.capture import Stream
+
+    with usage_errors():
+        if stream is None:
+            return capture.flow_graph(flows=cast(Flows, chosen.flows), server=chosen.of_server, **settings)
+        if chosen.flows != "tcp":
+            raise ValueError(f"--flows {chosen.flows} is for a capture, not for a stream")
+        if chosen.of_server is not None:
+            raise ValueError("--server is for a capture, not for a stream")
+        of_stream = capture if isinstance(capture, Stream) else capture.stream(stream)
+        return of_stream.flow_graph(**settings)
 
 
 def register(app: typer.Typer) -> None:

@@ -348,7 +348,7 @@ def _graphs(drawing: Drawing, worst: Sequence[dict[str, Any]], evidence: int | N
         try:
             drawn = drawing.flow_graph(exchange=row["exchange"], max_rows=_PACKETS)
             svg = _inline(drawn.svg())
-        except (ValueError, IndexError, LatpcapError):
+        except (ValueError, LatpcapError):
             continue
         line = row["tip"].replace("\n", ", ")
         caption = words.say("page_graph_of" if row["top_cause"] else "page_graph", exchange=row["exchange"], about=line,
