@@ -234,14 +234,14 @@ def wrong_of(name: str, capture: latpcap.Capture) -> str:
     findings = capture.arrow("findings").to_pylist()
     if name in STORIES:
         first = max((f for f in findings if f["kind"] in ("latency", "setup")), key=lambda f: f["total_ms"])
-        found = first["cause"], first["owner"]
-        return "" if found == STORIES[name] else f"{found} found"
-    held = [c for c in rows if c["cause"] == "delayed_ack" and c["parent"] == "nagle"]
+        cause_and_owner = first["cause"], first["owner"]
+        return "" if cause_and_owner == STORIES[name] else f"{cause_and_owner} found"
+    held_acks = [c for c in rows if c["cause"] == "delayed_ack" and c["parent"] == "nagle"]
     if name in DECOYS:
-        proven = sum(c["confidence"] >= 0.9 for c in held)
+        proven = sum(c["confidence"] >= 0.9 for c in held_acks)
         named = [f for f in findings if f["cause"] == STALL and (f["grade"] == "proven" or not f["finding"])]
         return f"accused in {proven} exchanges, {len(named)} findings" if proven or named else ""
-    stalls = [c for c in held if c["duration_ms"] >= 15 and c["confidence"] >= 0.9]
+    stalls = [c for c in held_acks if c["duration_ms"] >= 15 and c["confidence"] >= 0.9]
     named = [c for c in rows if c["cause"] == "client_think" and 48 <= c["duration_ms"] <= 54]
     pauses = sum(c["gap"] is not None and c["owner"] == "client" for c in named)
     return "" if len(stalls) >= 24 and pauses >= 24 else f"{len(stalls)} of 24 stalls, {pauses} of 24 pauses"

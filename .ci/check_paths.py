@@ -99,11 +99,11 @@ def too_much(folders):
 
 def passed(tools, path):
     """Return for each TCP packet by frame number: its identity with a count of repeats, and its time in ns."""
-    packets, seen = {}, Counter()
+    packets, repeats = {}, Counter()
     for number, (time, frame, _) in enumerate(tools.frames(path), 1):
         if key := tools.identity(frame):
-            seen[key] += 1
-            packets[number] = (key, seen[key]), time
+            repeats[key] += 1
+            packets[number] = (key, repeats[key]), time
     return packets
 
 
@@ -112,20 +112,20 @@ def afar(tools, folder):
     near, far = (latpcap.read(folder / point) for point in POINTS)
     at_client = passed(tools, folder / "client.pcap")
     at_server = dict(passed(tools, folder / "server.pcap").values())
-    late, stamps, best = ({}, {}), {}, {}
+    delays_ms, stamps, best = ({}, {}), {}, {}
     for event in near.arrow("events").to_pylist():
         number, is_response = event["frame"], not event["from_client"]
         if number not in at_client:
             continue
-        what, time = at_client[number]
-        if what in at_server:
-            late[is_response][number] = abs(at_server[what] - time) / 1e6
+        identity, time = at_client[number]
+        if identity in at_server:
+            delays_ms[is_response][number] = abs(at_server[identity] - time) / 1e6
         if is_response and event["tsval"] is not None and not event["retransmission"]:
             stamps[number] = time / 1e6 - event["tsval"], event["stream"]
             best[event["stream"]] = min(best.get(event["stream"], stamps[number][0]), stamps[number][0])
-    if not all(late):
+    if not all(delays_ms):
         return None
-    min_delay = [min(way.values()) for way in late]
+    min_delay = [min(way.values()) for way in delays_ms]
     sums, stamped, at_far_end = Counter(), 0, exchanges(far)
     for port, at_near_end in exchanges(near).items():
         if len(at_near_end) != len(at_far_end[port]):
@@ -133,9 +133,9 @@ def afar(tools, folder):
         for client, server in zip(at_near_end, at_far_end[port], strict=True):
             request, answer = client["request_last_frame"], client["response_first_frame"]
             is_complete = client["complete"] and server["complete"]
-            if not is_complete or request not in late[0] or answer not in late[1] or answer not in stamps:
+            if not is_complete or request not in delays_ms[0] or answer not in delays_ms[1] or answer not in stamps:
                 continue
-            there, back = late[0][request] - min_delay[0], late[1][answer] - min_delay[1]
+            there, back = delays_ms[0][request] - min_delay[0], delays_ms[1][answer] - min_delay[1]
             offset, stream = stamps[answer]
             stamped += abs(offset - best[stream] - back) <= STAMP_ERROR_MS
             sums.update(answers=1, think=client["server_think_ms"], queue=client["queueing_ms"])

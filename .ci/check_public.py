@@ -26,7 +26,7 @@ TABLES = ("events", "streams", "exchanges", "causes", "evidence")
 
 def main() -> int:
     folder = Path(sys.argv[1])
-    counted = {r["file"]: r["frames"] for r in pq.read_table(folder / "oracle" / "captures.parquet").to_pylist()}
+    counted = {row["file"]: row["frames"] for row in pq.read_table(folder / "oracle" / "captures.parquet").to_pylist()}
     segments: defaultdict[str, set[int]] = defaultdict(set)
     for row in pq.read_table(folder / "oracle" / "tcp.parquet", columns=["file", "frame", "in_icmp"]).to_pylist():
         if not row["in_icmp"]:
@@ -34,8 +34,8 @@ def main() -> int:
     wrong: list[str] = []
     refused = 0
     captures: dict[str, lp.Capture] = {}
-    with open(folder / "manifest.csv", newline="") as f:
-        names = [row["file"] for row in csv.DictReader(f)]
+    with open(folder / "manifest.csv", newline="") as manifest:
+        names = [row["file"] for row in csv.DictReader(manifest)]
     for name in names:
         short = name.partition("/")[2]
         try:
@@ -54,18 +54,22 @@ def main() -> int:
     wrapped = 0
     for short, cap in captures.items():
         inner = Path(short).name.removeprefix("derived--")
-        original = [o for o in captures if inner.startswith(Path(o).name) and "derived--" not in o]
-        if inner == Path(short).name or not original:
+        originals = [file for file in captures if inner.startswith(Path(file).name) and "derived--" not in file]
+        if inner == Path(short).name or not originals:
             continue
         wrapped += 1
-        whole = captures[max(original, key=len)]
+        original_capture = captures[max(originals, key=len)]
         shorter = any(mark in inner for mark in (".cut.", ".trunc.", ".snap96."))
         for table in TABLES[:1] if shorter else TABLES:
-            one, other = cap.arrow(table), whole.arrow(table)
-            first = other.slice(0, one.num_rows)
+            table_of_copy, table_of_original = cap.arrow(table), original_capture.arrow(table)
+            first_rows = table_of_original.slice(0, table_of_copy.num_rows)
             # A shortened copy may have a shorter dictionary, so only its values are compared.
-            if not (one.to_pylist() == first.to_pylist() if shorter else one.equals(other)):
-                wrong.append(f"{short}: {table} are not those of {whole.name}")
+            if not (
+                table_of_copy.to_pylist() == first_rows.to_pylist()
+                if shorter
+                else table_of_copy.equals(table_of_original)
+            ):
+                wrong.append(f"{short}: {table} are not those of {original_capture.name}")
     print(f"{len(names)} captures, {refused} refused, {wrapped} rewrapped copies")
     print("\n".join(wrong) if wrong else "each as it should be")
     return bool(wrong)

@@ -28,10 +28,10 @@ def modulo(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def table(path: Path, name: str) -> pa.Table:
     events = lp.read(path).arrow("events")
     flags = events["flags"].unify_dictionaries().cast(pa.string()).to_pylist()
-    known = {f: bits(f) for f in set(flags)}
+    bits_of = {label: bits(label) for label in set(flags)}
     keep = [c for c in events.column_names if c not in ("src", "dst", "sack", "flags", "seq", "ack", "released_by")]
     out = events.select(keep)
-    out = out.append_column("flags", pa.array([known[f] for f in flags], pa.int32()))
+    out = out.append_column("flags", pa.array([bits_of[label] for label in flags], pa.int32()))
     out = out.append_column("rel_seq", modulo(events["seq"])).append_column("rel_ack", modulo(events["ack"]))
     return out.add_column(0, "file", pa.array([name] * out.num_rows, pa.string()))
 
@@ -39,8 +39,8 @@ def table(path: Path, name: str) -> pa.Table:
 def main() -> int:
     folder, target = Path(sys.argv[1]), sys.argv[2]
     tables, refused = [], []
-    with open(folder / "manifest.csv", newline="") as f:
-        for row in csv.DictReader(f):
+    with open(folder / "manifest.csv", newline="") as manifest:
+        for row in csv.DictReader(manifest):
             try:
                 name = row["file"]
                 path = next(

@@ -56,24 +56,24 @@ def packet(
 def connection(number: int, client: bytes = CLIENT, server: bytes = SERVER, request: bytes = REQUEST) -> list[Packet]:
     """Return the 12 packets of a connection: handshake, one request, its response in two packets, and the close."""
     port = 32_768 + number % PORTS
-    a, b = number * 2_654_435_761 + 1, number * 40_503 + 7
+    client_seq, server_seq = number * 2_654_435_761 + 1, number * 40_503 + 7
     body = bytes(612)
-    up = lambda *rest: packet(client, server, (port, 80), *rest)  # noqa: E731
-    down = lambda *rest: packet(server, client, (80, port), *rest)  # noqa: E731
-    asked, answered = a + len(request), b + len(ANSWER) + len(body)
+    up = lambda *fields: packet(client, server, (port, 80), *fields)  # noqa: E731
+    down = lambda *fields: packet(server, client, (80, port), *fields)  # noqa: E731
+    after_request, after_answer = client_seq + len(request), server_seq + len(ANSWER) + len(body)
     return [
-        up(a - 1, 0, SYN, b""),
-        down(b - 1, a, SYN | ACK, b""),
-        up(a, b, ACK, b""),
-        up(a, b, PSH | ACK, request, SNAP_BYTES if request is REQUEST else 2 * SNAP_BYTES),
-        down(b, asked, ACK, b""),
-        down(b, asked, PSH | ACK, ANSWER),
-        up(asked, b + len(ANSWER), ACK, b""),
-        down(b + len(ANSWER), asked, PSH | ACK, body),
-        up(asked, answered, ACK, b""),
-        down(answered, asked, FIN | ACK, b""),
-        up(asked, answered + 1, FIN | ACK, b""),
-        down(answered + 1, asked + 1, ACK, b""),
+        up(client_seq - 1, 0, SYN, b""),
+        down(server_seq - 1, client_seq, SYN | ACK, b""),
+        up(client_seq, server_seq, ACK, b""),
+        up(client_seq, server_seq, PSH | ACK, request, SNAP_BYTES if request is REQUEST else 2 * SNAP_BYTES),
+        down(server_seq, after_request, ACK, b""),
+        down(server_seq, after_request, PSH | ACK, ANSWER),
+        up(after_request, server_seq + len(ANSWER), ACK, b""),
+        down(server_seq + len(ANSWER), after_request, PSH | ACK, body),
+        up(after_request, after_answer, ACK, b""),
+        down(after_answer, after_request, FIN | ACK, b""),
+        up(after_request, after_answer + 1, FIN | ACK, b""),
+        down(after_answer + 1, after_request + 1, ACK, b""),
     ]
 
 
@@ -92,8 +92,11 @@ def reset(connections: int) -> Iterator[Packet]:
         for turn in zip(*together, strict=True):
             yield from turn
         for number in range(first, first + len(together)):
-            asked, answered = number * 2_654_435_761 + 1 + len(REQUEST), number * 40_503 + 7 + len(ANSWER) + 612
-            yield packet(CLIENT, SERVER, (32_768 + number % PORTS, 80), asked, answered, RST, b"")
+            after_request, after_answer = (
+                number * 2_654_435_761 + 1 + len(REQUEST),
+                number * 40_503 + 7 + len(ANSWER) + 612,
+            )
+            yield packet(CLIENT, SERVER, (32_768 + number % PORTS, 80), after_request, after_answer, RST, b"")
 
 
 def closed(connections: int) -> Iterator[Packet]:
@@ -118,10 +121,10 @@ def shuffled(segments: int) -> Iterator[Packet]:
     yield packet(CLIENT, SERVER, ports, first - 1, 0, SYN, b"")
     yield packet(SERVER, CLIENT, ports[::-1], peer - 1, first, SYN | ACK, b"")
     yield packet(CLIENT, SERVER, ports, first, peer, ACK, b"")
-    places = list(range(segments))
-    random.Random(7).shuffle(places)
-    for place in places:
-        yield packet(CLIENT, SERVER, ports, first + 100 * place, peer, PSH | ACK, bytes(100))
+    indexes = list(range(segments))
+    random.Random(7).shuffle(indexes)
+    for index in indexes:
+        yield packet(CLIENT, SERVER, ports, first + 100 * index, peer, PSH | ACK, bytes(100))
 
 
 def flood(connections: int) -> Iterator[Packet]:

@@ -103,11 +103,11 @@ class Goals:
     def show(self) -> None:
         """Print the goals in the order of their numbers."""
         print(f"\n{'goal':>4}  {'':62}{'measured':>12}{'must':>12}")
-        for g in sorted(self._found, key=lambda g: g.number):
-            sign = ">=" if g.more_is_better else "<="
-            got, must = (f"{value:,.0f}" if value >= 100 else f"{value:.2f}" for value in (g.got, g.must))
-            bound, met = sign + must + g.unit, "met" if g.met else "NOT MET"
-            print(f"{g.number:4}  {g.what:62}{got + g.unit:>12}{bound:>12}  {met}")
+        for goal in sorted(self._found, key=lambda goal: goal.number):
+            sign = ">=" if goal.more_is_better else "<="
+            got, must = (f"{value:,.0f}" if value >= 100 else f"{value:.2f}" for value in (goal.got, goal.must))
+            bound, met = sign + must + goal.unit, "met" if goal.met else "NOT MET"
+            print(f"{goal.number:4}  {goal.what:62}{got + goal.unit:>12}{bound:>12}  {met}")
 
 
 def _run(code: str, *args: str) -> list[float]:
@@ -119,8 +119,8 @@ def kept_rows(goals: Goals, capture: Path) -> None:
     """Goal 8: memory of all rows of `events`, compared with the size of their types."""
     rows, width, kept = _run(EVENTS, str(capture), "kept")
     *_, taken = _run(EVENTS, str(capture), "taken")
-    each = (kept - taken) * 1024 / rows
-    goals.at_most(8, f"events kept in memory / rows x {width:.0f} bytes", each / width, 1.3)
+    row_bytes = (kept - taken) * 1024 / rows
+    goals.at_most(8, f"events kept in memory / rows x {width:.0f} bytes", row_bytes / width, 1.3)
 
 
 def parquet(goals: Goals, capture: Path, scratch: Path) -> None:

@@ -32,11 +32,11 @@ TIMESTAMPS, NOP, END = 8, 1, 0
 MAX_RATIO, MAX_MB = 1.5, 300
 
 
-def moved(frame: bytearray, client: bytes, own: bytes, seqs: tuple[int, int], ms: int) -> None:
+def moved(frame: bytearray, client: bytes, address: bytes, seqs: tuple[int, int], ms: int) -> None:
     """Give the frame this client's address, and shift its numbers and time stamps."""
     source, target = frame[26:30], frame[30:34]
     from_client = source == client
-    frame[ADDRESSES] = own + target if from_client else source + own
+    frame[ADDRESSES] = address + target if from_client else source + address
     seq, ack = struct.unpack_from(">II", frame, TCP + 4)
     own_offset, peer_offset = seqs if from_client else seqs[::-1]
     struct.pack_into(">II", frame, TCP + 4, (seq + own_offset) % 2**32, (ack + peer_offset) % 2**32)
@@ -56,15 +56,15 @@ def enlarge(source: Path, target: Path, packets: int, client: bytes) -> None:
     shuffled = random.Random(1)
     seqs = [(shuffled.getrandbits(32), shuffled.getrandbits(32)) for _ in range(copies)]
     order = sorted(
-        (time + copy * APART_US, copy, place) for copy in range(copies) for place, (time, _, _) in enumerate(sample)
+        (time + copy * APART_US, copy, index) for copy in range(copies) for index, (time, _, _) in enumerate(sample)
     )
     with target.open("wb") as out:
         out.write(data[:HEADER_BYTES])
-        for time, copy, place in order[:packets]:
-            _, original, captured = sample[place]
+        for time, copy, index in order[:packets]:
+            _, original, captured = sample[index]
             frame = bytearray(captured)
-            own = bytes([10, 100 + (copy >> 16 & 63), copy >> 8 & 255, copy & 255])
-            moved(frame, client, own, seqs[copy], copy * MS_PER_COPY)
+            address = bytes([10, 100 + (copy >> 16 & 63), copy >> 8 & 255, copy & 255])
+            moved(frame, client, address, seqs[copy], copy * MS_PER_COPY)
             out.write(RECORD.pack(time // 1_000_000, time % 1_000_000, len(frame), original) + frame)
 
 

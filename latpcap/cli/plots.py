@@ -117,7 +117,7 @@ def plot_latency(
 ) -> None:
     """How are the latencies distributed? Shares with percentiles, and counts; several captures overlaid."""
     first, *others = [_measured(file, how, drawn) for file in files]
-    titles = [one.title for one in (first, *others)]
+    titles = [latency.title for latency in (first, *others)]
     labels = shortest(files) if len(set(titles)) < len(titles) else None
     drawn.save(lambda: first.plot(*others, labels=labels, scale=cast(options.Scale, scale)))
 

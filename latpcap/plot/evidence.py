@@ -134,13 +134,13 @@ class EvidencePlot(Display):
 
     def keys(self) -> Sequence[Key]:
         """Return the legend of dots, bars and lines."""
-        m = self.measured
-        held = Key(HELD, "held", f"{len(m.held_ms):,} waits, and the ACKs")
+        measured = self.measured
+        held = Key(HELD, "held", f"{len(measured.held_ms):,} waits, and the ACKs")
         bound = Key(BOUND, "bound", "of what a kernel takes at best, or at most", "dash")
         keys_of = {
             "path": [Key(PATH, "round trip", "that a kernel ended by itself", "dot"), held, bound],
             "kernel": [Key(RELEASE, "release", "from the ACK to what it freed, less the path"), bound],
-            "program": [Key(FREE, "not held", f"{len(m.free_ms):,} waits: the control group"), held],
+            "program": [Key(FREE, "not held", f"{len(measured.free_ms):,} waits: the control group"), held],
             "holds": [Key(HOLD, "ACKs", "by how late they came"), bound],
         }
         keys: list[Key] = []
@@ -154,16 +154,20 @@ class EvidencePlot(Display):
             draw[name](ax)
 
     def _path(self, ax: Axes) -> None:
-        m = self.measured
-        was_held = np.zeros(len(m.seconds), bool) if m.hold_least_ms is None else m.round_ms >= m.hold_least_ms
+        measured = self.measured
+        was_held = (
+            np.zeros(len(measured.seconds), bool)
+            if measured.hold_least_ms is None
+            else measured.round_ms >= measured.hold_least_ms
+        )
         for by_server, marker in ((True, "."), (False, "+")):
             for rows, colour in ((~was_held, PATH), (was_held, HELD)):
-                of_side = rows & (m.by_server == by_server)
+                of_side = rows & (measured.by_server == by_server)
                 name = f"path-{'server' if by_server else 'client'}"
-                raster = len(m.seconds) > RASTER
-                shown = m.seconds[of_side], _drawn(m.round_ms[of_side])
+                raster = len(measured.seconds) > RASTER
+                shown = measured.seconds[of_side], _drawn(measured.round_ms[of_side])
                 ax.plot(*shown, marker, color=colour, markersize=4, rasterized=raster, gid=name)
-        for best in m.best_ms:
+        for best in measured.best_ms:
             if best is not None:
                 ax.axhline(max(best, MIN_MS), color=BOUND, linestyle="--", linewidth=1.4, gid="bound")
         ax.set_yscale("log")
@@ -175,8 +179,8 @@ class EvidencePlot(Display):
         label(ax, x="from an ACK to the segment behind it, less the path [ms]", y="segments")
 
     def _program(self, ax: Axes) -> None:
-        m = self.measured
-        self._bars(ax, {"not-held": (m.free_ms, FREE), "held": (m.held_ms, HELD)}, None)
+        measured = self.measured
+        self._bars(ax, {"not-held": (measured.free_ms, FREE), "held": (measured.held_ms, HELD)}, None)
         label(ax, x=f"between two small segments of the {self.sender} [ms]", y="waits")
 
     def _holds(self, ax: Axes) -> None:

@@ -165,10 +165,10 @@ class Timeline(Display):
         low, high = self._floor, float(self._values[-1])
         for d in self.dots:
             y = np.maximum(d.latency_ms, low) if self.log else d.latency_ms
-            x, y, each = _thinned(np.asarray(d.seconds, float), y, self._span, (low, high), self.log)
+            x, y, dots_per_cell = _thinned(np.asarray(d.seconds, float), y, self._span, (low, high), self.log)
             colour, shape = CAUSES[d.cause].colour if d.cause else _NONE, mark(d.cause)
             for (min_count, times), (next_count, _) in pairwise([*_SIZES, (self.total + 1, 0.0)]):
-                of_size = (each >= min_count) & (each < next_count)
+                of_size = (dots_per_cell >= min_count) & (dots_per_cell < next_count)
                 if of_size.any():
                     ax.plot(
                         x[of_size],
@@ -229,5 +229,5 @@ def _thinned(x: Any, y: Any, wide: Any, high: Any, log: bool) -> tuple[Any, Any,
     column = ((x - wide[0]) / ((wide[1] - wide[0]) or 1) * (_CELLS[0] - 1)).round().astype(np.int64)
     height = scale(np.maximum(y, high[0]) if log else y)
     row = ((height - low) / ((top - low) or 1) * (_CELLS[1] - 1)).round().astype(np.int64)
-    _, kept, each = np.unique(column * _CELLS[1] + row, return_index=True, return_counts=True)
-    return x[kept], y[kept], each
+    _, kept, dots_per_cell = np.unique(column * _CELLS[1] + row, return_index=True, return_counts=True)
+    return x[kept], y[kept], dots_per_cell

@@ -351,8 +351,8 @@ class _Head:
         if field in _PLAIN_WORDS:
             self._chunked = self._chunked or (field == b"transfer-encoding" and b"chunked" in value.lower())
             self._upgrade = self._upgrade or field == b"upgrade"
-            known = _PLAIN_WORDS[field]
-            return name + colon + _MARKED.sub(lambda part: _plain(part.group(), known, field == b"server"), value)
+            plain_words = _PLAIN_WORDS[field]
+            return name + colon + _MARKED.sub(lambda part: _plain(part.group(), plain_words, field == b"server"), value)
         if field == b"host" and colon:
             text = value.lstrip(b" \t")
             return name + colon + value[: len(value) - len(text)] + _URL_PART.sub(lambda p: self._word(p.group()), text)

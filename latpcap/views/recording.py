@@ -79,13 +79,13 @@ class Recording(View):
         if name in ("waits", "actions") and name not in self._arrow:
             from latpcap.user_waits import waits
 
-            read: dict[str, pa.Table] = {of: self.arrow(of) for of in waits.READS}
+            read: dict[str, pa.Table] = {name: self.arrow(name) for name in waits.READS}
             made = waits.find_actions(read)
             self._arrow["waits"], self._arrow["actions"] = waits.tables(made, waits.beside(read, made))
         if name == "groups" and name not in self._arrow:
             from latpcap.user_waits import groups
 
-            rows: dict[str, pa.Table] = {of: self.arrow(of) for of in groups.READS}
+            rows: dict[str, pa.Table] = {name: self.arrow(name) for name in groups.READS}
             self._arrow["groups"] = groups.table(groups.find_groups(rows), rows)
         if name not in self._arrow:
             raw = self._raw.get(name)

@@ -193,12 +193,12 @@ class PointsGraph(Display):
         """
         x, align = (edge - 0.7, "right") if at_a else (edge + 0.7, "left")
         leg = 0 if at_a else len(self.names) - 2
-        seen = [arrow for arrow in self.arrows if arrow.leg == leg]
-        seen = [arrow for arrow in seen if (arrow.a_frame if at_a else arrow.b_frame) is not None]
-        seen.sort(key=lambda arrow: arrow.a_ms if at_a else arrow.b_ms)
-        wanted = [y(arrow.a_ms if at_a else arrow.b_ms) for arrow in seen]
+        arrows_of_leg = [arrow for arrow in self.arrows if arrow.leg == leg]
+        arrows_of_leg = [arrow for arrow in arrows_of_leg if (arrow.a_frame if at_a else arrow.b_frame) is not None]
+        arrows_of_leg.sort(key=lambda arrow: arrow.a_ms if at_a else arrow.b_ms)
+        wanted = [y(arrow.a_ms if at_a else arrow.b_ms) for arrow in arrows_of_leg]
         two = len(self.names) == 2  # more lifelines leave less room
-        for arrow, place, true in zip(seen, _apart(wanted, height - 0.4), wanted, strict=True):
+        for arrow, place, true in zip(arrows_of_leg, _apart(wanted, height - 0.4), wanted, strict=True):
             frame, when = (arrow.a_frame, arrow.a_ms) if at_a else (arrow.b_frame, arrow.b_ms)
             text = say("point_frame" if two else "point_number", time=f"{when:,.2f} ms", frame=str(frame))
             if arrow.up == at_a:
