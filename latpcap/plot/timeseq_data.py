@@ -118,21 +118,17 @@ def read(
     transfers: pa.Table | None = None,
 ) -> Numbers:
     """Compute the graph from the tables of one stream. Options as those of `TimeSequence`."""
-    if sender is not None and sender not in SENDERS:
-        raise ValueError(f"no sender {sender!r}; known are {' and '.join(SENDERS)}")
-    if events.num_rows == 0:
-        raise ValueError("no TCP segment: there is nothing to draw")
     from_client = events["from_client"].to_numpy()
     length = events["len"].to_numpy().astype("int64")
-    if sender is None:
-        sender = "client" if length[from_client].sum() > length[~from_client].sum() else "server"
+    sender = _chosen_sender(sender, from_client, length)
     flags = events["flags"].cast(pa.string())
     is_syn = pc.match_substring(flags, "SYN").to_numpy()
     by_sender = from_client == (sender == "client")
     is_scale_known = bool((is_syn & ~by_sender).any())  # the receiver's SYN carries its window scale
     frame = events["frame"].to_numpy()
     is_shown = np.ones(len(frame), bool) if frames is None else (frame >= frames[0]) & (frame <= frames[1])
-    if not (is_shown & by_sender & (length > 0)).any():
+    is_data = is_shown & by_sender & (length > 0)
+    if not is_data.any():
         where = "" if frames is None else f" in frames {frames[0]} to {frames[1]}"
         raise ValueError(f"the {sender} sends no data{where}: there is nothing to draw")
     seconds = (arrays.nanoseconds(events["time"]) - start_ns) / 1e9
@@ -141,7 +137,6 @@ def read(
     for name in REPEATED:
         is_repeat |= events[name].to_numpy()
     is_late = events["out_of_order"].to_numpy() & ~is_repeat
-    is_data = is_shown & by_sender & (length > 0)
     is_back = is_shown & ~by_sender & pc.match_substring(flags, "ACK").to_numpy()
     span = (float(seconds[is_shown].min()), float(seconds[is_shown].max()))
     is_new = is_data & ~is_repeat & ~is_late
@@ -180,6 +175,15 @@ def read(
         room=room,
         limits=() if transfers is None else _limits(transfers, sender, start_ns, span),
     )
+
+
+def _chosen_sender(sender: Side | None, from_client: Any, length: Any) -> Side:
+    """Return the wanted sender, or the one that sends more. ValueError for another word, and without a segment."""
+    if sender is not None and sender not in SENDERS:
+        raise ValueError(f"no sender {sender!r}; known are {' and '.join(SENDERS)}")
+    if len(length) == 0:
+        raise ValueError("no TCP segment: there is nothing to draw")
+    return sender or ("client" if length[from_client].sum() > length[~from_client].sum() else "server")
 
 
 def _filled(column: Any) -> Any:

@@ -112,19 +112,8 @@ def plan(
     order = order[np.argsort(group_of[order], kind="stable")]
     named = len(order) <= max_rows
     per_bar = 1 if named else -(-len(order) // MAX_MEAN_BARS)
-    bar_of = np.full(n, -1)
-    bars: list[Bar] = []
-    groups: list[Group] = []
-    below = 0
-    for number, name in enumerate(group_names):
-        group_rows = order[group_of[order] == number]
-        first = len(bars)
-        for at in range(0, len(group_rows), per_bar):
-            rows = group_rows[at : at + per_bar]
-            bar_of[rows] = len(bars)
-            bars.append(_bar(exchanges, rows, below, stream_name) if named else Bar(below, below + len(rows)))
-            below += len(rows)
-        groups.append(Group(name, first, len(bars) - 1))
+    rows_of_groups = [(name, order[group_of[order] == number]) for number, name in enumerate(group_names)]
+    bars, groups, bar_of = _stacked(exchanges, rows_of_groups, per_bar, stream_name if named else None)
     pieces = _pieces(exchanges, causes, bar_of, bars, per_bar, align, start_ns)
     code = np.asarray(pieces.cause)
     high = np.array([bar.bottom - bar.top for bar in bars])
@@ -147,6 +136,25 @@ def plan(
         shown_ms=float(area.sum()),
         total_ms=total_ms,
     )
+
+
+def _stacked(
+    exchanges: pa.Table, rows_of_groups: list[tuple[str, Any]], per_bar: int, stream_name: Callable[[int], str] | None
+) -> tuple[list[Bar], list[Group], Any]:
+    """Return the bars from above, with names if there is a `stream_name`; their groups; each exchange's bar or -1."""
+    bar_of = np.full(exchanges.num_rows, -1)
+    bars: list[Bar] = []
+    groups: list[Group] = []
+    below = 0
+    for name, group_rows in rows_of_groups:
+        first = len(bars)
+        for at in range(0, len(group_rows), per_bar):
+            rows = group_rows[at : at + per_bar]
+            bar_of[rows] = len(bars)
+            bars.append(_bar(exchanges, rows, below, stream_name) if stream_name else Bar(below, below + len(rows)))
+            below += len(rows)
+        groups.append(Group(name, first, len(bars) - 1))
+    return bars, groups, bar_of
 
 
 def needed(columns: Sequence[str], sort: Sort) -> Needed:
