@@ -73,8 +73,8 @@ ALLOWED = re.compile(
 )
 """What is no sentence: display filters of Wireshark, values of columns, what a trace of system calls has."""
 SPEAKING = [
-    *sorted((PACKAGE / "findings").glob("*.py")), *sorted((PACKAGE / "beside").glob("*.py")),
-    *(PACKAGE / f"{name}.py" for name in ("joined/answer", "joined/rewrites", "page/__init__", "page/pictures")),
+    *sorted((PACKAGE / "findings").glob("*.py")), *sorted((PACKAGE / "side_sources").glob("*.py")),
+    *(PACKAGE / f"{name}.py" for name in ("joined/answer", "joined/rewrites", "page/report", "page/pictures")),
 ]  # fmt: skip
 
 
