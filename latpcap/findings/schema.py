@@ -216,13 +216,9 @@ COLUMNS: dict[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LatencyFinding(Finding):
-    """A finding about the time of requests, for which these columns are never None."""
+    """A finding about the time of requests. It has all columns of kind "latency"; answers compute with these."""
 
-    clients: int
     exchanges: int
-    of_exchanges: int
-    streams: int
-    total_ms: float
     share: float
     of_p50_ms: float
     of_p50_share: float
@@ -230,35 +226,11 @@ class LatencyFinding(Finding):
     of_p90_share: float
     of_p99_ms: float
     of_p99_share: float
-    median_ms: float
-    p10_ms: float
-    p90_ms: float
-    max_ms: float
-    proven: int
-    rival: str
-    rival_lost: str
-    worst_exchange: int
-    worst_stream: int
-    worst_ms: float
     typical_exchange: int
     typical_stream: int
     typical_ms: float
-    filter: str
-    sender: str
-    nodelay: State
-    nodelay_seen_on: int
-    nodelay_seen_off: int
-    nodelay_opportunities: int
     nodelay_streams_on: int
     nodelay_streams_off: int
-    delayed_ack: State
-    delayed_ack_seen_on: int
-    delayed_ack_seen_off: int
-    delayed_ack_opportunities: int
-    cork: State
-    cork_seen_on: int
-    cork_seen_off: int
-    cork_opportunities: int
 
 
 @cache
