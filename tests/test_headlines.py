@@ -329,9 +329,9 @@ def test_a_loss_is_counted_by_who_sees_it() -> None:
 def test_a_fix_where_there_is_something_to_mend() -> None:
     """None where nothing is slow; of a program's time that is not proven, how the rival is ruled out."""
     assert lp.read(asked(["200 OK"] * 5)).why().fix is None
-    probable = fixes.fix("server_think", "server", 40.0, None, proven=False, rival="nagle, a small segment held").knob
+    probable = fixes.fix("server_think", "server", 40.0, None, proven=False, rival="nagle").knob
     assert probable is not None and probable.endswith("out (set TCP_NODELAY on the server and measure again).")
-    unknown = fixes.fix("server_think", "server", 40.0, None, proven=False, rival="busy_host, a host without time").knob
+    unknown = fixes.fix("server_think", "server", 40.0, None, proven=False, rival="busy_host").knob
     assert unknown is not None and unknown.endswith(", once the rival is ruled out.")
     assert (fixes.fix("cwnd", "server", 40.0, None, proven=False, lost=6).knob or "").startswith(
         "Find where the path drops packets: 6 lost segments cut this window. Keep connections"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from latpcap import arrays, spill, words
 from latpcap import presentation as show
@@ -212,36 +212,47 @@ def protocol_of(item: CauseTotal, tables: Mapping[str, pa.Table]) -> str | None:
     return texts[int(np.bincount(code[item.rows]).argmax())] if len(item.rows) else None
 
 
+class Rival(NamedTuple):
+    """The strongest other explanation."""
+
+    text: str
+    lost: str
+    """Why it lost, or that it did not."""
+    cause: str | None = None
+    """The cause that it is; None where it is no single one."""
+
+
 def rival(
     item: CauseTotal, pools: Mapping[str, Pool], handshake_ms: float | None, left: tuple[str, str] | None = None
-) -> tuple[str, str]:
-    """Return the strongest other explanation, and why it lost, or that it did not.
+) -> Rival:
+    """Return the strongest other explanation.
 
     `left`: the rival that the cause's own rows leave, and what is missing to exclude it (`rival_left`).
     """
     if left is not None and item.confidence < PROVEN and not (item.owner in pools and mixed(pools[item.owner])):
         name, missing = left
         if left in TOGETHER:
-            return _pair(TOGETHER[left])
+            return _pair(TOGETHER[left], "delayed_ack")
         rest = say("rival_left", name=name, meaning=say(f"meaning_{name}") if name in RIVALS else name)
-        return rest, say("not_ruled_out", why=say(f"because_{missing}") if missing in BECAUSES else missing)
+        why = say(f"because_{missing}") if missing in BECAUSES else missing
+        return Rival(rest, say("not_ruled_out", why=why), name)
     if item.owner == BACKEND:
         return _pair("by_itself")
     if item.cause == STALL:
-        return say("rival_pauses", sender=item.owner), _against_pause(pools[item.owner])
+        return Rival(say("rival_pauses", sender=item.owner), _against_pause(pools[item.owner]))
     if item.cause in PROGRAMS:
         if float(item.ordered[0]) > LIMITS["held_most_ms"]:
             return _pair("too_long")
         stall = say("rival_stall", owner=item.owner, holder=SIDES[item.owner])
-        return stall, _against_stall(pools[item.owner])
+        return Rival(stall, _against_stall(pools[item.owner]), "nagle")
     if item.cause == "network":
         kernels = "rival_programs_lost" if handshake_ms is not None else "rival_programs_kernels"
-        return say("rival_programs"), say(kernels, took_ms=handshake_ms or 0.0)
+        return Rival(say("rival_programs"), say(kernels, took_ms=handshake_ms or 0.0))
     return _pair(OTHERS.get(item.cause, "any"))
 
 
-def _pair(name: str) -> tuple[str, str]:
-    return say(f"rival_{name}"), say(f"rival_{name}_lost")
+def _pair(name: str, cause: str | None = None) -> Rival:
+    return Rival(say(f"rival_{name}"), say(f"rival_{name}_lost"), cause)
 
 
 def _against_pause(pool: Pool) -> str:

@@ -92,8 +92,8 @@ def fix(
     """Return what mends a cause of this owner.
 
     `software`: the server's own name, if known; without it `protocol` decides which programs are named. `lost`:
-    segments lost on the connections that it hit. If the cause is not `proven`, the fix explains how its `rival` is
-    ruled out, rather than who is not to blame.
+    segments lost on the connections that it hit. If the cause is not `proven`, the fix explains how its `rival`
+    (a cause) is ruled out, rather than who is not to blame.
     """
     if cause in NAMES_SETTINGS:
         knob = words.say("nodelay", owner=owner, known=_settings(owner, software, protocol))
@@ -105,8 +105,8 @@ def fix(
             return Fix(None, None, None)
         knob = cause_fix
         if cause in PROGRAMS and not proven:  # only a proven fix names who is not to blame
-            first = knob.partition(words.say("between").strip())[0].rstrip(".。")
-            knob = words.say("once_ruled_out", fix=first, how=_ruled_out(rival, owner))
+            how = words.say(f"ruled_out_{rival}", owner=owner) if rival in RULED_OUT else ""
+            knob = words.say(f"profile_{cause}_if", how=how)
         if cause == "cwnd" and lost:
             knob = words.say("cut_by_losses", n=lost, fix=knob)
         if cause == "server_think" and typical_ms > LIMITS["long_poll_ms"]:
@@ -121,12 +121,6 @@ def of_pushes(owner: str, software: str | None, protocol: str | None) -> Fix:
     """Return what mends pushes of servers, or messages of clients, that Nagle's algorithm holds."""
     knob = words.say("nodelay_push", owner=owner, known=_settings(owner, software, protocol))
     return Fix(knob, owner, words.say(f"cost_{STALL}"))
-
-
-def _ruled_out(rival: str | None, owner: str) -> str:
-    """Return how this rival is ruled out, in brackets; "" if there is no simple way."""
-    name = (rival or "").partition(",")[0].partition(" ")[0].lower()
-    return words.say(f"ruled_out_{name}", owner=owner) if name in RULED_OUT else ""
 
 
 def _settings(owner: str, software: str | None, protocol: str | None) -> str:

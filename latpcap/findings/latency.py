@@ -38,13 +38,13 @@ def find(
             continue
         verdict = _verdict(item, pools, checks)
         rival_left = evidence.rival_left(item, tables["causes"])
-        rival, rival_lost = evidence.rival(item, pools, handshake_ms, rival_left)
+        rival = evidence.rival(item, pools, handshake_ms, rival_left)
         client, share = evidence.hardest_client(item, tables)
         worst, typical = evidence.cases(item, tables)
         options = _options(item, items, [] if item.owner == BACKEND else evidence_rows)
         stalled = item.cause in STALLS
         timer = socket_options.timer(pools[options.sender]) if stalled else socket_options.Timer()
-        fix, gain = _fix_and_gain(item, totals, tables, typical.ms, verdict.grade, rival)
+        fix, gain = _fix_and_gain(item, totals, tables, typical.ms, verdict.grade, rival.cause)
         ordered = item.ordered
         findings.append(LatencyFinding(
             kind="latency", server=server.address, server_port=server.port, cause=item.cause, owner=item.owner,
@@ -58,7 +58,7 @@ def find(
             p90_ms=arrays.percentile(ordered, 0.9), max_ms=float(ordered[-1]),
             grade=verdict.grade, confidence=verdict.confidence,
             proven=item.proven if verdict.confidence >= PROVEN else 0,
-            limited_by=verdict.limited_by, rival=rival, rival_lost=rival_lost,
+            limited_by=verdict.limited_by, rival=rival.text, rival_lost=rival.lost,
             worst_exchange=worst.exchange, worst_stream=worst.stream, worst_ms=worst.ms, worst_frames=worst.frames,
             typical_exchange=typical.exchange, typical_stream=typical.stream, typical_ms=typical.ms,
             typical_frames=typical.frames, filter=typical.filter, sender=options.sender,
@@ -125,7 +125,7 @@ def _fix_and_gain(
     tables: Mapping[str, pa.Table],
     typical_ms: float,
     grade: Grade,
-    rival: str,
+    rival: str | None,
 ) -> tuple[fixes.Fix, fixes.Gain | None]:
     """Return what mends a cause and what that gains; for time of a backend, the fix at the backend."""
     source = proxies.source(item.server, item.cause, totals, tables["exchanges"]) if item.owner == BACKEND else item

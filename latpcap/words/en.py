@@ -1384,7 +1384,8 @@ SENTENCES = {
         "The packets reached the {owner}'s host (they are in this capture) and were not taken: look there for a full "
         "accept queue (nstat TcpExtListenOverflows, somaxconn), a firewall behind the capture, full socket buffers."
     ),
-    "once_ruled_out": "{fix}, once the rival is ruled out{how}.",
+    "profile_server_think_if": "Profile the server for this request, once the rival is ruled out{how}.",
+    "profile_client_think_if": "Profile the client, once the rival is ruled out{how}.",
     "ruled_out_nagle": " (set TCP_NODELAY on the {owner} and measure again)",
     "ruled_out_cork": " (strace -e trace=network on the {owner} shows TCP_CORK and MSG_MORE)",
     "ruled_out_delayed_ack": " (capture that host's other connections, too)",

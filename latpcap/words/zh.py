@@ -1009,7 +1009,8 @@ SENTENCES = {
         "包到达了{owner}主机（它们在此抓包中）却没有被接收：在那里查看 accept 队列是否满（nstat TcpExtListenOverflows、"
         "somaxconn）、抓包点之后的防火墙、套接字缓冲是否满。"
     ),
-    "once_ruled_out": "{fix}，先排除另一种解释{how}。",
+    "profile_server_think_if": "对该请求剖析服务器，先排除另一种解释{how}。",
+    "profile_client_think_if": "剖析客户端，先排除另一种解释{how}。",
     "ruled_out_nagle": "（在{owner}设 TCP_NODELAY 再测）",
     "ruled_out_cork": "（在{owner}用 strace -e trace=network 看 TCP_CORK 和 MSG_MORE）",
     "ruled_out_delayed_ack": "（也抓该主机的其他连接）",
