@@ -167,6 +167,14 @@ pub fn split(data: &[u8], len: usize) -> (&[u8], &[u8]) {
     data.split_at_checked(len).unwrap_or((data, &[]))
 }
 
+/// Returns the bytes of a part with `left` bytes to come, which it lowers by them, and the bytes after the part.
+#[inline(always)]
+pub fn split_left<'a>(data: &'a [u8], left: &mut u64) -> (&'a [u8], &'a [u8]) {
+    let (part, rest) = split(data, usize::try_from(*left).unwrap_or(usize::MAX));
+    *left -= part.len() as u64;
+    (part, rest)
+}
+
 #[inline]
 pub fn u8_at(data: &[u8], at: usize) -> Option<u8> {
     data.get(at).copied()

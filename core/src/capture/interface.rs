@@ -5,6 +5,15 @@ use super::{Position, Sink, TRUSTED_NS};
 use crate::cursor::{Cursor, Header};
 use crate::issue::{Code, Issue, Kind};
 
+/// Codes of options (draft-ietf-opsawg-pcapng 3.5, 4.2, 4.6).
+const OPT_ENDOFOPT: u16 = 0;
+const IF_TSRESOL: u16 = 9;
+const IF_TSOFFSET: u16 = 14;
+const ISB_IFDROP: u16 = 5;
+const ISB_OSDROP: u16 = 7;
+/// Bit of if_tsresol: the exponent in its other bits is of 2, not of 10.
+const BINARY_RESOLUTION: u8 = 0x80;
+
 /// One interface of the section.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Interface {
@@ -75,20 +84,24 @@ fn read_options<const BIG: bool>(options: &[u8], interface: &mut Interface) -> O
     let mut cursor = Cursor::new(options);
     while !cursor.is_empty() {
         let (code, value) = option::<BIG>(&mut cursor)?;
-        if code == 0 {
+        if code == OPT_ENDOFOPT {
             break;
         }
         match (code, value) {
-            (9, &[resolution]) => {
-                let power = u32::from(resolution & 0x7f);
-                let base = if resolution & 0x80 == 0 { 10u128 } else { 2 };
+            (IF_TSRESOL, &[resolution]) => {
+                let power = u32::from(resolution & !BINARY_RESOLUTION);
+                let base = if resolution & BINARY_RESOLUTION == 0 {
+                    10u128
+                } else {
+                    2
+                };
                 interface.ticks_per_second = base.checked_pow(power);
             }
-            (14, seconds) => {
+            (IF_TSOFFSET, seconds) => {
                 let seconds = Header::<8>::of(seconds)?.u64::<BIG, 0>() as i64;
                 interface.offset_ns = i128::from(seconds) * 1_000_000_000;
             }
-            (9, _) => return None,
+            (IF_TSRESOL, _) => return None,
             _ => {}
         }
     }
@@ -105,7 +118,7 @@ pub(super) fn report_drops<const BIG: bool>(body: &[u8], position: &Position, si
     let mut cursor = Cursor::new(options);
     let mut dropped = 0u64;
     while let Some((code @ 1.., value)) = option::<BIG>(&mut cursor) {
-        if let (5 | 7, Some(number)) = (code, Header::<8>::of(value)) {
+        if let (ISB_IFDROP | ISB_OSDROP, Some(number)) = (code, Header::<8>::of(value)) {
             dropped = dropped.saturating_add(number.u64::<BIG, 0>());
         }
     }
@@ -121,8 +134,8 @@ pub(super) fn report_drops<const BIG: bool>(body: &[u8], position: &Position, si
 fn option<'a, const BIG: bool>(cursor: &mut Cursor<'a>) -> Option<(u16, &'a [u8])> {
     let head = Header::<4>::of(cursor.take(4)?)?;
     let (code, len) = (head.u16::<BIG, 0>(), usize::from(head.u16::<BIG, 2>()));
-    if code == 0 {
-        return Some((0, &[]));
+    if code == OPT_ENDOFOPT {
+        return Some((OPT_ENDOFOPT, &[]));
     }
     let value = cursor.take(len)?;
     cursor.take(len.next_multiple_of(4) - len)?;

@@ -10,6 +10,30 @@ use crate::cursor::Header;
 /// Length of a quoted packet on the wire, before its IP header is read: the longest possible packet.
 const MAX_QUOTED_BYTES: u32 = 65_575;
 
+/// Types of ICMP (IANA, ICMP Type Numbers).
+mod v4 {
+    pub(super) const ECHO_REPLY: u8 = 0;
+    pub(super) const DESTINATION_UNREACHABLE: u8 = 3;
+    pub(super) const SOURCE_QUENCH: u8 = 4;
+    pub(super) const REDIRECT: u8 = 5;
+    pub(super) const ECHO_REQUEST: u8 = 8;
+    pub(super) const TIME_EXCEEDED: u8 = 11;
+    pub(super) const PARAMETER_PROBLEM: u8 = 12;
+    pub(super) const TIMESTAMP: u8 = 13;
+    pub(super) const TIMESTAMP_REPLY: u8 = 14;
+    /// Code of DESTINATION_UNREACHABLE.
+    pub(super) const FRAGMENTATION_NEEDED: u8 = 4;
+}
+
+/// Types of ICMPv6 (RFC 4443).
+mod v6 {
+    pub(super) const DESTINATION_UNREACHABLE: u8 = 1;
+    pub(super) const PACKET_TOO_BIG: u8 = 2;
+    pub(super) const PARAMETER_PROBLEM: u8 = 4;
+    pub(super) const ECHO_REQUEST: u8 = 128;
+    pub(super) const ECHO_REPLY: u8 = 129;
+}
+
 #[inline(never)]
 pub(super) fn decode<'a>(view: View<'a>, carrier: Ends, v6: bool) -> Packet<'a> {
     let Some(head) = Header::<8>::of(view.captured) else {
@@ -23,9 +47,12 @@ pub(super) fn decode<'a>(view: View<'a>, carrier: Ends, v6: bool) -> Packet<'a> 
         return packet;
     }
     let has_id = if v6 {
-        matches!(kind, 128 | 129)
+        matches!(kind, v6::ECHO_REQUEST | v6::ECHO_REPLY)
     } else {
-        matches!(kind, 0 | 8 | 13 | 14)
+        matches!(
+            kind,
+            v4::ECHO_REPLY | v4::ECHO_REQUEST | v4::TIMESTAMP | v4::TIMESTAMP_REPLY
+        )
     };
     let (id, seq) = if has_id {
         (head.be16::<4>(), head.be16::<6>())
@@ -33,9 +60,16 @@ pub(super) fn decode<'a>(view: View<'a>, carrier: Ends, v6: bool) -> Packet<'a> 
         (0, 0)
     };
     let is_error = if v6 {
-        matches!(kind, 1..=4)
+        matches!(kind, v6::DESTINATION_UNREACHABLE..=v6::PARAMETER_PROBLEM)
     } else {
-        matches!(kind, 3 | 4 | 5 | 11 | 12)
+        matches!(
+            kind,
+            v4::DESTINATION_UNREACHABLE
+                | v4::SOURCE_QUENCH
+                | v4::REDIRECT
+                | v4::TIME_EXCEEDED
+                | v4::PARAMETER_PROBLEM
+        )
     };
     let quote = View {
         captured: view.skip(8).captured,
@@ -55,20 +89,31 @@ pub(super) fn decode<'a>(view: View<'a>, carrier: Ends, v6: bool) -> Packet<'a> 
         kind,
         code: head.u8::<1>(),
         next_mtu: match (v6, kind, head.u8::<1>()) {
-            (false, 3, 4) => Some(u32::from(head.be16::<6>())),
-            (true, 2, _) => Some(head.be32::<4>()),
+            (false, v4::DESTINATION_UNREACHABLE, v4::FRAGMENTATION_NEEDED) => {
+                Some(u32::from(head.be16::<6>()))
+            }
+            (true, v6::PACKET_TOO_BIG, _) => Some(head.be32::<4>()),
             _ => None,
         },
         id,
         seq,
         ttl: carrier.ttl,
         echo: match &quoted {
-            Packet::Icmp(icmp) if icmp.kind == if icmp.v6 { 128 } else { 8 } => Some(Echo {
-                src: icmp.src,
-                dst: icmp.dst,
-                id: icmp.id,
-                seq: icmp.seq,
-            }),
+            Packet::Icmp(icmp)
+                if icmp.kind
+                    == if icmp.v6 {
+                        v6::ECHO_REQUEST
+                    } else {
+                        v4::ECHO_REQUEST
+                    } =>
+            {
+                Some(Echo {
+                    src: icmp.src,
+                    dst: icmp.dst,
+                    id: icmp.id,
+                    seq: icmp.seq,
+                })
+            }
             _ => None,
         },
         brief: match quoted {

@@ -384,6 +384,7 @@ impl Commands {
         if !self.client.line.is_new() {
             // mostly cut by the snap length: the line ends in the missing bytes
             self.client.line.count(missing);
+            // a cut line that is no command is skipped like the hole behind it
             let _ = self.command(sink);
         } else if !self.waiting.is_empty() && self.dialect != Dialect::Imap {
             // a command may be missing, so the replies cannot be paired

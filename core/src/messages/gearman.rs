@@ -30,6 +30,43 @@ const MAX_MESSAGE: u32 = 1 << 28;
 /// Upper bound on requests without a response, and on running jobs; beyond it the oldest is dropped.
 const MAX_WAITING: usize = 1024;
 
+/// The types of messages that decide something.
+mod types {
+    pub(super) const PRE_SLEEP: u32 = 4;
+    pub(super) const NOOP: u32 = 6;
+    pub(super) const SUBMIT_JOB: u32 = 7;
+    pub(super) const JOB_CREATED: u32 = 8;
+    pub(super) const GRAB_JOB: u32 = 9;
+    pub(super) const NO_JOB: u32 = 10;
+    pub(super) const JOB_ASSIGN: u32 = 11;
+    pub(super) const WORK_STATUS: u32 = 12;
+    pub(super) const WORK_COMPLETE: u32 = 13;
+    pub(super) const WORK_FAIL: u32 = 14;
+    pub(super) const GET_STATUS: u32 = 15;
+    pub(super) const ECHO_REQ: u32 = 16;
+    pub(super) const ECHO_RES: u32 = 17;
+    pub(super) const SUBMIT_JOB_BG: u32 = 18;
+    pub(super) const ERROR: u32 = 19;
+    pub(super) const STATUS_RES: u32 = 20;
+    pub(super) const SUBMIT_JOB_HIGH: u32 = 21;
+    pub(super) const WORK_EXCEPTION: u32 = 25;
+    pub(super) const OPTION_REQ: u32 = 26;
+    pub(super) const OPTION_RES: u32 = 27;
+    pub(super) const WORK_DATA: u32 = 28;
+    pub(super) const WORK_WARNING: u32 = 29;
+    pub(super) const GRAB_JOB_UNIQ: u32 = 30;
+    pub(super) const JOB_ASSIGN_UNIQ: u32 = 31;
+    pub(super) const SUBMIT_JOB_HIGH_BG: u32 = 32;
+    pub(super) const SUBMIT_JOB_LOW: u32 = 33;
+    pub(super) const SUBMIT_JOB_LOW_BG: u32 = 34;
+    pub(super) const SUBMIT_JOB_SCHED: u32 = 35;
+    pub(super) const SUBMIT_JOB_EPOCH: u32 = 36;
+    pub(super) const GRAB_JOB_ALL: u32 = 39;
+    pub(super) const JOB_ASSIGN_ALL: u32 = 40;
+    pub(super) const GET_STATUS_UNIQUE: u32 = 41;
+    pub(super) const STATUS_RES_UNIQUE: u32 = 42;
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Gearman {
     /// Requests without a response, oldest first: key and expected response.
@@ -57,9 +94,12 @@ enum Answer {
 impl Answer {
     fn is_type(self, kind: u32) -> bool {
         match self {
-            Answer::Created | Answer::Result => kind == 8,
-            Answer::Job => matches!(kind, 10 | 11 | 31 | 40),
-            Answer::Wake => kind == 6,
+            Answer::Created | Answer::Result => kind == types::JOB_CREATED,
+            Answer::Job => matches!(
+                kind,
+                types::NO_JOB | types::JOB_ASSIGN | types::JOB_ASSIGN_UNIQ | types::JOB_ASSIGN_ALL
+            ),
+            Answer::Wake => kind == types::NOOP,
             Answer::Type(wanted) => kind == wanted,
         }
     }
@@ -69,22 +109,22 @@ impl Answer {
 /// worker.
 fn request(kind: u32) -> Option<(&'static str, Answer)> {
     Some(match kind {
-        7 => ("SUBMIT_JOB", Answer::Result),
-        21 => ("SUBMIT_JOB_HIGH", Answer::Result),
-        33 => ("SUBMIT_JOB_LOW", Answer::Result),
-        18 => ("SUBMIT_JOB_BG", Answer::Created),
-        32 => ("SUBMIT_JOB_HIGH_BG", Answer::Created),
-        34 => ("SUBMIT_JOB_LOW_BG", Answer::Created),
-        35 => ("SUBMIT_JOB_SCHED", Answer::Created),
-        36 => ("SUBMIT_JOB_EPOCH", Answer::Created),
-        9 => ("GRAB_JOB", Answer::Job),
-        30 => ("GRAB_JOB_UNIQ", Answer::Job),
-        39 => ("GRAB_JOB_ALL", Answer::Job),
-        4 => ("PRE_SLEEP", Answer::Wake),
-        15 => ("GET_STATUS", Answer::Type(20)),
-        41 => ("GET_STATUS_UNIQUE", Answer::Type(42)),
-        16 => ("ECHO_REQ", Answer::Type(17)),
-        26 => ("OPTION_REQ", Answer::Type(27)),
+        types::SUBMIT_JOB => ("SUBMIT_JOB", Answer::Result),
+        types::SUBMIT_JOB_HIGH => ("SUBMIT_JOB_HIGH", Answer::Result),
+        types::SUBMIT_JOB_LOW => ("SUBMIT_JOB_LOW", Answer::Result),
+        types::SUBMIT_JOB_BG => ("SUBMIT_JOB_BG", Answer::Created),
+        types::SUBMIT_JOB_HIGH_BG => ("SUBMIT_JOB_HIGH_BG", Answer::Created),
+        types::SUBMIT_JOB_LOW_BG => ("SUBMIT_JOB_LOW_BG", Answer::Created),
+        types::SUBMIT_JOB_SCHED => ("SUBMIT_JOB_SCHED", Answer::Created),
+        types::SUBMIT_JOB_EPOCH => ("SUBMIT_JOB_EPOCH", Answer::Created),
+        types::GRAB_JOB => ("GRAB_JOB", Answer::Job),
+        types::GRAB_JOB_UNIQ => ("GRAB_JOB_UNIQ", Answer::Job),
+        types::GRAB_JOB_ALL => ("GRAB_JOB_ALL", Answer::Job),
+        types::PRE_SLEEP => ("PRE_SLEEP", Answer::Wake),
+        types::GET_STATUS => ("GET_STATUS", Answer::Type(types::STATUS_RES)),
+        types::GET_STATUS_UNIQUE => ("GET_STATUS_UNIQUE", Answer::Type(types::STATUS_RES_UNIQUE)),
+        types::ECHO_REQ => ("ECHO_REQ", Answer::Type(types::ECHO_RES)),
+        types::OPTION_REQ => ("OPTION_REQ", Answer::Type(types::OPTION_RES)),
         _ => return None,
     })
 }
@@ -120,7 +160,7 @@ impl WireFormat for Gearman {
     }
 
     fn fits(_side: Side, head: Head<'_>) -> bool {
-        head.bytes.len() < 8 || (1..=42).contains(&kind(head.bytes))
+        head.bytes.len() < 8 || (1..=types::STATUS_RES_UNIQUE).contains(&kind(head.bytes))
     }
 
     fn has_magic(_side: Side) -> bool {
@@ -165,27 +205,33 @@ impl Gearman {
     }
 
     fn read_response(&mut self, sink: &mut MessageSink<'_, impl Listener>, kind: u32, head: &[u8]) -> Role {
-        if let 12 | 13 | 14 | 25 | 28 | 29 = kind {
+        if let types::WORK_STATUS
+        | types::WORK_COMPLETE
+        | types::WORK_FAIL
+        | types::WORK_EXCEPTION
+        | types::WORK_DATA
+        | types::WORK_WARNING = kind
+        {
             return self.job_message(sink, kind, head);
         }
         let index = match kind {
-            19 => (!self.waiting.is_empty()).then_some(0),
+            types::ERROR => (!self.waiting.is_empty()).then_some(0),
             _ => self.waiting.iter().position(|(_, answer)| answer.is_type(kind)),
         };
         let Some((key, answer)) = index.and_then(|index| self.waiting.remove(index)) else {
             return Role::Ignored;
         };
-        if kind == 8 && answer == Answer::Result {
+        if kind == types::JOB_CREATED && answer == Answer::Result {
             push_bounded(&mut self.jobs, MAX_WAITING, (argument(head).into(), key));
             return Role::Interim(key);
         }
         let error = text::name(argument(head));
         let text = match kind {
-            19 => error.as_str(),
-            10 => "NO_JOB",
+            types::ERROR => error.as_str(),
+            types::NO_JOB => "NO_JOB",
             _ => "ok",
         };
-        begin_answer(sink, key, text, kind == 19)
+        begin_answer(sink, key, text, kind == types::ERROR)
     }
 
     /// Reads a message about a job: its status, a part of its result, or the result.
@@ -194,17 +240,17 @@ impl Gearman {
         let Some(index) = self.jobs.iter().position(|(job, _)| **job == *handle) else {
             return Role::Ignored;
         };
-        if let 13 | 14 = kind
+        if let types::WORK_COMPLETE | types::WORK_FAIL = kind
             && let Some((_, key)) = self.jobs.remove(index)
         {
             return match kind {
-                14 => begin_answer(sink, key, "WORK_FAIL", true),
+                types::WORK_FAIL => begin_answer(sink, key, "WORK_FAIL", true),
                 _ => begin_answer(sink, key, "ok", false),
             };
         }
         let key = self.jobs.get(index).map_or(0, |(_, key)| *key);
         // WORK_STATUS is no part of the result
-        if kind == 12 {
+        if kind == types::WORK_STATUS {
             return Role::Interim(key);
         }
         sink.exchange(key).begin_answer();

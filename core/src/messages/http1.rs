@@ -17,8 +17,9 @@ mod streamed;
 use super::pieces::BodySplitter;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{BySide, Close, Listener, MessageReader, Outcome, Side, Stretch};
+use super::{BySide, Close, Listener, MessageReader, Note, Outcome, Side, Stretch};
 use super::{http2, server_software, websocket};
+use crate::cursor;
 use crate::queue::Queue;
 use chunked::{Chunked, Step};
 use head::{Body, Head, MethodKind, Start, Upgrade};
@@ -48,6 +49,8 @@ pub(super) struct Http1 {
     sides: BySide<Half>,
     /// The requests whose response has not begun, oldest first.
     pending: Queue<MethodKind>,
+    /// `pending` has been full, which was reported.
+    has_dropped_requests: bool,
     /// The client's open message was answered before its end.
     answered_early: bool,
     /// Response heads searched for `Server`; `MAX_SEARCHED` once it was found.
@@ -173,10 +176,8 @@ impl Http1 {
                 half.streamed(sink.lend(), bytes)
             }
             State::Length(left) => {
-                let body_len = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
-                let (body, rest) = split(bytes, body_len);
-                sink.piece(body_len as u64);
-                *left -= body.len() as u64;
+                let (body, rest) = cursor::split_left(bytes, left);
+                sink.piece(body.len() as u64);
                 if *left == 0 {
                     half.state = State::Head;
                     sink.end();
@@ -196,7 +197,7 @@ impl Http1 {
                         sink.count(read_len as u64);
                     }
                     sink.end();
-                    Ok(split(bytes, read_len).1)
+                    Ok(cursor::split(bytes, read_len).1)
                 }
                 Step::Wrong(reason) => {
                     sink.lost(reason);
@@ -249,7 +250,7 @@ impl Http1 {
         bytes: &'a [u8],
     ) -> Result<&'a [u8], &'a [u8]> {
         sink.count(head.len as u64);
-        let (head_bytes, rest) = split(bytes, head.len);
+        let (head_bytes, rest) = cursor::split(bytes, head.len);
         if sink.side() == Side::Server && self.searched < MAX_SEARCHED {
             self.search_software(sink.lend(), head_bytes);
         }
@@ -278,7 +279,7 @@ impl Http1 {
                 if let Some(tags) = &head.tags {
                     sink.tags(tags);
                 }
-                self.push_request(*kind);
+                self.push_request(sink, *kind);
                 let after = match *kind {
                     MethodKind::Connect => State::Tunnel,
                     MethodKind::WaitsForEvents(kind) => {
@@ -311,6 +312,12 @@ impl Http1 {
                 if switched || kind == MethodKind::Connect && (200..300).contains(&status) {
                     self.is_tunnel = !sink.other_is_open();
                     sink.end();
+                    if !self.is_tunnel {
+                        // the tunnel's first bytes are counted, so its protocol cannot be recognised any more
+                        let (side, at) = (Side::Client, sink.at());
+                        let reason = "data before the tunnel was granted";
+                        sink.listener().note(Note::Lost { side, at, reason });
+                    }
                     return Err(rest);
                 }
                 if self.sides.client.state == State::Tunnel {
@@ -408,19 +415,24 @@ impl Http1 {
     }
 
     #[inline(always)]
-    fn push_request(&mut self, kind: MethodKind) {
+    fn push_request(&mut self, sink: &mut MessageSink<'_, impl Listener>, kind: MethodKind) {
         if self.pending.len() >= MAX_PENDING {
-            self.pending.pop_front();
+            self.drop_oldest_request(sink.lend());
         }
         self.pending.push_back(kind);
+    }
+
+    /// Forgets the oldest request's method, with one issue a stream: responses may be read with the wrong method.
+    #[cold]
+    fn drop_oldest_request(&mut self, mut sink: MessageSink<'_, impl Listener>) {
+        self.pending.pop_front();
+        if !std::mem::replace(&mut self.has_dropped_requests, true) {
+            sink.lost("too many requests without a response");
+        }
     }
 }
 
 /// Whether a final response follows this status. 101 is final: it is the last message of HTTP on its connection.
 fn is_interim(status: u16) -> bool {
     matches!(status, 100 | 102..200)
-}
-
-fn split(bytes: &[u8], at: usize) -> (&[u8], &[u8]) {
-    bytes.split_at_checked(at).unwrap_or((bytes, &[]))
 }

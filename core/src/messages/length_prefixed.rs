@@ -72,13 +72,11 @@ impl<const N: usize> LengthPrefixed<N> {
             };
             (self.len, self.left, self.max_head) = (len, len, max_head);
         }
-        let part_len = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes.len());
-        let (part, rest) = crate::cursor::split(bytes, part_len);
+        let (part, rest) = crate::cursor::split_left(bytes, &mut self.left);
         let room = self.max_head.saturating_sub(self.head.len());
         if !self.has_hole {
             self.head.extend_from_slice(part.get(..room).unwrap_or(part));
         }
-        self.left -= part_len as u64;
         *bytes = rest;
         self.progress()
     }

@@ -43,14 +43,16 @@ pub(super) struct Redis {
     unreported: BySide<u64>,
     /// Commands without a complete reply.
     waiting: PendingQueue<Answers>,
-    /// The client's present command has its name; and its key, if it is an exchange.
+    /// The client's present command has its name.
     named: bool,
+    /// The key of the client's present command, if it is an exchange.
     command_key: Option<u64>,
     value: Value,
     /// The beginning of the present reply was reported.
     reply_begun: bool,
-    /// Number of channels and of patterns that the client is subscribed to.
+    /// Number of channels that the client is subscribed to.
     channels: u64,
+    /// Number of patterns that the client is subscribed to.
     patterns: u64,
     /// A subscription was confirmed, so that pushes may come.
     subscribed: bool,
@@ -58,8 +60,9 @@ pub(super) struct Redis {
     monitors: bool,
     /// Subscriptions, oldest first.
     subscriptions: VecDeque<Channel>,
-    /// CLIENT REPLY OFF, and SKIP for the next command.
+    /// CLIENT REPLY OFF was sent.
     replies_off: bool,
+    /// CLIENT REPLY SKIP was sent: the next command gets no reply.
     skips_reply: bool,
     /// The client is a replica: the server sends its data and the changes to it.
     replica: bool,
@@ -96,7 +99,7 @@ impl MessageReader for Redis {
     fn resume(&mut self, _side: Side, _inside: bool) {
         let (mut waiting, subscribed, monitors) =
             (std::mem::take(&mut self.waiting), self.subscribed, self.monitors);
-        waiting.clear();
+        waiting.clear(); // keeps its key counter: keys are not used again
         *self = Redis {
             waiting,
             subscribed,

@@ -29,7 +29,7 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 pub(super) type Reader = Framed<Smb>;
 
 /// Upper bound on the entries of each list of `Smb`; beyond it the oldest is dropped.
-const MAX_FILES: usize = 256;
+const MAX_ENTRIES: usize = 256;
 /// Upper bound on the commands read of one message; clients compound three or four.
 const MAX_COMMANDS: usize = 16;
 
@@ -116,7 +116,7 @@ impl Smb {
         };
         if sink.side() == Side::Client {
             for other in others {
-                push_bounded(&mut self.compounded, MAX_FILES, (first.number, other.number));
+                push_bounded(&mut self.compounded, MAX_ENTRIES, (first.number, other.number));
             }
             return;
         }
@@ -158,7 +158,7 @@ impl Smb {
         };
         if packet.command == Command::CREATE {
             *file = Some(target.clone());
-            push_bounded(&mut self.opening, MAX_FILES, (key, target.clone()));
+            push_bounded(&mut self.opening, MAX_ENTRIES, (key, target.clone()));
         }
         let waits = packet.is_long_poll();
         let kind = if waits { Kind::LongPoll } else { Kind::Request };
@@ -193,7 +193,7 @@ impl Smb {
             && let Some((_, name)) = self.opening.remove(index)
             && let Some(id) = packet.opened_file().filter(|_| packet.status == 0)
         {
-            push_bounded(&mut self.files, MAX_FILES, (id, name));
+            push_bounded(&mut self.files, MAX_ENTRIES, (id, name));
         }
         let text = format_smolstr!("{:#010x}", packet.status);
         let code = u16::try_from(packet.status).ok();

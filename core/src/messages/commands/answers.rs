@@ -326,6 +326,7 @@ impl Commands {
             self.server.line.count(missing);
             let code = self.server.multiline.take();
             self.server.line.make_last(code);
+            // a cut line that is no reply is skipped like the hole behind it
             let _ = self.reply_line(sink);
         } else if self.waiting.len() > 1 {
             self.give_up(sink);

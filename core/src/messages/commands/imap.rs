@@ -4,6 +4,7 @@
 use super::answers::{report_greeting, status_word};
 use super::verbs::{Effect, is_tag};
 use super::{Commands, Leave, MAX_LINE};
+use crate::cursor;
 use crate::messages::Listener;
 use crate::messages::sink::MessageSink;
 
@@ -17,12 +18,9 @@ impl Commands {
         while !bytes.is_empty() {
             let server = &mut self.server;
             if server.octets > 0 {
-                let count = usize::try_from(server.octets)
-                    .unwrap_or(usize::MAX)
-                    .min(bytes.len());
-                *bytes = bytes.get(count..).unwrap_or_default();
-                server.octets -= count as u64;
-                server.line.count(count as u64);
+                let (octets, rest) = cursor::split_left(bytes, &mut server.octets);
+                *bytes = rest;
+                server.line.count(octets.len() as u64);
                 continue;
             }
             if server.line.is_new() {
@@ -157,6 +155,7 @@ impl Commands {
         if !self.server.line.is_new() && self.server.octets == 0 {
             // mostly cut by the snap length: the line ends in the missing bytes
             self.server.line.count(missing);
+            // a cut line that is no answer is skipped like the hole behind it
             let _ = self.response(sink);
         }
         self.waiting

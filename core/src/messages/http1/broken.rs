@@ -6,7 +6,8 @@ use super::chunked::Step;
 use super::head::{self, MethodKind, Start};
 use super::lines::end_of_head;
 use super::recognise::{VERSION, may_start};
-use super::{Half, Http1, MAX_HEAD, MAX_SEARCHED, State, is_interim, split};
+use super::{Half, Http1, MAX_HEAD, MAX_SEARCHED, State, is_interim};
+use crate::cursor;
 use crate::messages::sink::MessageSink;
 use crate::messages::{Listener, Side};
 
@@ -64,7 +65,7 @@ impl Http1 {
                 if !self.name_unfinished(&mut sink, true) {
                     // the missing head was that of a request or a response
                     match sink.side() {
-                        Side::Client => self.push_request(MethodKind::Other),
+                        Side::Client => self.push_request(&mut sink, MethodKind::Other),
                         Side::Server => drop(self.pending.pop_front()),
                     }
                 }
@@ -101,7 +102,7 @@ impl Http1 {
         }
         let end = end_of_head(&half.head, bytes);
         let room = MAX_HEAD.saturating_sub(half.head.len());
-        let (part, rest) = split(bytes, end.unwrap_or(bytes.len()).min(room));
+        let (part, rest) = cursor::split(bytes, end.unwrap_or(bytes.len()).min(room));
         half.head.extend_from_slice(part);
         sink.count(part.len() as u64);
         if half.is_wrong(side, part) {
@@ -163,7 +164,7 @@ impl Http1 {
                 host: _,
                 kind,
             }) => {
-                self.push_request(*kind);
+                self.push_request(sink, *kind);
                 sink.request(method, target);
             }
             Some(&Start::Response { status }) => {

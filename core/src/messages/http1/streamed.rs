@@ -1,7 +1,8 @@
 //! Streamed bodies: each event or record is reported as a piece, not each packet.
 
 use super::chunked::{Chunked, Step};
-use super::{Half, State, http2, split};
+use super::{Half, State, http2};
+use crate::cursor;
 use crate::messages::Listener;
 use crate::messages::pieces::BodySplitter;
 use crate::messages::sink::MessageSink;
@@ -20,9 +21,7 @@ impl Half {
         let chunked = match state {
             State::Chunked(chunked) => chunked,
             State::StreamedLength(left) => {
-                let body_len = usize::try_from(*left).unwrap_or(usize::MAX);
-                let (body, rest) = split(bytes, body_len.min(bytes.len()));
-                *left -= body.len() as u64;
+                let (body, rest) = cursor::split_left(bytes, left);
                 let ends = *left == 0;
                 report_pieces(&mut sink, pieces, body);
                 if ends {
@@ -41,7 +40,7 @@ impl Half {
                 Chunked::Data(left) => usize::try_from(left).unwrap_or(usize::MAX),
                 _ => 0,
             };
-            let (chunk, rest) = split(bytes, data.clamp(1, bytes.len()));
+            let (chunk, rest) = cursor::split(bytes, data.clamp(1, bytes.len()));
             let step = chunked.read(chunk);
             if let Step::Wrong(reason) = step {
                 sink.lost(reason);

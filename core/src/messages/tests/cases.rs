@@ -175,7 +175,7 @@ pub(super) const CASES: &[Case] = &[
             (S, "back"),
         ],
         FIN,
-        "C( CONNECT.h:443 C)26 C( S( 200 S)19 C)5 S( S)4",
+        "C( CONNECT.h:443 C)26 C( S( 200 S)19 C?data_before_the_tunnel_was_granted C)5 S( S)4",
     ),
     (
         "connect refused, then asked again with a password",

@@ -146,9 +146,8 @@ impl Frames {
     /// Takes the next part off the front of `bytes`, which are not empty.
     pub(super) fn next<'a>(&mut self, side: Side, bytes: &mut &'a [u8]) -> Part<'a> {
         if self.left > 0 {
-            let (payload, rest) = cursor::split(bytes, usize::try_from(self.left).unwrap_or(usize::MAX));
+            let (payload, rest) = cursor::split_left(bytes, &mut self.left);
             *bytes = rest;
-            self.left -= payload.len() as u64;
             self.mask_index += payload.len();
             return Part::Payload(payload);
         }
