@@ -106,6 +106,16 @@ enum Leave {
     Tls,
 }
 
+impl Leave {
+    /// Why the reader leaves behind a cut line. One that cannot be read is skipped like the hole behind it.
+    fn skip_cut_line(self) -> Result<(), Leave> {
+        match self {
+            Leave::Lost(_) => Ok(()),
+            Leave::Tls => Err(Leave::Tls),
+        }
+    }
+}
+
 impl PendingCommand {
     /// Counts bytes of the reply.
     fn reply_bytes(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
@@ -121,19 +131,15 @@ impl PendingCommand {
 
 impl MessageReader for Commands {
     fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
-        let mut bytes = match stretch {
-            Stretch::Bytes(bytes) => bytes,
-            Stretch::Missing(missing) => {
-                match sink.side() {
-                    Side::Client => self.skip_client(&mut sink, missing),
-                    Side::Server => self.skip_server(&mut sink, missing),
-                }
-                return Outcome::All;
-            }
+        let (mut bytes, missing) = match stretch {
+            Stretch::Bytes(bytes) => (bytes, None),
+            Stretch::Missing(missing) => (&[][..], Some(missing)),
         };
-        let read = match sink.side() {
-            Side::Client => self.read_client(&mut sink, &mut bytes),
-            Side::Server => self.read_server(&mut sink, &mut bytes),
+        let read = match (sink.side(), missing) {
+            (Side::Client, None) => self.read_client(&mut sink, &mut bytes),
+            (Side::Server, None) => self.read_server(&mut sink, &mut bytes),
+            (Side::Client, Some(missing)) => self.skip_client(&mut sink, missing),
+            (Side::Server, Some(missing)) => self.skip_server(&mut sink, missing),
         };
         match read {
             Ok(()) => Outcome::All,
@@ -363,12 +369,13 @@ impl Commands {
     }
 
     /// Skips bytes of the client that are not in the capture.
-    fn skip_client(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
+    fn skip_client(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) -> Result<(), Leave> {
         self.client.holed = true;
         match &mut self.client.reads {
             Reads::Octets { key, left } if missing <= *left => {
                 let (key, left) = (*key, *left);
-                return self.octets(sink, key, left, missing);
+                self.octets(sink, key, left, missing);
+                return Ok(());
             }
             Reads::Content {
                 key: Some(key),
@@ -376,7 +383,8 @@ impl Commands {
                 holed,
             } => {
                 (*dots, *holed) = (Dots::Inside, true);
-                return sink.exchange(*key).count(missing);
+                sink.exchange(*key).count(missing);
+                return Ok(());
             }
             _ => {}
         }
@@ -384,8 +392,7 @@ impl Commands {
         if !self.client.line.is_new() {
             // mostly cut by the snap length: the line ends in the missing bytes
             self.client.line.count(missing);
-            // a cut line that is no command is skipped like the hole behind it
-            let _ = self.command(sink);
+            self.command(sink).or_else(Leave::skip_cut_line)?;
         } else if !self.waiting.is_empty() && self.dialect != Dialect::Imap {
             // a command may be missing, so the replies cannot be paired
             self.give_up(sink);
@@ -393,6 +400,7 @@ impl Commands {
         self.client.line.clear();
         (self.client.literal, self.client.continued) = (None, None);
         sink.unmark();
+        Ok(())
     }
 
     /// Gives up all open commands: their replies cannot be paired any more.

@@ -301,7 +301,11 @@ impl Commands {
     }
 
     /// Skips bytes of the server that are not in the capture.
-    pub(super) fn skip_server(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
+    pub(super) fn skip_server(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        missing: u64,
+    ) -> Result<(), Leave> {
         let by_snap_length = sink.at().frame != 0;
         self.server.holed = true;
         if self.dialect == Dialect::Imap {
@@ -311,7 +315,8 @@ impl Commands {
             // the text may end in the missing bytes, and the next reply begin
             self.give_up(sink);
             self.server.reset();
-            return sink.unmark();
+            sink.unmark();
+            return Ok(());
         }
         if let Some(dots) = &mut self.server.text {
             *dots = Dots::Inside;
@@ -319,15 +324,14 @@ impl Commands {
                 sink.exchange(first.key).count(missing);
                 first.maybe_answered = true;
             }
-            return;
+            return Ok(());
         }
         if by_snap_length && self.server.unreported + self.server.line.len() > 0 {
             // the reply ends in the missing bytes
             self.server.line.count(missing);
             let code = self.server.multiline.take();
             self.server.line.make_last(code);
-            // a cut line that is no reply is skipped like the hole behind it
-            let _ = self.reply_line(sink);
+            self.reply_line(sink).or_else(Leave::skip_cut_line)?;
         } else if self.waiting.len() > 1 {
             self.give_up(sink);
         } else if let Some(first) = self.waiting.front_mut() {
@@ -336,6 +340,7 @@ impl Commands {
         }
         self.server.reset();
         sink.unmark();
+        Ok(())
     }
 }
 

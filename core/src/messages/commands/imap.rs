@@ -146,22 +146,27 @@ impl Commands {
     }
 
     /// Skips bytes of the server that are not in the capture.
-    pub(super) fn skip_imap_server(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
+    pub(super) fn skip_imap_server(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        missing: u64,
+    ) -> Result<(), Leave> {
         if missing <= self.server.octets {
             self.server.octets -= missing;
             self.server.line.count(missing);
-            return self.pieces(sink);
+            self.pieces(sink);
+            return Ok(());
         }
         if !self.server.line.is_new() && self.server.octets == 0 {
             // mostly cut by the snap length: the line ends in the missing bytes
             self.server.line.count(missing);
-            // a cut line that is no answer is skipped like the hole behind it
-            let _ = self.response(sink);
+            self.response(sink).or_else(Leave::skip_cut_line)?;
         }
         self.waiting
             .iter_mut()
             .for_each(|waiting| waiting.maybe_answered = true);
         self.server.reset();
         sink.unmark();
+        Ok(())
     }
 }

@@ -358,6 +358,28 @@ fn behind_starttls_stands_tls() {
         let (notes, spoken) = transcript(&script);
         assert_eq!(spoken, Some(Protocol::Tls), "{protocol}: {notes}");
         assert_eq!(rows(&notes).len(), 2, "{notes}");
+        // the snap length cuts the reply behind its first letters
+        let (mut messages, mut notes, at) = (
+            Messages::new(),
+            Notes::default(),
+            At {
+                frame: 1,
+                ..At::default()
+            },
+        );
+        let (last, before) = script.split_last().expect("a reply");
+        for (side, text) in before {
+            messages.feed(*side, at, Stretch::Bytes(text.as_bytes()), &mut notes);
+        }
+        let kept = last.1.trim_end().as_bytes();
+        messages.feed(S, at, Stretch::Bytes(kept), &mut notes);
+        messages.feed(S, at, Stretch::Missing(2), &mut notes);
+        assert_eq!(
+            messages.protocol(),
+            Some(Protocol::Tls),
+            "{protocol}: {}",
+            short(&notes.list)
+        );
     }
     let refused = [
         (S, "220 lab ESMTP\r\n"),
