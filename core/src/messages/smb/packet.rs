@@ -11,6 +11,8 @@ use crate::messages::{Side, text};
 pub(super) const MIN_PACKET_BYTES: usize = 10;
 /// Bytes before each message: a zero and its length in three bytes (2.1).
 const BEFORE: usize = 4;
+/// Bytes of the shortest message: SMB1's header, no words, no bytes (MS-CIFS 2.2.3).
+const MIN_MESSAGE: u32 = 32 + 1 + 2;
 /// Upper bound on a message; a server reads or writes at most 8 MiB at once.
 const MAX_MESSAGE: u32 = 16 << 20;
 /// NetBIOS session on port 139: keepalive, beginning of a request, positive response (RFC 1002 4.3.2, 4.3.3, 4.3.6).
@@ -118,7 +120,8 @@ pub(super) fn length(first: &[u8]) -> Length {
             ..5 => Length::More,
             _ => Length::Is(BEFORE as u64 + 68),
         },
-        Some(len) if !(36..=MAX_MESSAGE).contains(&len) || !marked(MARK) && !marked(MARK_1) => Length::Wrong,
+        Some(len) if !(MIN_MESSAGE..=MAX_MESSAGE).contains(&len) => Length::Wrong,
+        Some(_) if !marked(MARK) && !marked(MARK_1) => Length::Wrong,
         Some(_) if first.len() <= BEFORE => Length::More,
         Some(len) => Length::Is(u64::from(len) + BEFORE as u64),
         None => Length::Wrong,

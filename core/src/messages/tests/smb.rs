@@ -253,6 +253,25 @@ fn smb1_is_read_too_behind_a_session_on_port_139() {
     );
 }
 
+/// An error, and the answer to CLOSE, have neither words nor bytes: a word count and a byte count of zero.
+#[test]
+fn the_shortest_answer_of_smb1_has_a_header_only() {
+    let script = [
+        (C, old(0x72, 0, 1, 0, &[0; 9])),
+        (S, old(0x72, 0x80, 1, 0, &[0; 9])),
+        (C, old(0x04, 0, 2, 0, &[0; 9])),
+        (S, old(0x04, 0x80, 2, 0, &[0; 3])),
+    ];
+    let key = 1u64 << 32 | 7 << 16 | 2;
+    assert_eq!(
+        heard(&script),
+        format!(
+            "C0:( C0:Negotiate.@ C0:45) S0:( S0:=0/0x00000000 S0:45) \
+             C{key}:( C{key}:Close.@ C{key}:45) S{key}:( S{key}:=0/0x00000000 S{key}:39)"
+        )
+    );
+}
+
 #[test]
 fn who_joins_in_the_middle_finds_the_mark() {
     let (read, long) = (ask(5, 8, &file(16, 7, 48)), answer(5, 8, 0, &[0; 3000]));
