@@ -365,7 +365,7 @@ impl Http1 {
             sink.protocol(if web { Protocol::GrpcWeb } else { Protocol::Http });
         }
         if head.pieces.is_some_and(|pieces| pieces.is_event_stream()) {
-            sink.streams();
+            sink.mark_event_stream();
         }
         if let Some(code) = head.pieces.and_then(|mut pieces| pieces.take_status()) {
             sink.status(http2::grpc_status(code));

@@ -176,7 +176,7 @@ pub enum ExchangeEvent<'a> {
     AnswerBegin,
     Status(Status<'a>),
     /// The answer is a stream of events: each piece is sent when its event happens.
-    Streams,
+    IsEventStream,
     /// A piece of the answer's body ends.
     Piece,
     /// The answer so far was interim (100 Continue): the final one follows.
@@ -248,7 +248,7 @@ pub enum Note<'a> {
     /// The status of the server's newest message, for protocols other than HTTP.
     Status(Status<'a>),
     /// The server's newest message is a stream of events: each piece is sent when its event happens.
-    Streams,
+    IsEventStream,
     /// A piece of the body of the server's newest message ends in this packet.
     Piece {
         at: At,

@@ -251,9 +251,9 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         }
     }
 
-    /// Reports that the server's message is a stream of events.
-    pub(super) fn streams(&mut self) {
-        self.listener.note(Note::Streams);
+    /// Notes that the server's message is a stream of events.
+    pub(super) fn mark_event_stream(&mut self) {
+        self.listener.note(Note::IsEventStream);
     }
 
     /// Reports a push of the server from the mark to this packet.

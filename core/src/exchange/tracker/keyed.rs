@@ -100,7 +100,7 @@ impl Pairing {
             }
             (ExchangeEvent::AnswerBegin, false) => drop(e.answer(at)),
             (ExchangeEvent::Status(status), _) => e.ends_with(status),
-            (ExchangeEvent::Streams, _) => e.kind = Kind::EventStream,
+            (ExchangeEvent::IsEventStream, _) => e.kind = Kind::EventStream,
             (ExchangeEvent::Piece, false) => e.pieces.add(at),
             (ExchangeEvent::Dialogue, _) => e.dialogue = true,
             (ExchangeEvent::Interim, _) => (e.response, e.pieces) = (None, Default::default()),

@@ -93,7 +93,7 @@ impl Listener for PairingListener<'_> {
                     e.ends_with(status);
                 }
             }
-            Note::Streams => {
+            Note::IsEventStream => {
                 if let (Some(e), false) = (pairing.open.front_mut(), pairing.unsolicited) {
                     e.kind = Kind::EventStream;
                 }

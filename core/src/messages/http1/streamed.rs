@@ -74,7 +74,7 @@ fn report_pieces(sink: &mut MessageSink<'_, impl Listener>, pieces: &mut BodySpl
     while let Some(piece) = pieces.next(&mut bytes) {
         sink.piece(piece.len() as u64);
         if pieces.is_later_message() {
-            sink.streams();
+            sink.mark_event_stream();
         }
     }
     sink.count(bytes.len() as u64);

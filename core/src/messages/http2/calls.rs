@@ -135,7 +135,7 @@ impl Calls {
             call.grpc |= fields.grpc;
             call.pieces = fields.pieces.filter(|_| !fields.encoded || fields.grpc);
             if call.pieces.is_some_and(|pieces| pieces.is_event_stream()) {
-                exchange.streams();
+                exchange.mark_event_stream();
             }
             if call.grpc && call.pieces.is_none() {
                 call.pieces = BodySplitter::of("application/grpc");
@@ -210,7 +210,7 @@ impl Calls {
             exchange.piece(piece.len() as u64);
             // a second message, or one before the request's end, shows that the call streams
             if (std::mem::replace(has_piece, true) || !requested) && grpc {
-                exchange.streams();
+                exchange.mark_event_stream();
             }
         }
         exchange.count(rest.len() as u64);

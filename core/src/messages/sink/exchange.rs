@@ -82,8 +82,8 @@ impl<L: Listener> ExchangeSink<'_, '_, L> {
     }
 
     /// Reports that the answer is a stream of events.
-    pub(in crate::messages) fn streams(&mut self) {
-        self.note(ExchangeEvent::Streams);
+    pub(in crate::messages) fn mark_event_stream(&mut self) {
+        self.note(ExchangeEvent::IsEventStream);
     }
 
     /// Counts the last bytes of a piece of the answer's body.

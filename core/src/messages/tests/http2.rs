@@ -311,7 +311,7 @@ fn answers_of_events_and_of_several_messages_are_streams() {
         .filter_map(|note| match note {
             Note::Keyed {
                 key,
-                event: ExchangeEvent::Streams,
+                event: ExchangeEvent::IsEventStream,
                 ..
             } => Some(*key),
             _ => None,

@@ -181,7 +181,7 @@ pub(super) fn check(notes: &[Note]) -> [u64; 2] {
                 ..
             } => total[side.index()] = total[side.index()].saturating_add(*bytes),
             Note::Keyed { .. }
-            | Note::Streams
+            | Note::IsEventStream
             | Note::ConnectionTags(_)
             | Note::Push(_)
             | Note::Lost { .. }
