@@ -192,6 +192,7 @@ fn short(notes: &[Note]) -> String {
                     ExchangeEvent::Status(event) => format!("={}", status(event)),
                     ExchangeEvent::AnswerEnd => ")".into(),
                     ExchangeEvent::Subscribes(number) => format!("subscribes{number}"),
+                    ExchangeEvent::IsEventStream => "streams".into(),
                     other => format!("{other:?}").to_lowercase(),
                 };
                 format!("{}{key}:{bytes}{event}", side(s))
