@@ -99,8 +99,8 @@ impl Datagram {
 struct Incomplete {
     /// Offset and bytes of each fragment, in the order of the offsets.
     fragments: Vec<(u32, Vec<u8>)>,
-    /// Memory in bytes, bookkeeping included.
-    held: usize,
+    /// Bookkeeping included.
+    memory_bytes: usize,
     /// Length of the payload. `None` until the last fragment has arrived.
     end: Option<u32>,
     protocol: u8,
@@ -135,8 +135,8 @@ pub struct Fragments {
     order: VecDeque<(Key, u64)>,
     /// Number of fragments added.
     serial: u64,
-    /// Memory of all incomplete packets in bytes.
-    held: usize,
+    /// Memory of all incomplete packets, bookkeeping included.
+    memory_bytes: usize,
     /// Packets and fragments that could not be used. The caller takes them.
     pub issues: Vec<Issue>,
 }
@@ -166,10 +166,10 @@ impl Fragments {
         let serial = self.serial;
         let packet = self.incomplete.entry(fragment.key).or_insert_with(|| {
             self.order.push_back((fragment.key, serial));
-            self.held += PACKET_OVERHEAD;
+            self.memory_bytes += PACKET_OVERHEAD;
             Incomplete {
                 fragments: Vec::new(),
-                held: PACKET_OVERHEAD,
+                memory_bytes: PACKET_OVERHEAD,
                 end: None,
                 protocol: fragment.protocol,
                 serial,
@@ -178,8 +178,8 @@ impl Fragments {
         });
         let cost = fragment.bytes.len() + FRAGMENT_OVERHEAD;
         if packet.add(fragment, end) {
-            packet.held += cost;
-            self.held += cost;
+            packet.memory_bytes += cost;
+            self.memory_bytes += cost;
         }
         if packet.fragments.len() > MAX_FRAGMENTS {
             self.give_up(fragment.key, "packet has too many fragments");
@@ -195,7 +195,7 @@ impl Fragments {
                 depth: fragment.depth,
             });
         }
-        while self.held > MAX_BYTES
+        while self.memory_bytes > MAX_BYTES
             && let Some((key, serial)) = self.order.pop_front()
         {
             if self
@@ -230,7 +230,7 @@ impl Fragments {
 
     fn remove(&mut self, key: Key) -> Option<Incomplete> {
         let packet = self.incomplete.remove(&key)?;
-        self.held = self.held.saturating_sub(packet.held);
+        self.memory_bytes = self.memory_bytes.saturating_sub(packet.memory_bytes);
         Some(packet)
     }
 

@@ -57,7 +57,7 @@ struct Half {
     /// The frame whose payload is being read.
     frame: Frame,
     /// The payload so far, for types that are interpreted as a whole. While searching, a possible frame header.
-    held: Vec<u8>,
+    unread: Vec<u8>,
     /// Bytes left of the data in a DATA frame, without padding; `None` before the padding's length.
     data_left: Option<u32>,
     block: Option<Block>,
@@ -186,22 +186,22 @@ impl Http2 {
                 }
                 Phase::Searching => {
                     // bytes that may begin a header are held: of a TLS record, the first byte is fed by itself
-                    let held = std::mem::take(&mut half.held);
-                    let joined = [&held, bytes].concat();
+                    let unread = std::mem::take(&mut half.unread);
+                    let joined = [&unread, bytes].concat();
                     let Some(header_at) = frames::find(&joined) else {
                         if frames::chain(&joined).is_none() {
-                            half.held = joined;
+                            half.unread = joined;
                             sink.mark();
                         } else {
                             sink.unmark();
                         }
                         return Ok(());
                     };
-                    let mut first = cursor::from(&held, header_at);
+                    let mut first = cursor::from(&unread, header_at);
                     while !first.is_empty() && half.frames.next(&mut first) == Part::Partly {}
-                    bytes = cursor::from(bytes, header_at.saturating_sub(held.len()));
+                    bytes = cursor::from(bytes, header_at.saturating_sub(unread.len()));
                     half.phase = Phase::Frames;
-                    if header_at >= held.len() {
+                    if header_at >= unread.len() {
                         sink.unmark();
                     }
                     sink.mark();
@@ -232,7 +232,7 @@ impl Http2 {
         let side = sink.side();
         let half = &mut self.sides[side];
         half.frame = frame;
-        half.held.clear();
+        half.unread.clear();
         let continues = frame.kind == frames::CONTINUATION;
         match &half.block {
             Some(block) if !continues || block.stream != frame.stream => return false,
@@ -276,11 +276,11 @@ impl Http2 {
             frames::SETTINGS => MAX_SETTINGS,
             _ => 0,
         };
-        if last && half.held.is_empty() {
+        if last && half.unread.is_empty() {
             return self.end_frame(sink, piece);
         }
-        let room = max_kept.saturating_sub(half.held.len());
-        half.held.extend_from_slice(cursor::upto(piece, room));
+        let room = max_kept.saturating_sub(half.unread.len());
+        half.unread.extend_from_slice(cursor::upto(piece, room));
         if piece.len() > room
             && let Some(block) = &mut half.block
         {
@@ -289,8 +289,8 @@ impl Http2 {
         if !last {
             return true;
         }
-        let held = std::mem::take(&mut half.held);
-        self.end_frame(sink, &held)
+        let unread = std::mem::take(&mut half.unread);
+        self.end_frame(sink, &unread)
     }
 
     /// Interprets a whole frame. `payload` is empty for DATA, and may be cut off for types that are not interpreted.

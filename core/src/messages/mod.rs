@@ -288,7 +288,7 @@ impl Messages {
 
     /// Whether bytes were read that no note covers yet.
     #[inline(always)]
-    pub fn has_held_bytes(&self) -> bool {
+    pub fn has_unreported_bytes(&self) -> bool {
         self.open.has_marks() || !self.undecided.is_empty() || self.holds_hole()
     }
 
@@ -324,12 +324,13 @@ impl Messages {
     pub fn turn_unit(&self) -> Option<TurnUnit> {
         match &self.reader {
             AnyReader::Tls(tls) if self.stage == Stage::Following => tls.turns().then_some(TurnUnit::Records),
-            _ => (self.stage == Stage::Turns || self.both_were_held()).then_some(TurnUnit::Segments),
+            _ => (self.stage == Stage::Turns || self.is_undecided_on_both_sides())
+                .then_some(TurnUnit::Segments),
         }
     }
 
     /// Whether bytes of both sides are held because no protocol is decided.
-    fn both_were_held(&self) -> bool {
+    fn is_undecided_on_both_sides(&self) -> bool {
         let mut sides = self.undecided.iter().map(|(side, ..)| *side);
         let first = sides.next();
         sides.any(|side| Some(side) != first)

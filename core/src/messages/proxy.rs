@@ -213,7 +213,7 @@ fn socks(first: &FirstBytes<'_>) -> Guess {
 #[derive(Debug, Default)]
 pub(super) struct Socks {
     /// Per `Side`, the beginning of a message.
-    held: BySide<Vec<u8>>,
+    unread: BySide<Vec<u8>>,
     /// The client's first message was read.
     greeted: bool,
     /// Unanswered requests of the client, oldest first.
@@ -244,15 +244,15 @@ impl MessageReader for Socks {
                 sink.lost("data before the SOCKS connection is made");
                 return Outcome::Lost(Stretch::Bytes(cursor::from(bytes, at)));
             }
-            self.held[side].push(*byte);
+            self.unread[side].push(*byte);
             sink.count(1);
-            let message = std::mem::take(&mut self.held[side]);
+            let message = std::mem::take(&mut self.unread[side]);
             let step = match side {
                 Side::Client => self.request(&mut sink, &message),
                 Side::Server => self.answer(&mut sink, &message),
             };
             match step {
-                Step::Partly if message.len() < MAX_SOCKS => self.held[side] = message,
+                Step::Partly if message.len() < MAX_SOCKS => self.unread[side] = message,
                 Step::Whole => {}
                 Step::Connected => return Outcome::Restart(Stretch::Bytes(cursor::from(bytes, at + 1))),
                 Step::Partly | Step::Wrong => {

@@ -65,17 +65,17 @@ impl Messages {
             self.set_mid_stream();
             return Some(Stage::Turns);
         };
-        let held = |of_side: Side| {
+        let undecided_bytes = |of_side: Side| {
             let parts = self.undecided.iter().filter(move |(side, ..)| *side == of_side);
             parts
-                .flat_map(|(.., held)| held.iter().copied())
+                .flat_map(|(.., bytes)| bytes.iter().copied())
                 .collect::<Vec<_>>()
         };
-        let (mut all, other) = (Vec::new(), held(side.other()));
+        let (mut all, other) = (Vec::new(), undecided_bytes(side.other()));
         let input = if self.undecided.is_empty() {
             bytes
         } else {
-            all.append(&mut held(side));
+            all.append(&mut undecided_bytes(side));
             all.extend_from_slice(bytes);
             &all
         };
@@ -107,15 +107,15 @@ impl Messages {
         self.stage = stage;
         listener.note(Note::Protocol(self.reader.protocol()));
         for (side, at, bytes) in std::mem::take(&mut self.undecided) {
-            let held = Stretch::Bytes(&bytes);
+            let stretch = Stretch::Bytes(&bytes);
             if bytes.is_empty() {
                 self.close(side, at, Close::Fin, listener);
             } else if stage == Stage::Following {
-                self.feed(side, at, held, listener);
+                self.feed(side, at, stretch, listener);
             } else {
                 // no protocol fits these bytes: do not compare them a second time
-                self.greeting_of(side, held);
-                turns::Turns.feed(MessageSink::new(&mut self.open, listener, side, at), held);
+                self.greeting_of(side, stretch);
+                turns::Turns.feed(MessageSink::new(&mut self.open, listener, side, at), stretch);
             }
         }
     }

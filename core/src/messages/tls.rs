@@ -48,11 +48,11 @@ pub(super) struct Tls {
     is_tls13: bool,
     /// The server's first record after the handshake of TLS 1.3. It is a session ticket if the next record has the same
     /// length, because servers mostly send two tickets; otherwise it begins a message.
-    held: Option<Held>,
+    possible_ticket: Option<DataRecord>,
     tickets_over: bool,
-    /// Length of the held record when the client sent data. Another of this length is the second ticket, which the
+    /// Length of `possible_ticket` when the client sent data. Another of this length is the second ticket, which the
     /// server's Nagle algorithm held back.
-    lone: Option<u32>,
+    lone_ticket_len: Option<u32>,
     /// The key log has been searched.
     keys_searched: bool,
     /// The decryption, where there is a key log that has the connection's keys.
@@ -70,8 +70,9 @@ enum Stage {
     Data,
 }
 
+/// A record of application data: the packet of its last bytes so far, and its length without the header.
 #[derive(Debug, Clone, Copy)]
-struct Held {
+struct DataRecord {
     at: At,
     len: u32,
 }
@@ -103,8 +104,8 @@ enum CountsFor {
     #[default]
     None,
     Message,
-    /// `Tls::held`.
-    Held,
+    /// `Tls::possible_ticket`.
+    PossibleTicket,
 }
 
 impl MessageReader for Tls {
@@ -131,7 +132,7 @@ impl MessageReader for Tls {
         if how != Close::Fin || self.stage == Stage::Data {
             self.report_handshake(sink, self.stage == Stage::Data);
         }
-        self.release_held(sink);
+        self.release_record(sink);
         match (self.stage, how) {
             (Stage::Data | Stage::Unknown, Close::Fin) => sink.end(),
             (Stage::Data, _) if self.sides[sink.side()].may_be_closed => sink.end(),
@@ -215,7 +216,7 @@ impl Tls {
             if self.has_keys() {
                 return Outcome::Lost(Stretch::Missing(missing));
             }
-            self.release_held(sink);
+            self.release_record(sink);
             self.report_handshake(sink, false);
             sink.lost("a record's beginning is not in the capture");
             return Outcome::Lost(Stretch::Missing(missing));
@@ -263,35 +264,35 @@ impl Tls {
     /// Decides whether a record after the handshake is of a message or a ticket.
     fn data_record(&mut self, sink: &mut MessageSink<'_, impl Listener>, len: u32) -> CountsFor {
         if sink.side() == Side::Server && self.is_tls13 && !self.tickets_over {
-            match self.held.take() {
+            match self.possible_ticket.take() {
                 None => {
-                    self.held = Some(Held { at: sink.at(), len });
-                    return CountsFor::Held;
+                    self.possible_ticket = Some(DataRecord { at: sink.at(), len });
+                    return CountsFor::PossibleTicket;
                 }
                 Some(first) if first.len == len => {
                     self.tickets_over = true; // two tickets
                     return CountsFor::None;
                 }
-                Some(first) => self.held = Some(first),
+                Some(first) => self.possible_ticket = Some(first),
             }
         }
-        if sink.side() == Side::Server && self.lone.take() == Some(len) {
+        if sink.side() == Side::Server && self.lone_ticket_len.take() == Some(len) {
             return CountsFor::None;
         }
         if sink.side() == Side::Client {
-            self.lone = self.held.map(|held| held.len);
+            self.lone_ticket_len = self.possible_ticket.map(|record| record.len);
         }
-        self.release_held(sink);
+        self.release_record(sink);
         sink.end_other();
         CountsFor::Message
     }
 
-    /// Counts the held record for the server's message, because it is no ticket.
-    fn release_held(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
-        if let Some(held) = self.held.take() {
+    /// Counts `possible_ticket` for the server's message, because it is no ticket.
+    fn release_record(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+        if let Some(record) = self.possible_ticket.take() {
             self.tickets_over = true;
             sink.end_side(Side::Client);
-            sink.count_for(Side::Server, held.at, u64::from(held.len) + HEADER as u64);
+            sink.count_for(Side::Server, record.at, u64::from(record.len) + HEADER as u64);
         }
     }
 
@@ -303,10 +304,10 @@ impl Tls {
         if half.counts_for == CountsFor::Message {
             sink.count(u64::from(bytes));
         }
-        if half.counts_for == CountsFor::Held
-            && let Some(held) = &mut self.held
+        if half.counts_for == CountsFor::PossibleTicket
+            && let Some(record) = &mut self.possible_ticket
         {
-            held.at = sink.at();
+            record.at = sink.at();
         }
         if done {
             self.end_record(sink);

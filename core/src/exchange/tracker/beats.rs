@@ -9,7 +9,7 @@ use super::pairing::Pairing;
 use crate::exchange::{Context, CutBy, Exchange};
 use crate::limits::{BEAT_BYTES, BEATS, OUTLIER_SHARE, RARE_SHARE, SILENCE_NS, TWO_TICKS_NS};
 
-/// Number of held turns whose time no longer counts as busy: one more turn decides.
+/// Number of undecided turns whose time no longer counts as busy: one more turn decides.
 fn nearly_decided() -> usize {
     BEATS.get() as usize - 1
 }
@@ -19,7 +19,7 @@ fn nearly_decided() -> usize {
 pub(super) struct Beats {
     /// Turns that may be heartbeats, oldest first; boxed, as an exchange is moved several times.
     #[allow(clippy::vec_box)]
-    held: Vec<Box<Exchange>>,
+    undecided_turns: Vec<Box<Exchange>>,
     /// Sizes of the client's and the server's heartbeats, once found.
     sizes: Option<[u64; 2]>,
     /// Time of the client's newest heartbeat and the period of its timer, in ns.
@@ -92,11 +92,11 @@ fn period(times: impl Iterator<Item = i64> + Clone) -> Option<i64> {
 }
 
 impl Beats {
-    /// The client's period in ns, if the held turns are heartbeats: the times of either side fit a timer, and the
+    /// The client's period in ns, if the undecided turns are heartbeats: the times of either side fit a timer, and the
     /// server's do not depend on the client's.
     fn client_period(&self) -> Option<i64> {
         let at = |side: usize| {
-            self.held
+            self.undecided_turns
                 .iter()
                 .map(move |e| times(e).get(side).copied().unwrap_or_default())
         };
@@ -107,7 +107,7 @@ impl Beats {
         // A response keeps its delay. Two timers with the same period do so as well, but their messages have one size.
         let drifts = exceeds(most - least, RARE_SHARE.get() + RARE_SHARE.get());
         let alike = self
-            .held
+            .undecided_turns
             .first()
             .and_then(|e| sizes(e))
             .is_some_and(|[one, two]| one == two);
@@ -164,7 +164,7 @@ impl Pairing {
             return context.recycle(exchange);
         }
         beats.remove_leading_beat(&mut exchange);
-        let goes_on = beats.held.last().is_none_or(|last| {
+        let goes_on = beats.undecided_turns.last().is_none_or(|last| {
             let [request, answer] = times(last);
             let late =
                 exchange.start() - answer.max(request) >= 0 && exchange.start() - request >= SILENCE_NS.get();
@@ -177,39 +177,45 @@ impl Pairing {
             return context.queue(exchange);
         }
         let Some(beats) = &mut self.beats else { return };
-        beats.held.push(exchange);
+        beats.undecided_turns.push(exchange);
         // The time of heartbeats is not the program's. With fewer turns it still counts.
-        if beats.held.len() == nearly_decided() {
+        if beats.undecided_turns.len() == nearly_decided() {
             self.busy = self
                 .busy
-                .saturating_sub(beats.held.iter().map(|e| duration_ns(e)).sum());
-        } else if beats.held.len() > nearly_decided() {
+                .saturating_sub(beats.undecided_turns.iter().map(|e| duration_ns(e)).sum());
+        } else if beats.undecided_turns.len() > nearly_decided() {
             self.busy = self
                 .busy
-                .saturating_sub(beats.held.last().map_or(0, |e| duration_ns(e)));
+                .saturating_sub(beats.undecided_turns.last().map_or(0, |e| duration_ns(e)));
         }
-        if beats.held.len() < BEATS.get() as usize {
+        if beats.undecided_turns.len() < BEATS.get() as usize {
             return;
         }
         if let Some(period) = beats.client_period() {
             beats.sizes = size;
-            beats.client = (beats.held.last().map_or(0, |beat| beat.start()), period);
-            beats.dropped += beats.held.len() as u32;
-            beats.held.drain(..).for_each(|beat| context.recycle(beat));
+            beats.client = (
+                beats.undecided_turns.last().map_or(0, |beat| beat.start()),
+                period,
+            );
+            beats.dropped += beats.undecided_turns.len() as u32;
+            beats
+                .undecided_turns
+                .drain(..)
+                .for_each(|beat| context.recycle(beat));
         } else {
             self.release_turns(context);
         }
     }
 
-    /// Queues the held turns, which are no heartbeats as far as the capture shows.
+    /// Queues the undecided turns, which are no heartbeats as far as the capture shows.
     pub(super) fn release_turns(&mut self, context: &mut Context) {
         let Some(beats) = &mut self.beats else { return };
-        if beats.held.len() >= nearly_decided() {
+        if beats.undecided_turns.len() >= nearly_decided() {
             self.busy = self
                 .busy
-                .saturating_add(beats.held.iter().map(|e| duration_ns(e)).sum());
+                .saturating_add(beats.undecided_turns.iter().map(|e| duration_ns(e)).sum());
         }
-        for turn in std::mem::take(&mut beats.held) {
+        for turn in std::mem::take(&mut beats.undecided_turns) {
             context.queue(turn);
         }
     }

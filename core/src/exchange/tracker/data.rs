@@ -85,7 +85,7 @@ impl Tracker {
             }
         }
         if let Outcome::Forward(step) = outcome {
-            self.pairing.has_unread = self.messages.has_held_bytes();
+            self.pairing.has_unread = self.messages.has_unreported_bytes();
             self.pairing.keep_step(side, step, context);
             if self.pairing.doubled {
                 self.weigh_copies();

@@ -105,7 +105,7 @@ fn the_first_byte_of_each_counts() {
         (4, ExchangeEvent::AnswerEnd),
     ];
     assert_eq!(frames.collect::<Vec<_>>(), want);
-    assert!(!messages.has_held_bytes());
+    assert!(!messages.has_unreported_bytes());
 }
 
 #[test]

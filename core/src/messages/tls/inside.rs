@@ -90,8 +90,8 @@ impl Inside {
     }
 
     /// Whether bytes of this side were read that no note covers yet.
-    fn has_held_bytes(&self, side: Side) -> bool {
-        self.messages.has_held_bytes() || self.has_unread() || self.connection.holds(side)
+    fn has_unreported_bytes(&self, side: Side) -> bool {
+        self.messages.has_unreported_bytes() || self.has_unread() || self.connection.holds(side)
     }
 
     fn feed(&mut self, side: Side, at: At, stretch: Stretch<'_>, sink: &mut MessageSink<'_, impl Listener>) {
@@ -158,7 +158,7 @@ impl Tls {
             }
             for side in Side::BOTH {
                 let holds = if over {
-                    inside.has_held_bytes(side)
+                    inside.has_unreported_bytes(side)
                 } else {
                     inside.has_unread()
                 };

@@ -53,11 +53,13 @@ pub(super) fn may_hold_token(url: &[u8]) -> bool {
 #[cold]
 fn is_in_token(url: &[u8], position: usize) -> bool {
     let (before, behind) = url.split_at_checked(position).unwrap_or_default();
-    let long = |bytes: &mut dyn Iterator<Item = &u8>| {
-        let held = bytes.take(PATH_FROM).take_while(|byte| is_of_token(**byte));
-        held.count()
+    let token_len = |bytes: &mut dyn Iterator<Item = &u8>| {
+        bytes
+            .take(PATH_FROM)
+            .take_while(|byte| is_of_token(**byte))
+            .count()
     };
-    long(&mut before.iter().rev()) + long(&mut behind.iter()) >= PATH_FROM
+    token_len(&mut before.iter().rev()) + token_len(&mut behind.iter()) >= PATH_FROM
 }
 
 /// Whether a word of the path is in `MAILED`; `email-verification` is two words.

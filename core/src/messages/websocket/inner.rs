@@ -44,8 +44,8 @@ impl Inner {
 
     /// Reads the next bytes of a message. `plain`: they are not compressed.
     pub(super) fn read(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &[u8], plain: bool) {
-        if let Inner::Unknown(held) = self {
-            let mut first = std::mem::take(held);
+        if let Inner::Unknown(undecided) = self {
+            let mut first = std::mem::take(undecided);
             first.extend_from_slice(bytes);
             *self = match (plain && sink.side() == Side::Client, stomp::is_connect(&first)) {
                 (true, _) if mqtt::may_connect(&first) => Inner::Mqtt(Box::default()),
