@@ -5,7 +5,48 @@ use crate::cursor::{self, Header};
 
 pub(super) const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
+const ARP: u16 = 0x0806;
+/// Transparent Ethernet bridging (RFC 1701).
 const ETHERNET: u16 = 0x6558;
+/// 802.1Q, 802.1ad and the older QinQ tags.
+const VLAN: u16 = 0x8100;
+const SERVICE_VLAN: u16 = 0x88a8;
+const QINQ_1: u16 = 0x9100;
+const QINQ_2: u16 = 0x9200;
+const CISCO_METADATA: u16 = 0x8909;
+const VN_TAG: u16 = 0x8926;
+/// High-availability Seamless Redundancy (IEC 62439-3).
+const HSR: u16 = 0x892f;
+/// Sequence numbers of IEEE 802.1CB.
+const REDUNDANCY_TAG: u16 = 0xf1c1;
+const MACSEC: u16 = 0x88e5;
+const MPLS: u16 = 0x8847;
+const MPLS_UPSTREAM: u16 = 0x8848;
+const PPPOE_SESSION: u16 = 0x8864;
+const PPP: u16 = 0x880b;
+const FABRIC_PATH: u16 = 0x8903;
+/// Service tag of 802.1ah.
+const BACKBONE_SERVICE: u16 = 0x88e7;
+const TRILL: u16 = 0x22f3;
+const NSH: u16 = 0x894f;
+/// Lowest number of an ethertype (IEEE 802.3, 3.2.6).
+pub(super) const MIN_ETHERTYPE: u16 = 0x0600;
+
+/// PPP's protocol numbers (IANA's registry of PPP numbers).
+mod ppp_protocol {
+    pub const IPV4: u16 = 0x21;
+    pub const IPV6: u16 = 0x57;
+    pub const MPLS_UNICAST: u16 = 0x0281;
+    pub const MPLS_MULTICAST: u16 = 0x0283;
+    /// Van Jacobson header compression (RFC 1144).
+    pub const COMPRESSED_TCP: u16 = 0x2d;
+    pub const UNCOMPRESSED_TCP: u16 = 0x2f;
+    pub const MULTILINK: u16 = 0x3d;
+    pub const ENCRYPTED: u16 = 0x53;
+    pub const ENCRYPTED_LINK: u16 = 0x55;
+    pub const COMPRESSED_LINK: u16 = 0xfb;
+    pub const COMPRESSED: u16 = 0xfd;
+}
 
 /// Largest value of the type field that is a length (IEEE 802.3, 3.2.6).
 pub(super) const MAX_LENGTH: u16 = 1500;
@@ -27,30 +68,28 @@ pub(super) fn ethertype(kind: u16, view: View<'_>) -> Packet<'_> {
         let (layer, at, size) = match kind {
             IPV4 => return ip::any(view),
             IPV6 => return ip::v6(view),
-            0x0806 => return neighbour::arp(view),
+            ARP => return neighbour::arp(view),
             0..=MAX_LENGTH => return llc(view),
-            // 802.1Q, 802.1ad and the older QinQ tags, in any order and number.
-            0x8100 | 0x88a8 | 0x9100 | 0x9200 => ("vlan", 2, 4),
-            // Cisco metadata (security group tag): version, length, option, tag, then an ethertype.
-            0x8909 => ("cisco metadata", 6, 8),
-            // VN-Tag, and the sequence numbers of HSR and 802.1CB.
-            0x8926 => ("vntag", 4, 6),
-            0x892f => ("hsr", 4, 6),
-            0xf1c1 => ("802.1cb", 4, 6),
-            0x88e5 => match macsec(view.captured) {
+            // In any order and number.
+            VLAN | SERVICE_VLAN | QINQ_1 | QINQ_2 => ("vlan", 2, 4),
+            // Security group tag: version, length, option, tag, then an ethertype.
+            CISCO_METADATA => ("cisco metadata", 6, 8),
+            VN_TAG => ("vntag", 4, 6),
+            HSR => ("hsr", 4, 6),
+            REDUNDANCY_TAG => ("802.1cb", 4, 6),
+            MACSEC => match macsec(view.captured) {
                 Some(size) => ("macsec", size - 2, size),
                 None => return skipped("macsec", "payload is encrypted", kind.into()),
             },
-            0x8847 | 0x8848 => return view.enter(mpls),
-            0x8864 => return view.enter(pppoe),
-            0x880b => return view.enter(ppp),
-            // Ethernet in Ethernet: transparent bridging, and 802.1ah after its service tag (0x88e7).
+            MPLS | MPLS_UPSTREAM => return view.enter(mpls),
+            PPPOE_SESSION => return view.enter(pppoe),
+            PPP => return view.enter(ppp),
             ETHERNET => return view.enter(ethernet),
-            0x8903 => return fabric_path(view),
-            0x88e7 => return view.skip(4).enter(ethernet),
-            0x22f3 => return trill(view),
-            0x894f => return nsh(view),
-            _ if kind < 0x0600 || carries_no_ip(kind) => return Packet::Other,
+            FABRIC_PATH => return fabric_path(view),
+            BACKBONE_SERVICE => return view.skip(4).enter(ethernet),
+            TRILL => return trill(view),
+            NSH => return nsh(view),
+            _ if kind < MIN_ETHERTYPE || carries_no_ip(kind) => return Packet::Other,
             _ => return view.foreign("ethertype", kind.into()),
         };
         let Some(next) = cursor::be16_at(view.captured, at) else {
@@ -132,7 +171,10 @@ pub(super) fn mpls(view: View<'_>) -> Packet<'_> {
 }
 
 fn is_common_ethertype(kind: u16) -> bool {
-    matches!(kind, IPV4 | IPV6 | 0x0806 | 0x8100 | 0x88a8 | 0x8847 | 0x8864)
+    matches!(
+        kind,
+        IPV4 | IPV6 | ARP | VLAN | SERVICE_VLAN | MPLS | PPPOE_SESSION
+    )
 }
 
 /// A PPPoE session (RFC 2516): a header of six bytes, then PPP.
@@ -156,14 +198,23 @@ pub(super) fn ppp(view: View<'_>) -> Packet<'_> {
         _ => return view.cut("ppp", 2),
     };
     match protocol {
-        0x21 => ip::any(view),
-        0x57 => ip::v6(view),
-        0x0281 | 0x0283 => view.enter(mpls),
-        0x2d | 0x2f => skipped("ppp", "header compression is not undone", protocol.into()),
+        ppp_protocol::IPV4 => ip::any(view),
+        ppp_protocol::IPV6 => ip::v6(view),
+        ppp_protocol::MPLS_UNICAST | ppp_protocol::MPLS_MULTICAST => view.enter(mpls),
+        ppp_protocol::COMPRESSED_TCP | ppp_protocol::UNCOMPRESSED_TCP => {
+            skipped("ppp", "header compression is not undone", protocol.into())
+        }
         // Multilink (RFC 1990): a fragment that is both the first and the last is a whole packet.
-        0x3d if matches!(*view.captured, [flags, _, _, _, ..] if flags >= 0xc0) => view.skip(4).enter(ppp),
-        0x3d => skipped("ppp", "multilink fragments are not put together", protocol.into()),
-        0x53 | 0x55 | 0xfb | 0xfd => skipped("ppp", "payload is compressed or encrypted", protocol.into()),
+        ppp_protocol::MULTILINK if matches!(*view.captured, [flags, _, _, _, ..] if flags >= 0xc0) => {
+            view.skip(4).enter(ppp)
+        }
+        ppp_protocol::MULTILINK => {
+            skipped("ppp", "multilink fragments are not put together", protocol.into())
+        }
+        ppp_protocol::ENCRYPTED
+        | ppp_protocol::ENCRYPTED_LINK
+        | ppp_protocol::COMPRESSED_LINK
+        | ppp_protocol::COMPRESSED => skipped("ppp", "payload is compressed or encrypted", protocol.into()),
         _ => Packet::Other,
     }
 }

@@ -3,29 +3,51 @@
 
 use std::net::IpAddr;
 
-use super::ethertype::{ethernet, ethertype, mpls, next_protocol, ppp};
+use super::ethertype::{MIN_ETHERTYPE, ethernet, ethertype, mpls, next_protocol, ppp};
 use super::ip;
 use super::tcp::Ends;
 use super::{Packet, Udp, View, skipped};
 use crate::cursor::{self, Header};
 use crate::segment::SYN;
 
-const UDP: u8 = 17;
+/// IP protocol numbers (IANA's registry).
+mod protocol {
+    pub const IPV4: u8 = 4;
+    pub const UDP: u8 = 17;
+    pub const IPV6: u8 = 41;
+    pub const GRE: u8 = 47;
+    pub const MINIMAL_ENCAPSULATION: u8 = 55;
+    pub const IPIP: u8 = 94;
+    pub const ETHER_IP: u8 = 97;
+    pub const COMPRESSED: u8 = 108;
+    pub const L2TP: u8 = 115;
+    pub const MPLS: u8 = 137;
+    pub const ETHERNET: u8 = 143;
+}
+
+/// GRE's protocol types for packets that are not announced by their own ethertype.
+mod gre_type {
+    pub const KEEP_ALIVE: u16 = 0;
+    /// ERSPAN (draft-foschiano-erspan) types I and II, and III.
+    pub const ERSPAN: u16 = 0x88be;
+    pub const ERSPAN_3: u16 = 0x22eb;
+    pub const WCCP: u16 = 0x883e;
+}
 
 /// Reads an IP protocol that is neither TCP, UDP nor ICMP.
 #[inline(never)]
-pub(super) fn over_ip(protocol: u8, view: View<'_>) -> Packet<'_> {
-    match protocol {
-        4 | 94 => view.enter(ip::any),
-        41 => view.enter(ip::v6),
-        47 => view.enter(gre),
-        97 => view.skip(2).enter(ethernet),
-        115 => l2tp_session(view, "ip", protocol.into()),
-        143 => view.enter(ethernet),
-        137 => view.enter(mpls),
-        108 => view.foreign("ip", protocol.into()),
+pub(super) fn over_ip(number: u8, view: View<'_>) -> Packet<'_> {
+    match number {
+        protocol::IPV4 | protocol::IPIP => view.enter(ip::any),
+        protocol::IPV6 => view.enter(ip::v6),
+        protocol::GRE => view.enter(gre),
+        protocol::ETHER_IP => view.skip(2).enter(ethernet),
+        protocol::L2TP => l2tp_session(view, "ip", number.into()),
+        protocol::ETHERNET => view.enter(ethernet),
+        protocol::MPLS => view.enter(mpls),
+        protocol::COMPRESSED => view.foreign("ip", number.into()),
         // Minimal encapsulation of Mobile IP (RFC 2004).
-        55 => skipped("ip", "tunnel is not entered", protocol.into()),
+        protocol::MINIMAL_ENCAPSULATION => skipped("ip", "tunnel is not entered", number.into()),
         _ => Packet::Other,
     }
 }
@@ -56,17 +78,17 @@ fn gre(view: View<'_>) -> Packet<'_> {
         more = entry.be32::<0>() != 0;
     }
     match protocol {
-        0 => Packet::Other, // keep-alive
-        // ERSPAN (draft-foschiano-erspan): type I has no sequence number and no header.
-        0x88be if !numbered => ethernet(inner),
-        0x88be => ethernet(inner.skip(8)),
-        0x22eb => erspan(inner),
-        // WCCP: version 2 has a redirect header of four bytes before the packet.
-        0x883e => match inner.captured.first() {
+        gre_type::KEEP_ALIVE => Packet::Other,
+        // Type I has no sequence number and no header.
+        gre_type::ERSPAN if !numbered => ethernet(inner),
+        gre_type::ERSPAN => ethernet(inner.skip(8)),
+        gre_type::ERSPAN_3 => erspan(inner),
+        // Version 2 has a redirect header of four bytes before the packet.
+        gre_type::WCCP => match inner.captured.first() {
             Some(first) if first >> 4 == 4 => ip::any(inner),
             _ => ip::any(inner.skip(4)),
         },
-        0x0600.. => ethertype(protocol, inner),
+        MIN_ETHERTYPE.. => ethertype(protocol, inner),
         _ => Packet::Other,
     }
 }
@@ -127,7 +149,7 @@ fn is_checksum_right(view: View<'_>, carrier: Ends) -> bool {
     if sum == Some(0) || size < 8 || size > view.captured.len() || view.quoted {
         return true;
     }
-    let mut total = u32::from(UDP) + size as u32;
+    let mut total = u32::from(protocol::UDP) + size as u32;
     for end in [carrier.src, carrier.dst] {
         total += match end {
             IpAddr::V4(end) => sum_of_words(&end.octets()),
