@@ -503,7 +503,7 @@ impl Engine {
 
     /// Whether the rest of this file need not be pushed.
     pub fn halted(&self) -> bool {
-        self.reader.halted() || self.pipeline.until.as_ref().is_some_and(Until::is_file_done)
+        self.reader.is_halted() || self.pipeline.until.as_ref().is_some_and(Until::is_file_done)
     }
 
     /// Returns the first file's name and issue, if no file could be read at all.

@@ -148,7 +148,7 @@ impl CaptureReader {
     }
 
     /// Whether the rest of the file is not read.
-    pub fn halted(&self) -> bool {
+    pub fn is_halted(&self) -> bool {
         matches!(self.format, Format::Halted)
     }
 

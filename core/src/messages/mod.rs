@@ -323,7 +323,9 @@ impl Messages {
     /// The unit of data where the stream is read in turns; `None` where a protocol is followed.
     pub fn turn_unit(&self) -> Option<TurnUnit> {
         match &self.reader {
-            AnyReader::Tls(tls) if self.stage == Stage::Following => tls.turns().then_some(TurnUnit::Records),
+            AnyReader::Tls(tls) if self.stage == Stage::Following => {
+                tls.is_read_in_turns().then_some(TurnUnit::Records)
+            }
             _ => (self.stage == Stage::Turns || self.is_undecided_on_both_sides())
                 .then_some(TurnUnit::Segments),
         }

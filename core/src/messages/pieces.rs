@@ -205,8 +205,9 @@ impl GrpcFrames {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct GrpcWeb {
     is_base64: bool,
-    /// The Base64 digits read so far, six bits each, and their number modulo 4.
+    /// The Base64 digits read so far, six bits each.
     bits: u32,
+    /// Number of the digits, modulo 4.
     digits: u8,
     messages: GrpcFrames,
     /// A message has ended.

@@ -21,7 +21,7 @@ pub(super) const RECOGNITION: Recognition = Recognition {
         Side::Server => Guess::No,
     },
     begins_message: |side, first| {
-        fields::chain(side, first)
+        fields::are_messages(side, first)
             || side == Side::Client && first.len() >= 8 && fields::sniff(first) == Guess::Yes
     },
     begins_inside_turn: |_, _| false, // the same bytes may stand inside a row

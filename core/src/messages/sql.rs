@@ -81,20 +81,20 @@ impl Masker<'_> {
                 let doubtful = if escapes {
                     backslash && past_quote(string, false) != Some(len) && !ends_outside(behind)
                 } else {
-                    escaped_end(string)
+                    is_end_escaped(string)
                 };
                 self.literal(if doubtful { self.rest.len() } else { len });
             }
             b'"' if backslash => self.literal(past_quote(self.rest, true).unwrap_or(self.rest.len())),
             b'"' => self.name(),
             b'`' if backslash => self.name(),
-            b'$' if !self.in_name() => self.literal(past_dollars(self.rest)),
+            b'$' if !self.is_in_name() => self.literal(past_dollars(self.rest)),
             b'-' if next == b'-' && (!backslash || self.rest.get(2).is_none_or(|third| *third <= b' ')) => {
                 self.skip(past_line(self.rest, backslash));
             }
             b'#' if backslash => self.skip(past_line(self.rest, true)),
             b'/' if next == b'*' => self.skip(past_comment(self.rest, !backslash)),
-            b'0'..=b'9' if !self.in_name() => {
+            b'0'..=b'9' if !self.is_in_name() => {
                 self.drop_sign();
                 self.literal(past_number(self.rest));
             }
@@ -108,7 +108,7 @@ impl Masker<'_> {
             }
             _ if self.is_of_accounts
                 && !b"=(),;".contains(first)
-                && !self.in_name()
+                && !self.is_in_name()
                 && self.is_bare_secret() =>
             {
                 self.literal(word(self.rest).len());
@@ -126,7 +126,7 @@ impl Masker<'_> {
     }
 
     /// Whether the byte shown last is part of a name.
-    fn in_name(&self) -> bool {
+    fn is_in_name(&self) -> bool {
         self.out.last().is_some_and(|last| is_name(*last))
     }
 
@@ -271,7 +271,7 @@ fn past_quote(text: &[u8], escapes: bool) -> Option<usize> {
 }
 
 /// Whether the string would go on if backslashes escaped.
-fn escaped_end(string: &[u8]) -> bool {
+fn is_end_escaped(string: &[u8]) -> bool {
     past_quote(string, true) != Some(string.len())
 }
 

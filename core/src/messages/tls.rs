@@ -205,7 +205,7 @@ impl Tls {
     }
 
     /// Whether encrypted application data is read in turns.
-    pub(super) fn turns(&self) -> bool {
+    pub(super) fn is_read_in_turns(&self) -> bool {
         self.stage == Stage::Data && self.inside.is_none()
     }
 

@@ -29,8 +29,8 @@ use inner::Inner;
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::WebSocket,
     sniff,
-    begins_message: |side, first| side == Side::Client && frames::chain(side, first),
-    begins_inside_turn: frames::chain,
+    begins_message: |side, first| side == Side::Client && frames::are_whole_frames(side, first),
+    begins_inside_turn: frames::are_whole_frames,
     reader: |_| AnyReader::WebSocket(WebSocket::joined()),
     ..Recognition::NEVER
 };

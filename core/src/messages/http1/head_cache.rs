@@ -78,7 +78,7 @@ impl HeadCache {
         read: impl FnOnce() -> Option<Start>,
     ) -> Option<&Start> {
         let cut = self.cut.get_mut(slot(side, bytes))?;
-        if !cut.is(side, bytes) {
+        if !cut.is_head(side, bytes) {
             cut.bytes.clear();
             cut.bytes.extend_from_slice(bytes);
             (cut.side, cut.has_line, cut.start) = (Some(side), has_line, read());
@@ -88,14 +88,14 @@ impl HeadCache {
 }
 
 impl Cut {
-    fn is(&self, side: Side, bytes: &[u8]) -> bool {
+    fn is_head(&self, side: Side, bytes: &[u8]) -> bool {
         self.side == Some(side) && self.bytes == bytes
     }
 }
 
 fn known_cut<'a>(cuts: &'a [Cut; SLOTS], side: Side, bytes: &[u8]) -> Option<&'a Cut> {
     let cut = cuts.get(slot(side, bytes))?;
-    cut.is(side, bytes).then_some(cut)
+    cut.is_head(side, bytes).then_some(cut)
 }
 
 impl Kept {

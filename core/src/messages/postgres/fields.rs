@@ -75,7 +75,7 @@ pub(super) fn body_length(side: Side, header: &[u8; TYPE_AND_LENGTH]) -> Option<
 
 /// Whether a packet in the middle of a stream consists of this side's messages, from its first byte to its last (or
 /// into a row), and one of them is sure to be PostgreSQL's.
-pub(super) fn chain(side: Side, mut bytes: &[u8]) -> bool {
+pub(super) fn are_messages(side: Side, mut bytes: &[u8]) -> bool {
     let mut sure = false;
     while let Some((header, rest)) = bytes.split_first_chunk::<TYPE_AND_LENGTH>() {
         let Some(len) = body_length(side, header)

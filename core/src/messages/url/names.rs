@@ -127,10 +127,10 @@ pub(super) fn is_secret(name: &[u8], value: &[u8], link: Link) -> bool {
     }
     let name = decoded_all(name);
     let whole: Vec<u8> = name.iter().copied().filter(|byte| *byte != b'[').collect();
-    named(&whole, value, link)
+    is_decoded_secret(&whole, value, link)
         || name
             .split(|byte| *byte == b'[')
-            .any(|part| named(part, value, link))
+            .any(|part| is_decoded_secret(part, value, link))
 }
 
 /// Whether a name has characters that the lists do not cover (other scripts, control characters, invalid escapes) and
@@ -165,7 +165,7 @@ fn is_mixed(word: &[u8]) -> bool {
 
 /// `is_secret` for a decoded name. Ignores digits at the end (`password2`), and compares the last word, too
 /// (`new_password`, `newPassword`).
-fn named(name: &[u8], value: &[u8], link: Link) -> bool {
+fn is_decoded_secret(name: &[u8], value: &[u8], link: Link) -> bool {
     let (mut all, mut last) = (Vec::with_capacity(name.len()), 0);
     let mut before = b'_';
     for byte in name {

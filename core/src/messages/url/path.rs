@@ -65,10 +65,10 @@ fn is_in_token(url: &[u8], position: usize) -> bool {
 /// Whether a word of the path is in `MAILED`; `email-verification` is two words.
 pub(super) fn is_mailed(path: &[u8]) -> bool {
     path.split(|byte| !is_of_token(*byte))
-        .any(|segment| has(segment, &MAILED))
+        .any(|segment| has_word_of(segment, &MAILED))
 }
 
-fn has(segment: &[u8], list: &[&[u8]]) -> bool {
+fn has_word_of(segment: &[u8], list: &[&[u8]]) -> bool {
     let is = |word: &[u8]| list.iter().any(|listed| word.eq_ignore_ascii_case(listed));
     segment.len() <= names::MAX_PARAMETER_NAME
         && (is(segment) || segment.split(|byte| OF_TOKENS.contains(byte)).any(is))
@@ -114,7 +114,7 @@ pub(super) fn without_tokens(url: &[u8], path_len: usize) -> Option<Vec<u8>> {
             second_before: word.before,
             before: text,
             sign: word.next_sign,
-            leads: word.leads || has(text, &MAILED) || has(text, &POSTS),
+            leads: word.leads || has_word_of(text, &MAILED) || has_word_of(text, &POSTS),
             ..Word::default()
         };
         rest = behind;
@@ -141,7 +141,7 @@ impl Word<'_> {
                 || self.text.starts_with(b"s--") && self.text.ends_with(b"--"))
             || long(NAMED_FROM)
                 && (self.leads
-                    || has(self.before, &DIRECT) && self.before.len() <= SECRET_FROM
+                    || has_word_of(self.before, &DIRECT) && self.before.len() <= SECRET_FROM
                     || self.is_of_workspace()
                     || FOLLOWED.contains(&self.next)
                     // a pre-authenticated request of Oracle's object storage: /p/.../n/namespace/

@@ -110,7 +110,7 @@ pub(super) fn fit(side: Side, mut bytes: &[u8]) -> Fit {
 }
 
 /// Whether bytes in mid-stream are whole frames.
-pub(super) fn chain(side: Side, bytes: &[u8]) -> bool {
+pub(super) fn are_whole_frames(side: Side, bytes: &[u8]) -> bool {
     fit(side, bytes) == Fit::Whole
 }
 
@@ -263,7 +263,7 @@ mod tests {
             let whole = read(side, &[&all]);
             assert!(whole.1);
             assert!(whole.0.iter().map(|(_, text)| text).eq(texts));
-            assert!(chain(side, &all));
+            assert!(are_whole_frames(side, &all));
             for size in [1, 2, 3, 5, 100] {
                 assert!(
                     read(side, &all.chunks(size).collect::<Vec<_>>()) == whole,
@@ -292,21 +292,24 @@ mod tests {
         ];
         for bytes in wrong {
             assert!(!read(S, &[bytes]).1, "{bytes:x?}");
-            assert!(!chain(S, bytes), "{bytes:x?}");
+            assert!(!are_whole_frames(S, bytes), "{bytes:x?}");
         }
     }
 
     #[test]
     fn what_does_not_begin_a_message_is_no_beginning() {
-        assert!(!chain(S, &written(S, 0x80, b"the end of one")));
-        assert!(!chain(S, b"\x81"));
-        assert!(!chain(S, b"HTTP/1.1 200 OK\r\n"));
-        assert!(chain(
+        assert!(!are_whole_frames(S, &written(S, 0x80, b"the end of one")));
+        assert!(!are_whole_frames(S, b"\x81"));
+        assert!(!are_whole_frames(S, b"HTTP/1.1 200 OK\r\n"));
+        assert!(are_whole_frames(
             S,
             &[written(S, 0x81, b"Hello"), written(S, 0x89, b"")].concat()
         ));
-        assert!(!chain(S, &[&written(S, 0x81, b"Hello")[..], b"\x81"].concat()));
-        assert!(!chain(
+        assert!(!are_whole_frames(
+            S,
+            &[&written(S, 0x81, b"Hello")[..], b"\x81"].concat()
+        ));
+        assert!(!are_whole_frames(
             S,
             &[&written(S, 0x81, b"Hello")[..], b"no frame"].concat()
         ));
@@ -320,7 +323,7 @@ mod tests {
         ) {
             for side in [C, S] {
                 prop_assert_eq!(read(side, &[&bytes]), read(side, &bytes.chunks(size).collect::<Vec<_>>()));
-                chain(side, &bytes);
+                are_whole_frames(side, &bytes);
             }
         }
     }
