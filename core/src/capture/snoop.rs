@@ -7,6 +7,13 @@ use crate::issue::{Issue, Kind};
 pub(super) const MAGIC: &[u8; 8] = b"snoop\0\0\0";
 pub(super) const FILE_HEADER: usize = 16;
 const RECORD_HEADER: usize = 24;
+/// Datalink types of RFC 1761 and later Solaris versions. `Snoop::open` maps them to LINKTYPE_ numbers.
+const IEEE_802_3: u32 = 0;
+const TOKEN_RING: u32 = 2;
+const ETHERNET: u32 = 4;
+const FDDI: u32 = 8;
+const IPOIB: u32 = 18;
+const IPNET: u32 = 26;
 
 /// Upper bound on a record: as for pcap, a larger length is wrong.
 const MAX_RECORD_BYTES: u32 = super::pcap::MAX_RECORD_BYTES;
@@ -27,13 +34,12 @@ impl Snoop {
         if version != 2 {
             return Err(refused("snoop version is not known", version));
         }
-        // From the datalink types of RFC 1761 and later Solaris versions to LINKTYPE_ numbers.
         let link = match kind {
-            0 | 4 => 1,
-            2 => 6,
-            8 => 10,
-            18 => 242,
-            26 => 226,
+            IEEE_802_3 | ETHERNET => 1,
+            TOKEN_RING => 6,
+            FDDI => 10,
+            IPOIB => 242,
+            IPNET => 226,
             _ => return Err(refused("snoop link type is not known", kind)),
         };
         Ok(Snoop { link })

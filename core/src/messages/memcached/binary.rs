@@ -74,21 +74,30 @@ fn command(opcode: u8) -> Option<(&'static str, bool)> {
     })
 }
 
+/// Statuses of responses that are no errors.
+mod status {
+    pub const OK: u16 = 0;
+    pub const NOT_FOUND: u16 = 1;
+    pub const EXISTS: u16 = 2;
+    pub const NOT_STORED: u16 = 5;
+    pub const AUTH_CONTINUE: u16 = 0x21;
+}
+
 const STAT: u8 = 0x10;
 const SASL: std::ops::RangeInclusive<u8> = 0x20..=0x22;
 
 /// Returns a status' name in the text protocol, else its number.
 fn status_text(code: u16) -> SmolStr {
     SmolStr::new_static(match code {
-        0 => "ok",
-        1 => "NOT_FOUND",
-        2 => "EXISTS",
+        status::OK => "ok",
+        status::NOT_FOUND => "NOT_FOUND",
+        status::EXISTS => "EXISTS",
         3 => "E2BIG",
         4 => "EINVAL",
-        5 => "NOT_STORED",
+        status::NOT_STORED => "NOT_STORED",
         6 => "DELTA_BADVAL",
         0x20 => "AUTH_ERROR",
-        0x21 => "AUTH_CONTINUE",
+        status::AUTH_CONTINUE => "AUTH_CONTINUE",
         0x81 => "UNKNOWN_COMMAND",
         0x82 => "ENOMEM",
         _ => return format_smolstr!("0x{code:x}"),
@@ -97,7 +106,10 @@ fn status_text(code: u16) -> SmolStr {
 
 /// Whether a status is an error. A missing key and a present one are ordinary results.
 fn is_error(code: u16) -> bool {
-    !matches!(code, 0 | 1 | 2 | 5 | 0x21)
+    !matches!(
+        code,
+        status::OK | status::NOT_FOUND | status::EXISTS | status::NOT_STORED | status::AUTH_CONTINUE
+    )
 }
 
 impl framed::WireFormat for WireFormat {
@@ -189,15 +201,15 @@ impl WireFormat {
             // the quiet get before found nothing
             let mut exchange = sink.exchange(number);
             exchange.begin_answer();
-            report_status(&mut exchange, 1);
+            report_status(&mut exchange, status::NOT_FOUND);
             exchange.end_answer();
             self.waiting.pop();
         };
         sink.exchange(number).begin_answer();
-        if opcode == STAT && code == 0 && cursor::be16_at(head, 2)? > 0 {
+        if opcode == STAT && code == status::OK && cursor::be16_at(head, 2)? > 0 {
             return Some(Role::Part(number)); // one of several statistics
         }
-        if command(opcode).is_some_and(|(method, _)| method == "version") && code == 0 {
+        if command(opcode).is_some_and(|(method, _)| method == "version") && code == status::OK {
             let version = head.get(HEADER as usize..).unwrap_or_default();
             sink.software(format!("memcached {}", text::name_up_to(version, 64, false)).into());
         }
