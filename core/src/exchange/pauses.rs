@@ -1,5 +1,6 @@
 //! Waits that belong to no request, with rows of their own: a client's pause before its next request, data that an
-//! ACK released, and suspected stalls in captures of one direction. Like a connection's set-up, they are never complete and have no latency.
+//! ACK released, and suspected stalls in captures of one direction. Like a connection's set-up, they are never
+//! complete and have no latency.
 
 use super::{Context, RowKind};
 use crate::base::{At, Side};
@@ -77,7 +78,7 @@ pub fn push_pause_before_ack(candidate: Box<Candidate>, origin: RowOrigin, conte
 
 /// Adds the row of data that is no request and left when the ACK of a small segment before it arrived.
 #[cold]
-pub fn push_held(mut step: Step, origin: RowOrigin, context: &mut Context) {
+pub fn push_held_data(mut step: Step, origin: RowOrigin, context: &mut Context) {
     if let Wait::FreedTurn { since, .. } = &step.wait {
         step.from = *since;
     }

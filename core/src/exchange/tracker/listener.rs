@@ -63,39 +63,39 @@ impl Listener for PairingListener<'_> {
                 other,
             } => pairing.answer(at, self.from, other, context),
             Note::Request { method, target } => {
-                if let Some(e) = pairing.open.back_mut() {
-                    name(&mut e.method, method);
-                    name(&mut e.target, target);
+                if let Some(request) = pairing.open.back_mut() {
+                    name(&mut request.method, method);
+                    name(&mut request.target, target);
                 }
             }
             Note::Host(host) => {
-                if let Some(e) = pairing.open.back_mut() {
-                    name(&mut e.host, host);
+                if let Some(request) = pairing.open.back_mut() {
+                    name(&mut request.host, host);
                 }
             }
             Note::Tags { side, tags } => {
                 let exchange = match side {
                     Side::Client => pairing.open.back_mut(),
-                    Side::Server => pairing.open.front_mut().filter(|_| !pairing.unsolicited),
+                    Side::Server => pairing.answered(),
                 };
-                if let Some(e) = exchange {
-                    e.tag(tags);
+                if let Some(exchange) = exchange {
+                    exchange.tag(tags);
                 }
             }
             Note::ConnectionTags(tags) => pairing.tags = Some(Box::new(tags.clone())),
             Note::Kind(kind) => {
-                if let Some(e) = pairing.open.back_mut() {
-                    e.kind = kind;
+                if let Some(request) = pairing.open.back_mut() {
+                    request.kind = kind;
                 }
             }
             Note::Status(status) => {
-                if let (Some(e), false) = (pairing.open.front_mut(), pairing.unsolicited) {
-                    e.ends_with(status);
+                if let Some(exchange) = pairing.answered() {
+                    exchange.ends_with(status);
                 }
             }
             Note::IsEventStream => {
-                if let (Some(e), false) = (pairing.open.front_mut(), pairing.unsolicited) {
-                    e.kind = Kind::EventStream;
+                if let Some(exchange) = pairing.answered() {
+                    exchange.kind = Kind::EventStream;
                 }
             }
             Note::Piece { at } => pairing.piece(at),
@@ -132,15 +132,15 @@ impl Listener for PairingListener<'_> {
                 FlowControl::frame(&mut pairing.flow_control, self.side, event, position, acked);
             }
             Note::Dialogue => {
-                if let Some(e) = pairing.open.back_mut() {
-                    e.dialogue = true;
+                if let Some(request) = pairing.open.back_mut() {
+                    request.dialogue = true;
                 }
             }
             Note::Response { status, interim } => {
                 pairing.interim = interim;
-                if let (Some(e), false, false) = (pairing.open.front_mut(), interim, pairing.unsolicited) {
-                    e.status = Some(status);
-                    e.error = status >= FIRST_ERROR;
+                if let Some(exchange) = pairing.answered().filter(|_| !interim) {
+                    exchange.status = Some(status);
+                    exchange.error = status >= FIRST_ERROR;
                 }
             }
             Note::End { side, at, bytes } => {

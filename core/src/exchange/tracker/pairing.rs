@@ -134,6 +134,11 @@ impl Pairing {
         };
     }
 
+    /// The exchange whose response is being read; None while an unsolicited message is read.
+    pub(super) fn answered(&mut self) -> Option<&mut Box<Exchange>> {
+        self.open.front_mut().filter(|_| !self.unsolicited)
+    }
+
     /// Whether its buffers are no larger than those of most streams.
     pub(super) fn is_small(&self) -> bool {
         let steps = self.steps.iter().map(Vec::capacity).max();
@@ -325,7 +330,7 @@ impl Pairing {
         if let Some(step) = client.last().filter(|step| step.to.frame == at.frame)
             && !self.open.iter().any(|e| asks(e))
         {
-            pauses::push_held(step.clone(), self.row_origin(), context);
+            pauses::push_held_data(step.clone(), self.row_origin(), context);
         }
     }
 
