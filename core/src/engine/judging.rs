@@ -25,6 +25,7 @@ const MAX_RETIRED: usize = BATCH_ROWS;
 
 impl Pipeline {
     /// Judges the exchanges whose queue is full.
+    #[inline(always)]
     pub(super) fn judge_some(&mut self) {
         if self.streams.context.pending_plain.len() >= MAX_PLAIN {
             self.judge_plain();
@@ -127,8 +128,19 @@ impl Pipeline {
         let joined = self.streams.context.multipath.joined;
         for exchange in plain.drain(..) {
             if !joined && self.streams.pairs.is_firm(exchange.pair) && !self.may_nest(&exchange) {
-                let paths = self.paths(&exchange);
-                self.judge_and_write(&exchange, &paths);
+                let context = ExchangeContext {
+                    paths: &self.paths(&exchange),
+                    stream: exchange.stream,
+                    judged_senders: &[],
+                    needless_frames: None,
+                    is_spread: false,
+                    calls_others: false,
+                    is_multi_message: false,
+                };
+                self.rows.clear();
+                judge_rows(&exchange, &context, &mut self.rows);
+                self.tables
+                    .judged(&exchange, &self.rows, context.paths, &self.streams.pairs);
                 self.streams.context.recycle(exchange);
             } else {
                 self.streams.context.pending.push(exchange);
@@ -160,7 +172,7 @@ impl Pipeline {
         }
     }
 
-    /// Judges one exchange with the evidence so far, and appends its rows.
+    /// Judges one exchange with the evidence of the whole capture, and appends its rows.
     pub(super) fn judge_and_write(&mut self, exchange: &Exchange, paths: &Paths) {
         let mut rows = std::mem::take(&mut self.rows);
         let context = self.exchange_context(exchange, paths, false);

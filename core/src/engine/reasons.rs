@@ -61,6 +61,7 @@ impl Reasons {
 }
 
 /// Whether two issues are counted together.
+#[inline(always)]
 fn is_same(issue: &Issue, other: &Issue) -> bool {
     (issue.file, issue.kind, issue.group) == (other.file, other.kind, other.group)
         && issue.reason == other.reason

@@ -56,6 +56,7 @@ impl Sample {
 }
 
 impl Rtt {
+    #[inline(always)]
     pub fn add(&mut self, sample: i64, by_program: bool) {
         if sample < 0 {
             return; // the capture's clock was set back
@@ -424,6 +425,7 @@ impl Pairs {
         self.get(id).map(|pair| side.pick(&pair.rtts))
     }
 
+    #[inline(always)]
     pub fn add(&mut self, id: u32, side: Side, sample: i64, by_program: bool) {
         if let Some(pair) = self.pairs.get_mut(id as usize) {
             side.pick_mut(&mut pair.rtts).add(sample, by_program);

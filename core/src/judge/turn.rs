@@ -175,6 +175,7 @@ pub(super) fn turn_attribution_bounded_by_ack(
 }
 
 /// Attributes the time before the kernel's ACK, and returns the attribution of the rest to the program.
+#[inline(always)]
 fn attribute_until_kernel_answer(cutter: &mut Cutter<'_>, turn: &Turn, late_ns: u32) -> Attribution {
     let (since, acked_ns) = (turn.since, turn.acked_ns);
     let (side, paths) = (cutter.slice.sender, cutter.paths);

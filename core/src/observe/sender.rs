@@ -276,6 +276,7 @@ impl Sender {
     }
 
     /// Whether the bytes right before `start` are missing, as a packet without data showed (`passed`).
+    #[inline(always)]
     fn is_behind_hole(&self, start: i64) -> bool {
         let newest = || self.holes.last_key_value();
         !self.holes.is_empty() && newest().is_some_and(|(_, hole)| hole.end == start)
@@ -321,6 +322,7 @@ impl Sender {
         uneven.saturating_mul(LARGE_RATIO.get()) <= gap && self.last_was_full
     }
 
+    #[inline(always)]
     fn forward(&mut self, data: &Data, gap: i64, even: bool) {
         if self.pacer.is_relevant(data) {
             self.pacer.sent(data, gap, self.sent);

@@ -82,6 +82,7 @@ impl Transfers {
     }
 
     /// Whether either direction is watched; false for most streams.
+    #[inline(always)]
     pub fn is_watching(&self) -> bool {
         self.watched.iter().any(Option::is_some)
     }

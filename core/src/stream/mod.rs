@@ -16,7 +16,6 @@ mod syns;
 mod tracking;
 mod tuple;
 
-use std::mem::take;
 use std::net::IpAddr;
 
 use crate::base::{At, Side};
@@ -183,37 +182,44 @@ impl Stream {
         self.transfers.segment(segment, facts, side, at, &stream, opened);
     }
 
-    /// Begins a stream in a reused box, whose buffers it keeps.
-    fn begin(
-        &mut self,
-        segment: &Segment<'_>,
-        from_low: bool,
-        [low, high]: [Endpoint; 2],
-        at: At,
-        reused: bool,
-    ) {
-        let (sender_is_client, roles_by) = roles(segment);
-        let (mut flows, mut syns, mut syn_packets) = (
-            take(&mut self.flows),
-            take(&mut self.syns),
-            take(&mut self.syn_packets),
-        );
-        flows.iter_mut().for_each(Flow::restart);
-        syns.clear();
-        syn_packets.clear();
-        *self = Stream {
+    /// Begins a stream in a reused box. In place, as a new value would be built on the stack and copied.
+    fn begin(&mut self, segment: &Segment<'_>, from_low: bool, ends: [Endpoint; 2], at: At, reused: bool) {
+        let (sender_is_client, by) = roles(segment);
+        let Stream {
             low,
             high,
             flows,
-            client_is_low: sender_is_client == from_low,
+            shared,
+            client_is_low,
             roles_by,
-            first: at,
-            last: at,
-            reused,
+            first,
+            last,
+            counts,
+            rtts,
+            timestamps,
+            closed_by,
+            reused: reuses,
+            setup,
+            setting_up,
             syns,
+            only_syns,
             syn_packets,
-            ..Stream::unused()
-        };
+            compactable,
+            tracking,
+            transfers,
+        } = self;
+        ([*low, *high], *first, *last) = (ends, at, at);
+        (*client_is_low, *roles_by) = (sender_is_client == from_low, by);
+        (*timestamps, *reuses, *setting_up) = (false, reused, true);
+        (*rtts, *closed_by, *setup) = ([None; 2], None, None);
+        *shared = Shared::default();
+        flows.iter_mut().for_each(Flow::restart);
+        counts.iter_mut().for_each(|side| *side = Counts::default());
+        syns.clear();
+        (*only_syns, *compactable) = (true, false);
+        syn_packets.clear();
+        *tracking = Tracking::default();
+        *transfers = Transfers::default();
     }
 }
 

@@ -135,6 +135,7 @@ impl Pairing {
     }
 
     /// The exchange whose response is being read; None while an unsolicited message is read.
+    #[inline(always)]
     pub(super) fn answered(&mut self) -> Option<&mut Box<Exchange>> {
         self.open.front_mut().filter(|_| !self.unsolicited)
     }

@@ -48,6 +48,7 @@ impl Sender {
     }
 
     /// Judges the first small segment after the peer's data (`peer_sent`), which acknowledged the small one before it.
+    #[inline(always)]
     pub(super) fn freed_by_peer_data(&mut self, small: &Small, peer_sent: At, data: &Data) -> Option<Wait> {
         let freed = &self.freed;
         let may_be =

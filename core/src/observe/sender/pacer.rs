@@ -31,6 +31,7 @@ pub(super) struct Pacer {
 
 impl Pacer {
     /// Whether a segment is of interest: it is full, or part of a burst.
+    #[inline(always)]
     pub(super) fn is_relevant(&self, data: &Data) -> bool {
         self.burst_start != NOTHING || data.end - data.start >= i64::from(data.mss)
     }
@@ -102,6 +103,7 @@ impl Pacer {
     }
 
     /// Whether this is the tail of a message that left whole before pacing begins, and waits as long in each later one.
+    #[inline(always)]
     pub(super) fn holds_tail(&self, data: &Data, gap: i64, sent: usize) -> bool {
         self.whole_messages >= SEVERAL.get() as u8
             && data.small

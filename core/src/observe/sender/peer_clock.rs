@@ -18,6 +18,7 @@ pub(super) struct PeerClock {
 }
 
 impl PeerClock {
+    #[inline(always)]
     pub(super) fn record(&mut self, time_ns: i64, tsval: u32) {
         if !self.began {
             (self.began, self.first_ns, self.first) = (true, time_ns, tsval);

@@ -18,6 +18,7 @@ impl Sender {
     /// - `hole`: bytes before it are missing from the capture.
     /// - `even`: the gap is about as long as the one before.
     /// - `missing`: frames of this sender that the capture lacks before it, by IP identification; None where unknown.
+    #[inline(always)]
     pub(super) fn classify(
         &mut self,
         data: &Data,
@@ -79,6 +80,7 @@ impl Sender {
     }
 
     /// Returns what a segment waited for that continues a message: nothing of the peer's came before it.
+    #[inline(always)]
     fn continues_message(&mut self, from: At, hole: bool, even: bool, lacks: bool, data: &Data) -> Wait {
         let gap = data.at.time_ns - from.time_ns;
         // pacing, or the line: full segments at an even pace, unless each waits for the ACK of the one before
@@ -128,6 +130,7 @@ impl Sender {
 
     /// Returns the wait of a segment that the ACK in the peer's data freed. Forgets a small segment that was
     /// acknowledged before those data.
+    #[inline(always)]
     fn freed_with_peer_data(&mut self, turn: Option<At>, data: &Data) -> Option<Wait> {
         let peer_sent = turn?;
         if let Some(small) = self.small
@@ -146,6 +149,7 @@ impl Sender {
 
     /// Returns the wait of a small segment behind an unacknowledged small one of its message: Nagle's algorithm, a tail
     /// loss probe, or None if the segment did not wait.
+    #[inline(always)]
     fn behind_small(&mut self, small: Small, gap: i64, missing: Option<u16>, data: &Data) -> Option<Wait> {
         if self.window.opened_after(small.at.frame, data) {
             return None;
@@ -193,6 +197,7 @@ impl Sender {
     }
 
     /// Returns the wait of a segment that a cork held, or that waited for room in the congestion window.
+    #[inline(always)]
     fn held_by_kernel(&mut self, from: At, lockstep: bool, lacks: bool, data: &Data) -> Option<Wait> {
         let gap = data.at.time_ns - from.time_ns;
         if data.small && self.last_was_full && self.una >= data.start {
@@ -244,6 +249,7 @@ impl Sender {
 
     /// Returns the wait of the first segment after data of the peer: the program's turn, and the path's share of it by
     /// this side's timestamps.
+    #[inline(always)]
     fn begins_turn(&mut self, since: At, gap: i64, hole: bool, missing: Option<u16>, data: &Data) -> Wait {
         if hole {
             // the missing bytes left sooner and may have been lost: then a timer sent this segment
@@ -368,6 +374,7 @@ impl Sender {
     }
 
     /// Whether this segment left upon the ACK of the one full segment in flight.
+    #[inline(always)]
     fn leaves_with_lone_ack(&self, from: At, data: &Data) -> bool {
         self.advanced.is_some_and(|advanced| {
             let release = data.at.time_ns - advanced.ack.time_ns;

@@ -22,6 +22,7 @@ impl Sender {
     }
 
     /// Whether refutations wait for the peer's next packet.
+    #[inline(always)]
     pub fn has_awaiting(&self) -> bool {
         !self.awaiting_refutations.is_empty()
     }
