@@ -31,7 +31,7 @@ use arrow_schema::{Field, Schema, SchemaRef};
 
 use crate::evidence::rtt::Pairs;
 use crate::exchange::{Context, Exchange, RowKind};
-use crate::issue::Counted;
+use crate::issue::{Counted, Issue, Kind};
 use crate::judge::{Cause, Paths, Row, SenderVerdict};
 use crate::lookup::Lookup;
 use crate::probe::Probe;
@@ -241,8 +241,10 @@ impl Tables {
         self.flush_lookups();
         self.flush_probes();
         self.batches.add("evidence", evidence::columns(streams, judged));
-        self.batches
-            .add("issues", issues::columns(files, &issues.collect::<Vec<_>>()));
+        let misfits = std::mem::take(&mut self.batches.misfits);
+        let mut issues: Vec<&Counted> = issues.collect::<Vec<_>>();
+        issues.extend(&misfits);
+        self.batches.add("issues", issues::columns(files, &issues));
     }
 
     /// Removes and returns the finished batches of one table, with its schema. `None` if there is no such table.
@@ -253,12 +255,12 @@ impl Tables {
         let index = NAMES.iter().position(|listed| *listed == name)?;
         let ready =
             |(table, batches): (&&str, &Vec<RecordBatch>)| LINKED.contains(table) && !batches.is_empty();
-        if LINKED.contains(&name) && NAMES.iter().zip(&self.batches.0).any(ready) {
+        if LINKED.contains(&name) && NAMES.iter().zip(&self.batches.finished).any(ready) {
             self.flush_exchanges();
             self.flush_connection_rows();
             self.flush_causes();
         }
-        let batches = std::mem::take(self.batches.0.get_mut(index)?);
+        let batches = std::mem::take(self.batches.finished.get_mut(index)?);
         Some((Arc::clone(SCHEMAS.get(index)?), batches))
     }
 
@@ -310,35 +312,42 @@ impl Tables {
 
 /// Finished batches of each table, in the order of `NAMES`.
 #[derive(Default)]
-struct Batches([Vec<RecordBatch>; NAMES.len()]);
+struct Batches {
+    finished: [Vec<RecordBatch>; NAMES.len()],
+    /// One issue for each batch that was lost because its columns did not fit the schema.
+    misfits: Vec<Counted>,
+}
 
 impl Batches {
-    fn add(&mut self, name: &str, columns: Vec<Column>) {
+    fn add(&mut self, name: &'static str, columns: Vec<Column>) {
         let index = NAMES.iter().position(|listed| *listed == name);
         let values = columns.into_iter().map(|c| c.values).collect();
         let built = index
             .and_then(|index| SCHEMAS.get(index))
-            .map(|schema| RecordBatch::try_new(Arc::clone(schema), values));
-        let batches = index.and_then(|index| self.0.get_mut(index));
-        // All columns of a batch have one length and the types of the schema, so this does not fail.
-        debug_assert!(
-            matches!((&built, &batches), (Some(Ok(_)), Some(_))),
-            "no batch of {name}: {built:?}"
-        );
-        if let (Some(Ok(batch)), Some(batches)) = (built, batches) {
+            .and_then(|schema| RecordBatch::try_new(Arc::clone(schema), values).ok());
+        let batches = index.and_then(|index| self.finished.get_mut(index));
+        if let (Some(batch), Some(batches)) = (built, batches) {
             batches.push(batch);
+            return;
         }
+        let issue =
+            Issue::new(Kind::Damaged, "table", "rows lost: columns do not fit the table").detail(name);
+        self.misfits.push(Counted {
+            issue,
+            count: 1,
+            last_frame: None,
+        });
     }
 
     /// Adds a batch with the rows of `table`, if there are any.
-    fn add_filled(&mut self, name: &str, table: &mut impl Batch) {
+    fn add_filled(&mut self, name: &'static str, table: &mut impl Batch) {
         if table.rows() > 0 {
             self.add(name, table.take());
         }
     }
 
     /// Adds a batch with `rows`, if there are any, and clears them.
-    fn add_rows<R>(&mut self, name: &str, rows: &mut Vec<R>, columns: impl Fn(&[R]) -> Vec<Column>) {
+    fn add_rows<R>(&mut self, name: &'static str, rows: &mut Vec<R>, columns: impl Fn(&[R]) -> Vec<Column>) {
         if !rows.is_empty() {
             self.add(name, columns(rows));
             rows.clear();
@@ -362,5 +371,20 @@ fn empty_columns(name: &str) -> Vec<Column> {
         "probes" => probes::columns(0, &[]),
         "issues" => issues::columns(&[], &[]),
         _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_that_does_not_fit_its_table_is_an_issue() {
+        let mut batches = Batches::default();
+        batches.add("probes", Vec::new());
+        let sentences: Vec<_> = batches.misfits.iter().map(|m| m.issue.sentence()).collect();
+        assert_eq!(sentences, ["rows lost: columns do not fit the table (probes)"]);
+        batches.add("probes", empty_columns("probes"));
+        assert_eq!(batches.misfits.len(), 1);
     }
 }
