@@ -1,6 +1,6 @@
-"""The text of an answer: reads the numbers of `Why.to_dict()`, returns at most 15 lines.
+"""The text of an answer: reads an `Overall` or `OneExchange`, returns at most 15 lines, then those of traces and logs.
 
-Every number in the text is in the JSON, so that each line can be checked. The sentences are in `latpcap/words`.
+Every number in the text is in `Why.to_dict()`, so that each line can be checked. The sentences are in `latpcap/words`.
 """
 
 from __future__ import annotations

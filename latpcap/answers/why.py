@@ -79,7 +79,8 @@ WHY_VERSION = 3
 class Why:
     """The answer for a capture, a stream or one exchange: cause, owner, confidence and fix.
 
-    `str(why)` is the answer in at most 15 lines; `to_dict()` has every number of it, durations in ms.
+    `str(why)` is the answer in at most 15 lines, and one for each sentence of a trace or log; `to_dict()` has every
+    number of it, durations in ms.
     """
 
     def __init__(self, data: Overall | OneExchange):

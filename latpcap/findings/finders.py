@@ -34,7 +34,7 @@ from latpcap.user_waits import cause_totals
 
 
 def table(tables: Mapping[str, pa.Table]) -> pa.Table:
-    """Return the findings of a capture as a table with the columns of `schema()`, the most important first.
+    """Return the findings of a capture as a table with the columns of `schema()`, in the order of `FINDERS`.
 
     `tables` maps "streams", "exchanges", "causes", "evidence" and "issues" to the tables of one capture (or of one of
     its streams). Optional tables and what needs them: "connects" and "gaps" (waits before requests), "pushes" with
@@ -156,7 +156,7 @@ def rows(
     totals: cause_totals.CauseTotals | None = None,
     servers: int | None = None,
 ) -> list[Finding]:
-    """Return the findings, the most important first.
+    """Return the findings, in the order of `FINDERS`.
 
     `checks` and `totals` are computed from the tables unless given. `servers` limits the latency findings to that
     many servers, those whose slow requests did the most harm. Without it the limit is `MAX_SERVERS`, and a row of

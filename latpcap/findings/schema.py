@@ -52,7 +52,7 @@ class Finding:
     None if a column does not apply to this kind.
     """
 
-    finding: Annotated[int, "uint32", "its number, from 0, the most important first"] = 0
+    finding: Annotated[int, "uint32", "its number, from 0"] = 0
     kind: Annotated[
         Kind, "string",
         "latency (took time of exchanges), queue (what a server's time waited for), wait (what users waited "

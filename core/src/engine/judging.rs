@@ -53,8 +53,8 @@ impl Pipeline {
         }
     }
 
-    /// Judges all pending exchanges with the evidence so far, in the order of their requests. `last`: the capture has
-    /// ended.
+    /// Judges all pending exchanges with the evidence so far, in the order of their requests. `is_last`: the capture
+    /// has ended.
     pub(super) fn judge_pending(&mut self, is_last: bool) {
         let mut pending = std::mem::take(&mut self.streams.context.pending);
         pending.append(&mut self.streams.context.pending_plain);

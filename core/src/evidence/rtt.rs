@@ -251,8 +251,8 @@ impl KernelRtt {
 /// Round trips of one connection without those that a delayed-ACK timer may have lengthened.
 ///
 /// A receiver may delay an ACK, unless two full segments have arrived or it is the handshake's (RFC 9293 3.8.6.3). A
-/// sample of an ACK that must not be delayed always counts. Any other counts if it is less than 35 ms, the shortest
-/// timer, above the best so far. ACKs with data or FIN are no samples, as they may wait for a program.
+/// sample of an ACK that must not be delayed always counts. Any other counts if it is less than `DELACK_LEAST_NS`
+/// above the best so far. ACKs with data or FIN are no samples, as they may wait for a program.
 #[derive(Debug, Clone, Default)]
 pub struct RoundTrips {
     /// Samples of ACKs that must not be delayed.

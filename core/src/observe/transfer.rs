@@ -162,7 +162,7 @@ pub struct RoundTrip {
 /// Time between segments, in ns, by what the sender can have waited for.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Waited {
-    /// The receive window had no room for two more segments.
+    /// The receive window had no room for two more segments, or was under a third of its largest.
     pub window: i64,
     /// A loss was being repaired.
     pub repair: i64,

@@ -248,9 +248,11 @@ fn framing(headers: &[Header<'_>]) -> Framing {
                 }
             }
         } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
-            for coding in header.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+            // RFC 9110 5.6.1: recipients ignore empty elements of a list
+            let codings = header.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+            for coding in codings.filter(|coding| !coding.is_empty()) {
                 framing.chunked = coding.eq_ignore_ascii_case(b"chunked");
-                framing.coded |= !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity");
+                framing.coded |= !coding.eq_ignore_ascii_case(b"identity");
             }
         }
     }

@@ -57,7 +57,7 @@ pub(super) const CASES: &[Case] = &[
             ),
             (
                 S,
-                "HTTP/1.1 200 OK\r\nContent-Type: Text/Event-Stream;charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n0\r\n\r\n",
+                "HTTP/1.1 200 OK\r\nContent-Type: Text/Event-Stream;charset=utf-8\r\nTransfer-Encoding: chunked,\r\n\r\n9\r\ndata: 1\n\n\r\n0\r\n\r\n",
             ),
             (
                 S,
@@ -65,7 +65,7 @@ pub(super) const CASES: &[Case] = &[
             ),
         ],
         FIN,
-        "C( GET./a C)19 C( GET./b C)19 C( GET./c C)19 S( 200 S)80 S( 200 streams S)113 S( 200 streams S)61",
+        "C( GET./a C)19 C( GET./b C)19 C( GET./c C)19 S( 200 S)80 S( 200 streams S)114 S( 200 streams S)61",
     ),
     (
         "chunks with extensions and trailers, between keep-alive messages",
