@@ -22,6 +22,7 @@ from transfer_simulator import Transfer
 
 import latpcap as lp
 from latpcap import page, words
+from latpcap.answers.text import Line, Text
 from latpcap.format import requested
 from latpcap.page import parts, pictures, report
 
@@ -272,7 +273,8 @@ def test_one_request_has_no_chart_over_the_clock_and_no_option_of_the_terminal_s
     talk.server(20, b"".join(answer(5)))
     one = page.of_capture(lp.read(pcap(talk.tape)))
     assert 'id="timeline"' not in one and 'id="waterfall"' in one and "longest of" not in one
-    assert report._MORE.sub("", "  further   2 servers: nothing is slow there (--top 3 lists them)").endswith("there")
+    further = Line("further", "2 servers: nothing is slow there", " (--top 3 lists them)")
+    assert "--top" not in parts.answer(Text("a.pcap", "Nothing is slow.", [further]))
 
 
 def test_transfers_have_their_rates_over_the_clock() -> None:

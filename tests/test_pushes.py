@@ -66,19 +66,19 @@ def test_a_threshold_of_ones_own_counts_for_pushes_too() -> None:
 
 def test_the_headline_speaks_of_pushes_from_a_tenth_of_them_on() -> None:
     facts = lp.read(HELD).why().data.facts
-    [found] = [e for e in facts.events if e.kind == "push"]
+    [found] = [row for row in facts.other_findings if row.kind == "push"]
     for held, leads in ((30, True), (3, True), (2, False)):
         some = replace(found, exchanges=held)
-        assert (answer.pushed(replace(facts, events=[some])) is not None) == leads
+        assert (answer.pushed(replace(facts, other_findings=[some])) is not None) == leads
     # beside slow requests they have to be more
     late = replace(facts, slow={**facts.slow, "count": 5})
     for total, leads in ((facts.total_ms + 1, True), (facts.total_ms, False)):
         some = replace(found, total_ms=total)
-        assert (answer.pushed(replace(late, events=[some])) is not None) == leads
+        assert (answer.pushed(replace(late, other_findings=[some])) is not None) == leads
     # those of another server only where all its requests took less, and none was slow
     other = replace(found, server_port=1)
-    assert answer.pushed(replace(facts, events=[other])) is other
-    assert answer.pushed(replace(late, events=[other])) is None
+    assert answer.pushed(replace(facts, other_findings=[other])) is other
+    assert answer.pushed(replace(late, other_findings=[other])) is None
 
 
 def test_pictures_name_them() -> None:

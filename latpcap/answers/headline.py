@@ -9,13 +9,15 @@ a finding needs to lead: docs/extending.md, "Add a finding".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from latpcap import presentation as show
 from latpcap import words
 from latpcap.answers import traffic
-from latpcap.answers.types import Behind, Facts, Judged, NoRequests, Overall, WithRequests
+from latpcap.answers.types import Behind, Facts, Headline, Judged, NoRequests, Overall, WithRequests
+from latpcap.findings.quality import Check
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
 from latpcap.user_waits.cause_totals import endpoint
 from latpcap.user_waits.slow_requests import beyond as without_path_ms
@@ -39,8 +41,26 @@ UNPROVEN = ("network", *PROGRAMS)
 """Causes that may be a person's pause where no reader knows the protocol."""
 SILENCES = ("closed_on_request", "silent_peer", "unanswered_request")
 """Silences of unknown cause."""
-UNANSWERED = ("unanswered", "without_data", "without_answer")
-"""How far connections without an exchange got (keys of `silent`)."""
+UNANSWERED = {
+    "unanswered": "silent_unanswered",
+    "without_data": "silent_without_data",
+    "without_answer": "silent_without_answer",
+}
+"""Sentences on connections without an exchange, by how far these got (keys of `silent`)."""
+PART_OF_TIME = {
+    (True, False): "part_most",
+    (False, False): "part_largest",
+    (True, True): "part_most_beyond",
+    (False, True): "part_largest_beyond",
+}
+PART_OF_THEIR_TIME = {
+    (True, False): "their_most",
+    (False, False): "their_largest",
+    (True, True): "their_most_beyond",
+    (False, True): "their_largest_beyond",
+}
+"""Words for the first family's part of all time, and of the slow requests' time: whether it is most of it, and whether
+the path's round trip, which takes more, is left out."""
 
 
 class Harm(NamedTuple):
@@ -150,34 +170,40 @@ def late_request(facts: WithRequests) -> Finding | None:
     return longest if longest is not None and (longest.total_ms or 0.0) > facts.total_ms else None
 
 
-def headline(facts: Facts, lead: Finding | None, push: Finding | None) -> str:
+def headline(facts: Facts, lead: Finding | None, push: Finding | None) -> Headline:
     """Write the headline: of the leading finding, else of the capture's kind, else of its requests."""
     finding = lead or _other_sentence(facts, push)
     if finding is not None:
-        sentence = finding.text or ""
-        if finding.cause == "syn_flood" or finding.kind == "setup":
-            sentence = words.say("of_server", server=server_of(finding), text=sentence)
-        return words.sentence(sentence)
+        is_of_server = finding.cause == "syn_flood" or finding.kind == "setup"
+        return _of_finding(finding, at_server=is_of_server)
     if facts.capture_sentence:
         ends = _ends(facts) if facts.capture_kind == "one_direction" and isinstance(facts, NoRequests) else ""
-        return words.sentence(words.joined([facts.capture_sentence, ends]))
+        # a kind of failed connections has the sentence of the first finding of that cause
+        findings = [finding for finding in facts.of_cause(facts.capture_kind) if finding.text][:1]
+        return Headline(words.capitalised(words.joined([facts.capture_sentence, ends])), tuple(findings))
     return nothing_judged(facts) if isinstance(facts, NoRequests) else of_requests(facts)
 
 
-def nothing_judged(facts: NoRequests) -> str:
+def _of_finding(finding: Finding, *, at_server: bool = False) -> Headline:
+    """The headline with this finding's sentence, `at_server` with the server's name before it."""
+    text = finding.text or ""
+    clause = words.say("of_server", server=server_of(finding), text=text) if at_server else text
+    return Headline(words.capitalised(clause), (finding,))
+
+
+def nothing_judged(facts: NoRequests) -> Headline:
     """Describe a capture without a complete exchange, by how far its connections got."""
     if not facts.frames and facts.filter is None:
-        return words.say("capture_empty")
+        return Headline(words.say("capture_empty"))
     if not facts.streams:
-        return words.say("capture_no_tcp")
+        return Headline(words.say("capture_no_tcp"))
     waited = words.say("silent_longest", longest_ms=facts.open_ms) if facts.open_ms >= show.NEAR_MS else ""
-    counts = {far: facts.silent[far] for far in UNANSWERED if facts.silent.get(far)}
-    silent = [words.say(f"silent_{far}", n=count, waited=waited) for far, count in counts.items()]
+    counts = {sentence: facts.silent.get(far, 0) for far, sentence in UNANSWERED.items()}
+    silent = [words.say(sentence, n=count, waited=waited) for sentence, count in counts.items() if count]
     trip = words.say("shook", trip_ms=(facts.shook[0], facts.shook[-1])) if facts.shook is not None else ""
     parts = words.joined([*silent, trip, _ends(facts)])
-    if facts.scope is None:
-        return words.say("none_answered", parts=parts)
-    return words.say("none_answered_on", parts=parts, stream=facts.scope)
+    sentence = "none_answered" if facts.scope is None else "none_answered_on"
+    return Headline(words.say(sentence, parts=parts, stream=facts.scope))
 
 
 def _ends(facts: NoRequests) -> str:
@@ -185,20 +211,19 @@ def _ends(facts: NoRequests) -> str:
     return words.joined(words.say(f"ended_{word}", n=n) for word, n in facts.ends.items())
 
 
-def of_requests(facts: WithRequests) -> str:
+def of_requests(facts: WithRequests) -> Headline:
     """Describe the requests of the headline's server: how many are slow, and why."""
     if not isinstance(facts, Judged):
-        return words.say("no_time", server=facts.server)
+        return Headline(words.say("no_time", server=facts.server))
     if late_setup := late_request(facts):
-        return words.sentence(words.say("of_server", server=facts.server, text=late_setup.text))
+        return _of_finding(late_setup, at_server=True)
     if traffic.is_login_only(facts.traffic):
         return _log_in(facts)
     answers = traffic.sentence(facts.traffic, facts.server)
-    times = _slow(facts)
     if answers is None:
-        return times
-    times = times.removeprefix(words.say("of_server", server=facts.server, text=""))
-    return words.joined([answers, words.inside(times)])
+        return _times(facts, words.say("at_server", server=facts.server))
+    times = _times(facts, "")
+    return replace(times, clause=words.joined([answers, words.inside(times.clause)]))
 
 
 def queued(facts: WithRequests) -> Finding | None:
@@ -208,39 +233,43 @@ def queued(facts: WithRequests) -> Finding | None:
     return next((finding for finding in queues if server_of(finding) == facts.server), None)
 
 
-def _slow(facts: Judged) -> str:
-    """Describe the slow requests and the cause of their time."""
-    slow, name, first = facts.slow, facts.server, facts.findings[0]
+def _times(facts: Judged, at: str) -> Headline:
+    """Describe how long the requests took, and why. `at`: the server's name, where a sentence begins with it."""
     queue = queued(facts)
     if queue is not None:
-        return words.sentence(queue.text or "")
-    if first.grade == "unknown":
-        return words.say("cannot_say", server=name, why=_forbids(facts))
-    if slow["how"] == "none":
-        return _nothing(facts)
+        return _of_finding(queue)
+    if facts.findings[0].grade == "unknown":
+        why, checks = _forbidden(facts)
+        return Headline(words.say("cannot_say", at=at, why=why), checks=checks)
+    return Headline(_nothing(facts) if facts.slow["how"] == "none" else _slow(facts, at))
+
+
+def _slow(facts: Judged, at: str) -> str:
+    """Describe the slow requests and the cause of their time."""
+    slow, first = facts.slow, facts.findings[0]
     if facts.backend is not None:
-        return _backend(facts, facts.backend)
+        return _backend(facts, facts.backend, at)
     if first.cause == STALL:
-        return _stall(facts, first)
+        return _stall(facts, first, at)
     if not waited_for(facts) and first.cause in UNPROVEN:
-        return _unread(facts)
+        return _unread(facts, at)
     special = "late_close" if facts.closes_late else "cause_both_repairs" if _by_both(facts) else None
     cause = phrase(first) if special is None else words.say(special)
     values = {
-        "server": name, "sure": _grade_words(first.grade), "cause": cause, "second": _second(facts), "n": slow["count"],
-        "of": slow["of"], "hit": facts.hit, "each": _each(facts),
+        "at": at, "server": facts.server, "sure": _grade_words(first.grade), "cause": cause, "second": _second(facts),
+        "n": slow["count"], "of": slow["of"], "hit": facts.hit, "each": _each(facts),
     }  # fmt: skip
     if slow["how"] == "typical":
         some_only = words.say("few_of_slow", n=facts.hit, of=slow["count"]) if _is_in_few_slow(facts) else ""
         sentence = "slow_server" if first.owner == "server" else "slow_at_server"
-        return words.say(sentence, part=_part(facts, "part"), few=some_only, **values)
+        return words.say(sentence, part=_part(facts, PART_OF_TIME), few=some_only, **values)
     worst = slow["worst"]
     if slow["count"] == 1 and worst is not None:
         return words.say(
             "slow_one", name=worst["name"], took_ms=worst["latency_ms"], others=slow["of"] - 1, **values
         )  # fmt: skip
     if _is_in_few_slow(facts):
-        return words.say("slow_few_mixed", part=_part(facts, "their"), **values)
+        return words.say("slow_few_mixed", part=_part(facts, PART_OF_THEIR_TIME), **values)
     return words.say("slow_few", **values)
 
 
@@ -257,11 +286,11 @@ def _grade_words(grade: Grade) -> str:
     return words.say(f"sure_{grade}")
 
 
-def _forbids(facts: Judged) -> str:
-    """Why the capture cannot show where the time went."""
+def _forbidden(facts: Judged) -> tuple[str, tuple[Check, ...]]:
+    """Why the capture cannot show where the time went, with the check that says so, if any."""
     first = facts.findings[0]
-    sentences = [check.text for check in facts.quality if check.check in first.limited_by and check.forbids]
-    return sentences[0] if sentences else words.say(f"meaning_{first.cause}")
+    checks = [check for check in facts.quality if check.check in first.limited_by and check.forbids][:1]
+    return checks[0].text if checks else words.meaning_of(first.cause), tuple(checks)
 
 
 def slow_limit(facts: WithRequests) -> str:
@@ -270,17 +299,20 @@ def slow_limit(facts: WithRequests) -> str:
     return words.say("over_beyond" if facts.slow["path_ms"] >= show.MIN_PATH_OF_SLOW * limit else "over", limit=limit)
 
 
-def _log_in(facts: Judged) -> str:
+def _log_in(facts: Judged) -> Headline:
     """Describe a session of which only the login is readable: later pauses are a person's, not a server's."""
     slow, worst, first = facts.slow, facts.slow["worst"], facts.findings[0]
     values = {"server": facts.server, "protocol": facts.traffic["protocol"], "n": slow["count"], "of": slow["of"]}
     if worst is None:
-        return words.say("log_in_quick", p50_ms=facts.p50_ms, **values)
+        return Headline(words.say("log_in_quick", p50_ms=facts.p50_ms, **values))
     if first.grade == "unknown":
-        why = words.say("log_in_unknown", why=_forbids(facts))
+        reason, checks = _forbidden(facts)
+        why = words.say("log_in_unknown", why=reason)
     else:
+        checks = ()
         why = words.say("log_in_because", sure=_grade_words(first.grade), cause=phrase(first), second=_second(facts))
-    return words.say("log_in_slow", over=slow_limit(facts), most_ms=worst["latency_ms"], why=why, **values)
+    clause = words.say("log_in_slow", over=slow_limit(facts), most_ms=worst["latency_ms"], why=why, **values)
+    return Headline(clause, checks=checks)
 
 
 def _by_both(facts: Judged) -> bool:
@@ -296,10 +328,9 @@ def _is_in_few_slow(facts: Judged) -> bool:
     return facts.hit < show.TYPICAL_SHARE * facts.slow["count"]
 
 
-def _part(facts: WithRequests, whose: str) -> str:
-    """Words for the first family's share of the time: "part" of all, "their" of the slow requests'."""
-    most, beyond = "most" if _takes_most_time(facts) else "largest", "_beyond" if _is_below_path(facts) else ""
-    return words.say(f"{whose}_{most}{beyond}")
+def _part(facts: WithRequests, sentences: Mapping[tuple[bool, bool], str]) -> str:
+    """Words for the first family's share of the time, from `PART_OF_TIME` or `PART_OF_THEIR_TIME`."""
+    return words.say(sentences[_takes_most_time(facts), _is_below_path(facts)])
 
 
 def _takes_most_time(facts: WithRequests) -> bool:
@@ -366,7 +397,7 @@ def _nothing(facts: Judged) -> str:
     )  # fmt: skip
 
 
-def _stall(facts: Judged, finding: LatencyFinding) -> str:
+def _stall(facts: Judged, finding: LatencyFinding, at: str) -> str:
     """Describe requests held by Nagle's algorithm and held ACKs, in one direction or both."""
     sender, slow = facts.owners["nagle"], facts.slow
     other = SIDES[sender]
@@ -378,25 +409,25 @@ def _stall(facts: Judged, finding: LatencyFinding) -> str:
         why = words.say(f"stall_{sender}_and_{other}", why=why, sure=sure)
     return words.say(
         "stall_slow" if slow["how"] == "typical" else "stall_few",
-        server=facts.server, n=slow["count"], many=_many(facts, slow["of"]), sure=_grade_words(finding.grade), why=why,
-        each=_each(facts),
+        at=at, server=facts.server, n=slow["count"], many=_many(facts, slow["of"]), sure=_grade_words(finding.grade),
+        why=why, each=_each(facts),
     )  # fmt: skip
 
 
-def _backend(facts: Judged, behind: Behind) -> str:
+def _backend(facts: Judged, behind: Behind, at: str) -> str:
     """Describe a server that waits for a server behind it, with the reason at that one."""
     slow, grade = facts.slow, facts.findings[0].grade
     return words.say(
         "behind_slow" if slow["how"] == "typical" else "behind_few",
-        server=facts.server, n=slow["count"], of=slow["of"], sure=_grade_words(grade), behind=behind["server"],
-        why=behind["text"], each=_each(facts),
+        at=at, server=facts.server, n=slow["count"], of=slow["of"], sure=_grade_words(grade),
+        behind=behind["server"], why=behind["text"], each=_each(facts),
     )  # fmt: skip
 
 
-def _unread(facts: Judged) -> str:
+def _unread(facts: Judged, at: str) -> str:
     """Describe late turns of a protocol without a reader, which nobody may have waited for."""
     slow, observed, first = facts.slow, facts.traffic, facts.findings[0]
-    values = {"server": facts.server, "protocol": observed["protocol"], "n": slow["count"], "over": slow_limit(facts)}
+    values = {"at": at, "protocol": observed["protocol"], "n": slow["count"], "over": slow_limit(facts)}
     if traffic.is_typed_by_person(observed) or traffic.is_tunnel(observed):
         kind = "session" if traffic.is_typed_by_person(observed) else "tunnel"
         return words.say(kind, many=words.say("turns", n=slow["of"]), **values)

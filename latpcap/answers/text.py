@@ -6,7 +6,9 @@ Every number in the text is in `Why.to_dict()`, so that each line can be checked
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias
 
 from latpcap import presentation as show
 from latpcap import words
@@ -16,10 +18,51 @@ from latpcap.findings import lookups
 from latpcap.findings.schema import Finding, grade_and_confidence
 from latpcap.findings.socket_options import Pool
 from latpcap.format import escaped, ms, printable, requested
-from latpcap.vocabulary import PROGRAMS, SIDES, STALL, cause_names
-from latpcap.words import joined, line, say
+from latpcap.vocabulary import PROGRAMS, SIDES, STALL, cause_names, grade_of
+from latpcap.words import joined, say
 
-Lines = list[tuple[int, str]]
+
+class Line(NamedTuple):
+    """A line below the headline of an answer."""
+
+    label: str
+    """The word before its sentence, not translated; "" for a line without one."""
+    text: str
+    hint: str = ""
+    """The option of the command line that shows more; a page leaves it out."""
+
+    def __str__(self) -> str:
+        sentence = f"{self.text}{self.hint}"
+        return words.line(self.label, sentence) if self.label else f"  {sentence}"
+
+
+@dataclass(frozen=True)
+class Text:
+    """An answer in words; `title` names what it is about. One exchange has no headline."""
+
+    title: str
+    headline: str
+    lines: Sequence[Line]
+
+    @property
+    def below_title(self) -> str:
+        """The headline and the lines below it."""
+        return "\n".join([*filter(None, [self.headline]), *map(str, self.lines)])
+
+    def mapped(self, change: Callable[[str], str]) -> Text:
+        """Return the text with this change in title, headline and sentences."""
+        lines = [line._replace(text=change(line.text)) for line in self.lines]
+        return Text(change(self.title), change(self.headline), lines)
+
+    def with_line(self, label: str, text: str) -> Text:
+        """Return the text with one more line at its end."""
+        return replace(self, lines=[*self.lines, Line(label, text)])
+
+    def __str__(self) -> str:
+        return f"{self.title}\n{self.below_title}"
+
+
+Lines: TypeAlias = list[tuple[int, Line]]
 """Lines with their priority; if there are too many, those with the highest number are left out."""
 _ALWAYS_REMARKED = ("one_direction", "capture_gap", "doubles", "unseen_frames", "clock_ahead", "merged")
 """Checks with a line even where they limit no confidence."""
@@ -30,25 +73,25 @@ _ENDPOINTS = ("server", "client")
 """Owners that are an end of the connection; they have one paragraph per server."""
 
 
-def overall(answer: Overall) -> str:
+def overall(answer: Overall) -> Text:
     """Write the answer for a capture or a stream."""
     facts = answer.facts
     body = _no_exchanges(answer, facts) if isinstance(facts, NoRequests) else _with_requests(answer, facts)
-    lines: Lines = [(0, answer.headline), *body]
+    lines = [*body]
     if facts.dns is not None:
         has_dns_wait = any(finding.owner == "dns" for finding in facts.other_findings)
-        lines.append((1 if lookups.matters(facts.dns) else 2, line("dns", lookups.line(facts.dns, has_dns_wait))))
-    remarks = [check.text for check in facts.quality if check.most < 1 or check.check in _ALWAYS_REMARKED]
-    lines += [(0, line("capture", sentence)) for sentence in remarks[:2] if sentence not in answer.headline]
-    lines += [(1, line("damaged", sentence)) for sentence in facts.damage[:2]]
+        lines.append((1 if lookups.matters(facts.dns) else 2, Line("dns", lookups.line(facts.dns, has_dns_wait))))
+    checks = [check for check in facts.quality if check.most < 1 or check.check in _ALWAYS_REMARKED]
+    lines += [(0, Line("capture", check.text)) for check in checks[:2] if check not in answer.headline.checks]
+    lines += [(1, Line("damaged", sentence)) for sentence in facts.damage[:2]]
     from_side_sources = [
-        line(label, sentence)
+        Line(label, sentence)
         for label, source in (("process", "processes"), ("strace", "strace"), ("log", "access_log"))
         for beside in answer.beside
         if beside["source"] == source
         for sentence in beside["text"]
     ]
-    return "\n".join([_first_line(facts), *_selected(lines), *from_side_sources])
+    return Text(_first_line(facts), answer.headline.text, [*_selected(lines), *from_side_sources])
 
 
 def _with_requests(answer: Overall, facts: WithRequests) -> Lines:
@@ -58,7 +101,7 @@ def _with_requests(answer: Overall, facts: WithRequests) -> Lines:
         below = _lead(lead) if lead is not None else _push(push) if push is not None else []
         return [*_opening(answer, facts), (0, _latency(facts)), *below, *_servers(facts), *_also(answer, facts)]
     if not isinstance(facts, Judged):
-        return [(1, line("traffic", traffic.line(facts.traffic))), (0, _latency(facts)), *_pushes(answer)]
+        return [(1, Line("traffic", traffic.line(facts.traffic))), (0, _latency(facts)), *_pushes(answer)]
     is_stall = answer.verdict == STALL and facts.backend is None
     return _stall(answer, facts) if is_stall else _other(answer, facts)
 
@@ -68,9 +111,9 @@ def _lead(finding: Finding) -> Lines:
     lines: Lines = []
     if finding.worst_frames:
         sentence = "see" if finding.worst_stream is None else "see_stream"
-        lines.append((0, line("see", say(sentence, frames=_chain(finding.worst_frames), stream=finding.worst_stream))))
+        lines.append((0, Line("see", say(sentence, frames=_chain(finding.worst_frames), stream=finding.worst_stream))))
     if finding.fix:
-        lines.append((0, line("fix", finding.fix)))
+        lines.append((0, Line("fix", finding.fix)))
     return [*lines, (0, _sure(grade_and_confidence(finding.confidence), finding))]
 
 
@@ -78,16 +121,16 @@ def _chain(frames: tuple[int, ...] | list[int]) -> str:
     return " > ".join(map(str, dict.fromkeys(frames)))
 
 
-def _sure(grade: str, finding: Finding | None) -> str:
+def _sure(grade: str, finding: Finding | None) -> Line:
     """The line with the grade, and with the rival explanation that is left."""
     if finding is None or not finding.rival:
-        return line("sure?", grade)
-    return line("sure?", say("sure_rival", grade=grade, rival=finding.rival, lost=finding.rival_lost))
+        return Line("sure?", grade)
+    return Line("sure?", say("sure_rival", grade=grade, rival=finding.rival, lost=finding.rival_lost))
 
 
-def _selected(lines: Lines) -> list[str]:
+def _selected(lines: Lines) -> list[Line]:
     """The lines that fit, in their order; lines of the highest number are left out first, from the end."""
-    room = show.MAX_LINES - 1
+    room = show.MAX_LINES - 2  # title and headline
     order = sorted(range(len(lines)), key=lambda i: (lines[i][0], i))
     return [lines[i][1] for i in sorted(order[:room])]
 
@@ -109,27 +152,27 @@ def _no_exchanges(answer: Overall, facts: NoRequests) -> Lines:
     lines = _lead(answer.lead) if answer.lead is not None else []
     if not facts.streams:
         for row in facts.skipped[:3]:
-            lines.append((1, line("skipped", say("skipped", n=row["frames"], of=facts.frames, reason=row["reason"]))))
+            lines.append((1, Line("skipped", say("skipped", n=row["frames"], of=facts.frames, reason=row["reason"]))))
         if facts.pings:
-            lines.append((2, line("probes", say("pings_in_probes", n=facts.pings))))
+            lines.append((2, Line("probes", say("pings_in_probes", n=facts.pings))))
         return lines
-    sentence = headline.nothing_judged(facts)
-    if sentence != answer.headline:
-        lines.append((0, line("requests", words.inside(sentence))))
+    sentence, has_sentence = headline.nothing_judged(facts), answer.headline.has_sentence
+    if sentence.text != answer.headline.text:
+        lines.append((0, Line("requests", words.inside(sentence.text))))
     silences = facts.of_kind("silence")[:2]
-    lines += _sentences(0, "silent", (silence for silence in silences if not answer.has_sentence(silence)))
+    lines += _sentences(0, "silent", (silence for silence in silences if not has_sentence(silence)))
     floods = facts.of_cause("syn_flood")
-    lines += [(0, line("flood", _at(row))) for row in floods if row.text and row.text not in answer.headline]
+    lines += [(0, Line("flood", _at(row))) for row in floods if row.text and not has_sentence(row)]
     push = answer.push_in_headline
     lines += _push(push) if push is not None else _pushes(answer)
     kinds = ("one_way", "setup") if facts.capture_kind == "scan" else ("connection", "one_way", "setup")
-    others = [row for row in facts.of_kind(*kinds) if row not in floods and not answer.has_sentence(row)]
-    return lines + [(2, line(grade_and_confidence(row.confidence).split()[0], row.text or "")) for row in others[:4]]
+    others = [row for row in facts.of_kind(*kinds) if row not in floods and not has_sentence(row)]
+    return lines + [(2, Line(grade_of(row.confidence), row.text or "")) for row in others[:4]]
 
 
 def _sentences(priority: int, label: str, rows: Iterable[Finding]) -> Lines:
     """A line with each finding's sentence."""
-    return [(priority, line(label, row.text or "")) for row in rows]
+    return [(priority, Line(label, row.text or "")) for row in rows]
 
 
 def _at(row: Finding) -> str:
@@ -137,7 +180,7 @@ def _at(row: Finding) -> str:
     return say("of_server", server=headline.server_of(row), text=row.text)
 
 
-def _latency(facts: WithRequests) -> str:
+def _latency(facts: WithRequests) -> Line:
     kind = "turns" if traffic.has_unknown_protocol(facts.traffic) else "requests" if facts.cut else "answered_requests"
     took = "took_many" if facts.complete > 1 else "took_one"
     parts = [
@@ -149,7 +192,7 @@ def _latency(facts: WithRequests) -> str:
     if facts.incomplete:
         last = "" if not facts.goodbyes else "_goodbyes" if facts.goodbyes == facts.incomplete else "_some_goodbyes"
         parts.append(say(f"incomplete{last}", n=facts.incomplete, last=facts.goodbyes))
-    return line("latency", joined(parts))
+    return Line("latency", joined(parts))
 
 
 def _servers(facts: WithRequests) -> Lines:
@@ -160,16 +203,17 @@ def _servers(facts: WithRequests) -> Lines:
     """
     rows = facts.servers[1:]
     if facts.shown:
-        return [(0, line("further", _server(row))) for row in rows[: facts.shown - 1]]
+        return [(0, Line("further", _server(row))) for row in rows[: facts.shown - 1]]
     behind = [row for row in rows if row["behind"] == facts.server][: show.MAX_LEGS]
-    lines: Lines = [(0, line("behind", _server({**row, "behind": None}))) for row in behind]
+    lines: Lines = [(0, Line("behind", _server({**row, "behind": None}))) for row in behind]
     slow = [row for row in rows if row["slow"] and row not in behind][: show.MAX_SLOW_SERVERS - 1]
-    lines += [(1, line("slow", _server(row))) for row in slow]
+    lines += [(1, Line("slow", _server(row))) for row in slow]
     others = [row for row in rows if row not in behind and row not in slow]
     if others:
-        slow_count, top = sum(row["slow"] for row in others), min(len(facts.servers), 10)
-        further = say("further_slow" if slow_count else "further_quick", n=len(others), slow=slow_count, top=top)
-        lines.append((1, line("further", further)))
+        slow_count = sum(row["slow"] for row in others)
+        further = say("further_slow" if slow_count else "further_quick", n=len(others), slow=slow_count)
+        hint = say("further_hint", top=min(len(facts.servers), 10))
+        lines.append((1, Line("further", further, hint)))
     return lines
 
 
@@ -199,7 +243,7 @@ def _families(facts: WithRequests) -> Lines:
         ]
         text = say(sentence, part_share=row["share"], causes=", ".join(causes))
         lost = say("segments_lost", n=facts.lost) if row["family"] == "loss" and facts.lost else ""
-        lines.append((1, line(row["family"], joined([text, lost]))))
+        lines.append((1, Line(row["family"], joined([text, lost]))))
     return lines
 
 
@@ -212,13 +256,13 @@ def _listed(facts: WithRequests) -> list[str]:
 def _queue(facts: WithRequests) -> Lines:
     """The line about requests that queued at the server."""
     queues = [finding for finding in facts.of_kind("queue") if headline.server_of(finding) == facts.server]
-    return [(1, line("queue", queue.text or "")) for queue in queues]
+    return [(1, Line("queue", queue.text or "")) for queue in queues]
 
 
-def _share(facts: Judged) -> str:
+def _share(facts: Judged) -> Line:
     p50, p99 = facts.share["p50"], facts.share["p99"]
     kind = "turns" if traffic.has_unknown_protocol(facts.traffic) else "requests"
-    return line("share", say(
+    return Line("share", say(
         "share_of", p50_ms=p50["ms"], of_p50_ms=p50["of_ms"], p50_share=p50["share"], p99_ms=p99["ms"],
         of_p99_ms=p99["of_ms"], p99_share=p99["share"], n=facts.hit, many=say(kind, n=facts.complete),
     ))  # fmt: skip
@@ -234,15 +278,15 @@ def _stall(answer: Overall, facts: Judged) -> Lines:
     path = say("path_of_wait", path_ms=round_trips) if round_trips > show.MIN_PATH_OF_WAIT * typical["ms"] else ""
     if "bytes" in typical:
         first, second = typical["bytes"]
-        lines.append((0, line(sender, joined([say("nagle_waits", first=first, second=second), path]))))
+        lines.append((0, Line(sender, joined([say("nagle_waits", first=first, second=second), path]))))
     if pool.hold_min_ms is not None and pool.hold_max_ms is not None and pool.hold_median_ms is not None:
         low, high = f"{pool.hold_min_ms:.1f}", f"{pool.hold_max_ms:.1f}"
         hold_text = say("held" if low == high else "held_range", low=low, high=high, median=pool.hold_median_ms)
-        lines.append((0, line(receiver, joined([hold_text, _timer(finding)]))))
+        lines.append((0, Line(receiver, joined([hold_text, _timer(finding)]))))
     if "bytes" in typical:
         frames_text = say("see_stall", frames=" > ".join(map(str, typical["frames"])), stream=typical["stream"],
                           ack=typical["ack_after_ms"], release_us=typical["release_us"])  # fmt: skip
-        lines.append((0, line("see", frames_text)))
+        lines.append((0, Line("see", frames_text)))
     lines += _not(facts, skip=("nagle", "delayed_ack", *(("network",) if path else ())))
     lines.append((1, _options(facts, sender, receiver)))
     return [
@@ -270,7 +314,7 @@ def _other(answer: Overall, facts: Judged) -> Lines:
         server = facts.backend["server"] if facts.backend else ""
         frames_text = say(sentence, frames=_chain(typical["frames"]), stream=typical["stream"], server=server,
                           cause=finding.cause, time=_shown(typical))  # fmt: skip
-        lines.append((0, line("see", frames_text)))
+        lines.append((0, Line("see", frames_text)))
     lines += _slowest(facts)
     lines += _not(facts, skip=(*(row.cause for row in facts.findings[:3]), *_listed(facts)))
     lines += _fix(answer.fix, facts)
@@ -283,17 +327,19 @@ def _other(answer: Overall, facts: Judged) -> Lines:
 
 def _opening(answer: Overall, facts: WithRequests) -> Lines:
     """The line about the traffic, after the sentence about the requests if the headline is about something else."""
-    lines: Lines = [(1, line("traffic", traffic.line(facts.traffic)))]
-    sentence, lead = headline.of_requests(facts), answer.lead
+    lines: Lines = [(1, Line("traffic", traffic.line(facts.traffic)))]
+    sentence, lead = headline.of_requests(facts).text, answer.lead
     at_server = lead is not None and lead.kind == "transfer" and headline.server_of(lead) == facts.server
     has_queue = headline.queued(facts) is not None  # then `sentence` says what the queue cost
     if lead is not None and lead.sentence == "transfer_bloat" and facts.slow["in_queue"] and not has_queue:
         count, total, during = facts.slow["count"], facts.slow["of"], facts.slow["in_queue"]
         sentence = words.sentence(say("slow_in_queue", server=facts.server, n=count, of=total, during=during))
     is_elsewhere = lead is not None and lead.sentence in headline.ELSEWHERE
-    if at_server or is_elsewhere or sentence == answer.headline:  # a transfer's limit is what its request waited for
+    if (
+        at_server or is_elsewhere or sentence == answer.headline.text
+    ):  # a transfer's limit is what its request waited for
         return lines
-    return [(0, line("requests", words.inside(sentence))), *lines]
+    return [(0, Line("requests", words.inside(sentence))), *lines]
 
 
 def _shown(typical: Typical) -> str:
@@ -309,7 +355,7 @@ def _slowest(facts: Judged) -> Lines:
     if worst is None:
         return []
     has_cause = worst["cause"] and facts.findings[0].grade != "unknown"
-    return [(0, line("slowest", say(
+    return [(0, Line("slowest", say(
         "slowest",
         name=worst["name"], took_ms=worst["latency_ms"], stream=worst["stream"],
         frames=" > ".join(map(str, worst["frames"])),
@@ -323,14 +369,14 @@ def _fix(fix: str | None, facts: Judged) -> Lines:
     low, high, limit = row.gain_p50_low_ms, row.gain_p50_high_ms, row.gain_limit
     if not fix:
         return []
-    lines: Lines = [(0, line("fix", fix))]
+    lines: Lines = [(0, Line("fix", fix))]
     if low is None or row.fix_side is None:
         return lines
     if facts.share["p50"]["share"] < show.MIN_P50_SHARE:  # the median request does not have the cause
         at_best = row.gain_p99_low_ms
         if at_best is None or at_best > show.SAME_SHARE * facts.p99_ms:
             return lines
-        return [*lines, (0, line("gain", say("gain_p99", best_ms=at_best, now_ms=facts.p99_ms)))]
+        return [*lines, (0, Line("gain", say("gain_p99", best_ms=at_best, now_ms=facts.p99_ms)))]
     if low > show.SAME_SHARE * now:
         return lines
     text = say("gain_best", best_ms=low, now_ms=now)
@@ -341,7 +387,7 @@ def _fix(fix: str | None, facts: Judged) -> Lines:
         text = say("gain_rate", gain=text, times=slow if slow == quick else f"{slow}-{quick}")
     elif row.gain_open or limit == "unknown":
         text = joined([text, row.gain_open or say("gain_unseen")])
-    return [*lines, (0, line("gain", text))]
+    return [*lines, (0, Line("gain", text))]
 
 
 def _next(facts: Judged) -> Lines:
@@ -354,14 +400,14 @@ def _next(facts: Judged) -> Lines:
     for row in rows:
         sentence = "next_there" if (row.cause, row.owner) == reverse else "next"
         parts.append(say(sentence, cause=row.cause, owner=row.owner, part_share=row.share))
-    return [(1, line("next", say("and_more").join(parts)))]
+    return [(1, Line("next", say("and_more").join(parts)))]
 
 
 def _also(answer: Overall, facts: WithRequests) -> Lines:
     """The lines about what happened besides: pushes, silences, waits, transfers and remarks."""
     setups = [] if headline.late_request(facts) is not None else facts.of_kind("setup")
     before = [row for row in setups if (row.max_ms or 0.0) > facts.p50_ms and headline.server_of(row) == facts.server]
-    silences = [row for row in facts.of_kind("silence") if not answer.has_sentence(row)]
+    silences = [row for row in facts.of_kind("silence") if not answer.headline.has_sentence(row)]
     queue = headline.queued(facts)
     waits = [row for row in facts.of_kind("wait") if row is not answer.lead and row is not queue]
     waits.sort(key=headline.harm_of, reverse=True)
@@ -369,13 +415,13 @@ def _also(answer: Overall, facts: WithRequests) -> Lines:
     remarks = joined(_remarks(answer, facts))
     return [
         *_pushes(answer),
-        *((1, line("suspected", _at(row))) for row in facts.of_kind("one_way")[:1]),
-        *((0, line("flood", _at(row))) for row in facts.of_cause("syn_flood")),
+        *((1, Line("suspected", _at(row))) for row in facts.of_kind("one_way")[:1]),
+        *((0, Line("flood", _at(row))) for row in facts.of_cause("syn_flood")),
         *_sentences(0, "silent", silences[:2]),
         *_sentences(0, "waited", waits[:2]),
         *_sentences(1, "transfer", transfers[:2]),
-        *((0, line("before", say("on_stream", text=row.text, stream=row.worst_stream))) for row in before[:1]),
-        *([(1, line("also", remarks))] if remarks else []),
+        *((0, Line("before", say("on_stream", text=row.text, stream=row.worst_stream))) for row in before[:1]),
+        *([(1, Line("also", remarks))] if remarks else []),
     ]
 
 
@@ -424,19 +470,19 @@ def _not(facts: WithRequests, skip: tuple[str, ...]) -> Lines:
     repair = sum(spent_ms.get(name, 0.0) for name in cause_names(trait="repair"))
     if not facts.lost and not repair:
         parts.append(say("not_losses"))
-    lines: Lines = [(1, line("not", say("and_more").join(parts)))] if parts else []
+    lines: Lines = [(1, Line("not", say("and_more").join(parts)))] if parts else []
     is_named = any(row["family"] == "loss" and row["share"] >= show.MIN_NEXT_SHARE for row in facts.families)
     if facts.lost and not is_named and "doubles" not in {check.check for check in facts.quality}:
         sentence = "lost_repaired" if repair else "lost_unnoticed"
-        lines.append((1, line("lost", say(sentence, n=facts.lost, repair_share=repair / total))))
+        lines.append((1, Line("lost", say(sentence, n=facts.lost, repair_share=repair / total))))
     return lines
 
 
-def _options(facts: Judged, sender: str, receiver: str) -> str:
+def _options(facts: Judged, sender: str, receiver: str) -> Line:
     """The line about the sender's TCP_NODELAY and the receiver's delayed ACKs, with the observations for both."""
     row, pool = facts.findings[0], facts.senders[receiver]
     receiver_nodelay = {"nagle": "off", "nodelay": "on"}.get(pool.verdict, "unknown")
-    return line("options", say(
+    return Line("options", say(
         "options_no_choice" if receiver_nodelay == "unknown" and not pool.opportunities else "options",
         sender=sender, receiver=receiver, nodelay=row.nodelay, delayed_ack=row.delayed_ack, back=receiver_nodelay,
         seen=say(
@@ -446,7 +492,7 @@ def _options(facts: Judged, sender: str, receiver: str) -> str:
     ))  # fmt: skip
 
 
-def _sure_stall(facts: Judged, pool: Pool) -> str:
+def _sure_stall(facts: Judged, pool: Pool) -> Line:
     """The line with the grade of a stall: how soon ACKs released segments, and whether gaps follow the ACKs."""
     parts, release_ms, finding = [grade_and_confidence(facts.confidence)], pool.release_p95_ms, facts.findings[0]
     if release_ms is not None:
@@ -459,7 +505,7 @@ def _sure_stall(facts: Judged, pool: Pool) -> str:
         parts.append(say("gaps_follow", slope=pool.slope))
     if finding.grade != "proven":
         parts.append(say("rival", rival=finding.rival, lost=finding.rival_lost))
-    return line("sure?", joined(parts))
+    return Line("sure?", joined(parts))
 
 
 def _unknown(facts: WithRequests, sender: str | None) -> Lines:
@@ -470,40 +516,40 @@ def _unknown(facts: WithRequests, sender: str | None) -> Lines:
     parts = [say("no_named_cause", part_share=share)] if share >= show.MIN_UNNAMED_SHARE and not is_listed else []
     if sender:
         parts.append(say("hidden_program", sender=sender))
-    return [(2, line("unknown", joined(parts)))] if parts else []
+    return [(2, Line("unknown", joined(parts)))] if parts else []
 
 
 def _push(finding: Finding) -> Lines:
     """The lines below a headline about pushes that were held."""
-    lines: Lines = [(0, line("see", say("see_push", seen=_frames(finding), waited_ms=finding.typical_ms or 0.0)))]
+    lines: Lines = [(0, Line("see", say("see_push", seen=_frames(finding), waited_ms=finding.typical_ms or 0.0)))]
     if finding.nodelay != "unknown":
         options = say("push_options", sender=finding.sender, holder=finding.held_by, nodelay=finding.nodelay,
                       delayed_ack=finding.delayed_ack)  # fmt: skip
-        lines.append((1, line("options", options)))
+        lines.append((1, Line("options", options)))
     # the gain is the wait itself, from the 10th to the 90th percentile; at best, if it is only probable
     low, high = finding.p10_ms or 0.0, finding.p90_ms or 0.0
     sooner = say("sooner", sooner_ms=(low, high)) if finding.grade == "proven" else say("sooner_at_best", best_ms=high)
     return [
-        *lines, (0, line("fix", finding.fix or "")), (0, line("gain", sooner)),
-        (0, line("sure?", grade_and_confidence(finding.confidence))),
+        *lines, (0, Line("fix", finding.fix or "")), (0, Line("gain", sooner)),
+        (0, Line("sure?", grade_and_confidence(finding.confidence))),
     ]  # fmt: skip
 
 
 def _pushes(answer: Overall) -> Lines:
     """The lines about held pushes that are not the headline."""
-    pushes = [row for row in answer.facts.of_kind("push") if not answer.has_sentence(row)]
+    pushes = [row for row in answer.facts.of_kind("push") if not answer.headline.has_sentence(row)]
     sentences = [
         say("push_line", text=push.text, grade=grade_and_confidence(push.confidence), seen=_frames(push), fix=push.fix)
         for push in pushes[: show.MAX_PUSHES]
     ]
-    return [(0, line("pushes", sentence)) for sentence in sentences]
+    return [(0, Line("pushes", sentence)) for sentence in sentences]
 
 
 def _frames(finding: Finding) -> str:
     return say("see_stream", frames=_chain(finding.typical_frames), stream=finding.typical_stream)
 
 
-def one_exchange(exchange: OneExchange) -> str:
+def one_exchange(exchange: OneExchange) -> Text:
     """Write the answer for one exchange: its pieces in order of time; the shortest ones are summed up."""
     target = exchange.target
     name = f"{requested(exchange.method, None if target is None else _short(target))} {exchange.status or ''}".strip()
@@ -515,19 +561,19 @@ def one_exchange(exchange: OneExchange) -> str:
     total = sum(row["duration_ms"] for row in exchange.causes)
     last = exchange.response_last_frame
     end = say("exchange_end") if last is None else f"{last}"
-    lines = [head, "  " + say("exchange_took", took_ms=total, first=f"{exchange.request_first_frame}", last=end)]
-    max_pieces = show.MAX_LINES - len(lines) - 1
+    lines = [Line("", say("exchange_took", took_ms=total, first=f"{exchange.request_first_frame}", last=end))]
+    max_pieces = show.MAX_LINES - 3  # title, all time, and the shorter pieces
     shown = sorted(range(len(exchange.causes)), key=lambda i: -exchange.causes[i]["duration_ms"])[:max_pieces]
     for i in sorted(shown):
         row = exchange.causes[i]
         cause = say("cause_inside", cause=row["cause"], parent=row["parent"]) if row["parent"] else row["cause"]
         frames = say("piece_frames", frames=" > ".join(map(str, row["evidence"])), rule=row["rule"],
                      grade=grade_and_confidence(row["confidence"]))  # fmt: skip
-        lines.append(f"  {ms(row['duration_ms']):>9} ms  {cause:27} {row['owner']:8} {frames}")
+        lines.append(Line("", f"{ms(row['duration_ms']):>9} ms  {cause:27} {row['owner']:8} {frames}"))
     if len(shown) < len(exchange.causes):
         shorter_ms = [row["duration_ms"] for i, row in enumerate(exchange.causes) if i not in shown]
-        lines.append(f"  {ms(sum(shorter_ms)):>9} ms  {say('shorter_pieces', n=len(shorter_ms))}")
-    return "\n".join(lines)
+        lines.append(Line("", f"{ms(sum(shorter_ms)):>9} ms  {say('shorter_pieces', n=len(shorter_ms))}"))
+    return Text(head, "", lines)
 
 
 def _short(target: str) -> str:
@@ -551,7 +597,7 @@ def paragraphs(answer: Overall) -> list[str]:
             end = headline.server_of(row) if row.owner in _ENDPOINTS and row.server else ""
             by_owner.setdefault((row.owner, end), []).append(row)
     texts = ["\n".join(_paragraph(answer, *owner, findings, lead)) for owner, findings in by_owner.items()]
-    return texts or [answer.headline]
+    return texts or [answer.headline.text]
 
 
 def _is_reported(row: Finding, facts: Facts) -> bool:
@@ -567,15 +613,15 @@ def _paragraph(answer: Overall, owner: str, end: str, rows: list[Finding], lead:
     """The lines of one owner's paragraph."""
     lines = [say("for_owner_of" if end else "for_owner", owner=owner, end=end)]
     for row in rows[:MAX_PARAGRAPH_FINDINGS]:
-        sentence = answer.headline if row is lead else (words.sentence(row.text) if row.text else _took(row))
+        sentence = answer.headline.text if row is lead else (words.sentence(row.text) if row.text else _took(row))
         frames = row.worst_frames or row.typical_frames
-        lines.append(line("what", sentence))
+        lines.append(words.line("what", sentence))
         grade = grade_and_confidence(row.confidence)
-        lines.append(line("proof", words.joined([grade, _evidence(frames), row.rival_lost or ""])))
+        lines.append(words.line("proof", words.joined([grade, _evidence(frames), row.rival_lost or ""])))
         if check := _check(answer.facts.file, row, frames):
-            lines.append(line("check", check))
+            lines.append(words.line("check", check))
         if row.fix:
-            lines.append(line("fix", row.fix))
+            lines.append(words.line("fix", row.fix))
     return lines
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, NotRequired, TypeAlias, TypedDict
 
+from latpcap import words
 from latpcap.answers.traffic import Traffic
 from latpcap.findings.lookups import Lookups
 from latpcap.findings.openings import Pauses
@@ -238,6 +239,25 @@ Facts: TypeAlias = NoRequests | WithRequests
 
 
 @dataclass(frozen=True)
+class Headline:
+    """The first sentence of an answer, and what it has the sentences of."""
+
+    clause: str
+    """The sentence without its full stop."""
+    findings: tuple[Finding, ...] = ()
+    checks: tuple[Check, ...] = ()
+    text: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Write the sentence in the current language."""
+        object.__setattr__(self, "text", words.say("sentence", text=self.clause))
+
+    def has_sentence(self, finding: Finding) -> bool:
+        """Whether it has this finding's sentence, or that of another finding with an equal one."""
+        return bool(finding.text) and finding.text in {row.text for row in self.findings}
+
+
+@dataclass(frozen=True)
 class Overall:
     """The answer for a capture, a stream or an archive: facts, and the headline that was chosen from them."""
 
@@ -246,20 +266,16 @@ class Overall:
     """The finding whose sentence is the headline; None if the headline is about the causes of requests."""
     push: Finding | None
     """Without such a finding: the held pushes that may be the headline."""
-    headline: str
+    headline: Headline
     verdict: str
     confidence: float | None
     fix: str | None
     beside: Sequence[dict[str, Any]] = ()
 
-    def has_sentence(self, finding: Finding) -> bool:
-        """Whether the headline contains this finding's sentence."""
-        return bool(finding.text) and (finding.text or "")[1:] in self.headline
-
     @property
     def push_in_headline(self) -> Finding | None:
-        """The held pushes, if the headline contains their sentence."""
-        return self.push if self.push is not None and self.has_sentence(self.push) else None
+        """The held pushes, if the headline has their sentence."""
+        return self.push if self.push is not None and self.headline.has_sentence(self.push) else None
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values; what applies only to judged requests has no key without them."""
@@ -275,7 +291,7 @@ class Overall:
             plain["senders"] = {side: asdict(pool) for side, pool in facts.senders.items()}
             if facts.backend is None:
                 del plain["backend"]
-        plain |= {"lead": self.lead and self.lead.to_dict(), "headline": self.headline}
+        plain |= {"lead": self.lead and self.lead.to_dict(), "headline": self.headline.text}
         if self.confidence is not None:
             plain |= {"confidence": self.confidence, "fix": self.fix}
         return plain | ({"beside": self.beside} if self.beside else {})

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from latpcap import arrays, findings, spill, words
 from latpcap import presentation as show
 from latpcap.answers import capture_kind, headline, text, traffic, types
+from latpcap.answers.text import Text
 from latpcap.answers.types import Facts, Head, Judged, NoRequests, OneExchange, Overall, Typical, WithRequests
 from latpcap.errors import NoSuchRowError
 from latpcap.findings import evidence, fixes, lookups, openings, quality, socket_options, transfers
@@ -110,7 +111,8 @@ class Why:
             return self
         data = replace(self.data, beside=[source.to_dict() for source in added])
         if otherwise := headline.contradicted(data):
-            data = replace(data, headline=words.say("but", headline=data.headline[:-1], but=otherwise), fix=None)
+            clause = words.say("but", headline=data.headline.clause, but=otherwise)
+            data = replace(data, headline=replace(data.headline, clause=clause), fix=None)
         return Why(data)
 
     def to_dict(self) -> dict[str, Any]:
@@ -149,7 +151,7 @@ class Why:
     @property
     def headline(self) -> str:
         """The answer in one sentence; for one exchange its first line."""
-        return str(self).split("\n", 1)[0] if isinstance(self.data, OneExchange) else self.data.headline
+        return self.text.title if isinstance(self.data, OneExchange) else self.data.headline.text
 
     @property
     def fix(self) -> str | None:
@@ -200,17 +202,22 @@ class Why:
         with words.language(self.lang):
             return text.paragraphs(self.data)
 
-    def __str__(self) -> str:
+    @property
+    def text(self) -> Text:
+        """The answer in words: its title, headline and lines."""
         with words.language(self.lang):
             return text.one_exchange(self.data) if isinstance(self.data, OneExchange) else text.overall(self.data)
+
+    def __str__(self) -> str:
+        return str(self.text)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         from latpcap import html
 
-        title, _, rest = str(self).partition("\n")
-        return html.card(title, html.text(rest))
+        written = self.text
+        return html.card(written.title, html.text(written.below_title))
 
 
 def _head(capture: Subject) -> Head:
@@ -231,12 +238,13 @@ def _overall(capture: Subject, scope: HasTables, stream: int | None, question: Q
     facts = _facts(capture, scope, stream, question)
     lead = headline.leading(facts)
     push = None if lead is not None else headline.pushed(facts)
-    sentence = headline.headline(facts, lead, push)
+    first_sentence = headline.headline(facts, lead, push)
     main_traffic = _main_traffic(facts, scope) if stream is None else None
     if main_traffic is not None:
-        sentence = words.say("mostly_other", other=main_traffic, rest=words.inside(sentence))
+        clause = words.say("mostly_other", other=main_traffic, rest=words.inside(first_sentence.clause))
+        first_sentence = replace(first_sentence, clause=clause)
     confidence, fix = (facts.confidence, facts.fix) if isinstance(facts, Judged) else (None, None)
-    answer = Overall(facts, lead, push, sentence, _verdict(facts), confidence, fix)
+    answer = Overall(facts, lead, push, first_sentence, _verdict(facts), confidence, fix)
     first = lead or answer.push_in_headline
     return answer if first is None else replace(answer, verdict=first.cause, confidence=first.confidence, fix=first.fix)
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill, words
+from latpcap.answers.text import Text
 from latpcap.answers.types import OneExchange, Overall
 from latpcap.answers.why import EVERYTHING, Question, Why
 from latpcap.archive import sites
@@ -217,7 +218,7 @@ class Union(View):
     def why(self, question: Question = EVERYTHING) -> ArchiveWhy:
         """Return the answer over all captures."""
         answer = Why.of(self._summed, self._summed, question=replace(question, quoted=self._quoted))
-        text = _STREAM.sub(lambda m: self._named(int(m[1])), str(answer))
+        text = answer.text.mapped(lambda part: _STREAM.sub(lambda m: self._named(int(m[1])), part))
         data = answer.to_dict()
         for name in ("findings", "events"):
             data[name] = [self._local(row) for row in data.get(name, [])]
@@ -229,8 +230,12 @@ class Union(View):
         if self.sites is not None:
             data["sites"] = self.sites.distinct
             several = "sites_folders" if self.sites.by == "folder" else "sites_captures"
-            text += "\n" + words.line("sites", words.say(several, n=len(data["sites"])))
+            text = text.with_line("sites", words.say(several, n=len(data["sites"])))
         data["failed"] = [str(f) for f in self._stored.failed]
+        if failed := data["failed"]:
+            text = text.with_line(
+                "failed", f"{count(len(failed), 'file')} not in the results; failed says which, and why"
+            )
         return ArchiveWhy(answer.data, data, text)
 
     def _quoted(self, stream: int, frames: Sequence[int]) -> pa.Table:
@@ -322,7 +327,7 @@ def _rows(union: Union) -> tuple[Exchanges, Causes, Pushed]:
 class ArchiveWhy(Why):
     """The answer over an archive. As `Why`; streams, exchanges and frames are those of the file beside them."""
 
-    def __init__(self, data: Overall | OneExchange, plain: dict[str, Any], text: str):
+    def __init__(self, data: Overall | OneExchange, plain: dict[str, Any], text: Text):
         super().__init__(data)
         self._plain, self._text = plain, text
 
@@ -335,13 +340,10 @@ class ArchiveWhy(Why):
         """Return the numbers behind the answer, with the files of streams, exchanges and frames."""
         return self._plain
 
-    def __str__(self) -> str:
-        failed = len(self._plain["failed"])
-        return self._text + (
-            f"\n  failed    {count(failed, 'file')} not in the results; failed says which, and why" if failed else ""
-        )
-
-    __repr__ = __str__
+    @property
+    def text(self) -> Text:
+        """The answer in words, with the files of streams, exchanges and frames."""
+        return self._text
 
 
 def _replaced(table: pa.Table, name: str, values: Any) -> pa.Table:

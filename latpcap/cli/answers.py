@@ -274,7 +274,7 @@ def _draw(answer: Why, capture: Capture, stream: int | None, picture: Path) -> N
             graph = capture.flow_graph(exchange=shown.get("exchange", "worst"))
     except (NoSuchRowError, ValueError) as problem:
         raise typer.BadParameter(f"nothing to draw: {problem}", param_hint="--picture") from None
-    save(lambda: Ticket(str(answer), graph), picture)
+    save(lambda: Ticket(answer.text, graph), picture)
 
 
 def _each(files: list[str], question: Question, form: Form, sites: Sites) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from latpcap import words
 from latpcap.format import printable
+
+if TYPE_CHECKING:
+    from latpcap.answers.text import Text
 
 MAX_LETTERS = 160
 """Default upper bound on the letters of a text from a capture."""
@@ -102,24 +105,10 @@ def keys(entries: Iterable[tuple[str, str, str, str]]) -> str:
     return f'<div class="keys">{legend}</div>'
 
 
-def answer(text: str) -> str:
-    """Return the lines of an answer: the headline, then a list of words with their sentences."""
-    lines = [line for line in text.split("\n") if line.strip()]
-    if not lines:
-        return ""
-    pairs: list[tuple[str, str]] = []
-    rest: list[str] = []
-    for line in lines[1:]:
-        word, _, text = line.strip().partition(" ")
-        if line.startswith("  ") and not line.startswith("   ") and text:
-            pairs.append((word, text.strip()))
-        elif line.startswith("   ") and pairs:
-            pairs[-1] = (pairs[-1][0], f"{pairs[-1][1]} {line.strip()}")
-        else:
-            rest.append(line)
-    listed = "".join(f"<dt>{safe(word)}</dt><dd>{safe(text, 2000)}</dd>" for word, text in pairs)
-    after = f"<pre>{safe_lines(rest)}</pre>" if rest else ""
-    return f'<p class="verdict">{safe(lines[0], 2000)}</p><dl class="answer">{listed}</dl>{after}'
+def answer(text: Text) -> str:
+    """Return an answer: the headline, then a list of labels with their sentences, without hints at options."""
+    listed = "".join(f"<dt>{safe(line.label)}</dt><dd>{safe(line.text, 2000)}</dd>" for line in text.lines)
+    return f'<p class="verdict">{safe(text.headline, 2000)}</p><dl class="answer">{listed}</dl>'
 
 
 def safe_lines(lines: Iterable[str]) -> str:

@@ -38,8 +38,6 @@ _PACKETS = 40
 """Upper bound on the rows of a flow graph."""
 _NARROW = ("count", "p50_ms", "p99_ms")
 """Columns of servers that a phone shows."""
-_MORE = re.compile(r" ?[(（]--top \d+[^)）]*[)）]")
-"""The hint of a terminal's answer at servers that it leaves out; the page has all of them in tables."""
 
 EXCHANGES = [
     "exchange",
@@ -205,8 +203,8 @@ def _page(
     actions: pa.Table | None = None,
     rates: Sequence[str] = (),
 ) -> str:
-    about, _, answer = str(subject.why()).partition("\n")
-    bodies = [*_actions(actions), _section("answer", parts.answer(_MORE.sub("", answer)))]
+    text = subject.why().text
+    bodies = [*_actions(actions), _section("answer", parts.answer(text))]
     if requests.total:
         bodies.append(_section("servers", _servers(subject)))
     bodies += _findings(subject)
@@ -219,12 +217,12 @@ def _page(
         bodies.append(_longest(requests))
     if graphs:
         bodies.append(_section("flow", *graphs))
-    return _document(subject.title, about, bodies)
+    return _document(subject.title, text.title, bodies)
 
 
 def _answered(head: str, subject: Subject, name: str) -> str:
-    title, _, text = str(subject.why()).partition("\n")
-    return parts.section(head, parts.answer(text), parts.note(title), name=name)
+    text = subject.why().text
+    return parts.section(head, parts.answer(text), parts.note(text.title), name=name)
 
 
 class _Requests:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,21 +14,22 @@ from latpcap.plot.text import wrap
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from latpcap.answers.text import Text
     from latpcap.plot.flow.graph import FlowGraph
 
 _POINTS = 9.0
 _LINE_INCHES = _POINTS * 1.45 / 72
 _MARGIN_INCHES = 0.25
 _COLUMN_INCHES = 0.85
-"""Distance of a line's sentence from the margin; the line's word is in the column before it."""
-_WORD = re.compile(r"  (\S+)\s+(.*)")
+"""Distance of a line's sentence from the margin; its label is in the column before it."""
 
 
 @dataclass(frozen=True)
 class _Line:
     text: str
-    word: str = ""
+    label: str = ""
     inches: float = 0.0
+    """Distance of the text from the margin."""
     bold: bool = False
 
 
@@ -38,7 +38,7 @@ class Ticket:
 
     figure_: Figure
 
-    def __init__(self, answer: str, graph: FlowGraph) -> None:
+    def __init__(self, answer: Text, graph: FlowGraph) -> None:
         self.answer = answer
         self.graph = graph
 
@@ -55,7 +55,7 @@ class Ticket:
                 how: dict[str, Any] = {"va": "top", "parse_math": False, "color": "#1a1a1a"}
                 how["fontproperties"] = paper.font(_POINTS, bold=line.bold)
                 page.text((_MARGIN_INCHES + line.inches) / width, top, line.text, **how)
-                page.text(_MARGIN_INCHES / width, top, line.word, **how | {"color": "#666666"})
+                page.text(_MARGIN_INCHES / width, top, line.label, **how | {"color": "#666666"})
         self.figure_ = page
         return self
 
@@ -69,16 +69,17 @@ class Ticket:
         return self
 
 
-def _wrapped(answer: str, inches: float) -> list[_Line]:
-    """Return the answer's lines in this width. The second is the headline; the sentence of a line with a word is a
-    column.
-    """
-    out: list[_Line] = []
-    for number, line in enumerate(map(paper.drawable, filter(None, answer.splitlines()))):
-        bold, label = number == 1, _WORD.match(line)
-        word, text = label.groups() if label else ("", line.strip())
-        indent = _COLUMN_INCHES if label else 0.0
-        for part in wrap(text, (inches - indent) * 72 / _POINTS, bold=bold):
-            out.append(_Line(part, word, indent, bold))
-            word = ""
-    return out
+def _wrapped(answer: Text, inches: float) -> list[_Line]:
+    """Return the answer's lines in this width, the headline in bold; the sentences of labelled lines are a column."""
+    unwrapped = [_Line(answer.title)]
+    if answer.headline:
+        unwrapped.append(_Line(answer.headline, bold=True))
+    for line in answer.lines:
+        unwrapped.append(_Line(f"{line.text}{line.hint}", line.label, _COLUMN_INCHES if line.label else 0.0))
+    wrapped: list[_Line] = []
+    for whole in unwrapped:
+        label = paper.drawable(whole.label)
+        for text in wrap(paper.drawable(whole.text), (inches - whole.inches) * 72 / _POINTS, bold=whole.bold):
+            wrapped.append(replace(whole, text=text, label=label))
+            label = ""
+    return wrapped

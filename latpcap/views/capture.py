@@ -283,7 +283,7 @@ class Capture(Recording):
         )
 
     def _repr_html_(self) -> str:
-        return card(repr(self), str(self.why()).partition("\n")[2], self._folded())
+        return card(repr(self), self.why().text.below_title, self._folded())
 
 
 def _picked(view: View, exchange: int | Pick) -> int:

@@ -115,6 +115,11 @@ def fix_of(cause: str) -> str | None:
     return say(key) if key in CATALOGUES["en"] else None
 
 
+def meaning_of(name: str) -> str:
+    """Return the meaning of a cause or of a rival: the sentence `meaning_nagle` of "nagle"."""
+    return say(f"meaning_{name}")
+
+
 def joined(parts: Iterable[str]) -> str:
     """Join the parts of a line; empty ones are left out."""
     return say("between").join(part for part in parts if part)
@@ -122,7 +127,12 @@ def joined(parts: Iterable[str]) -> str:
 
 def sentence(text: str) -> str:
     """Return a finding's text as a full sentence."""
-    return say("sentence", text=f"{text[:1].upper()}{text[1:]}")
+    return say("sentence", text=capitalised(text))
+
+
+def capitalised(text: str) -> str:
+    """Return a text with a capital letter at its beginning."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def inside(text: str) -> str:

@@ -840,13 +840,14 @@ SENTENCES = {
     "share_tiny": "under 0.1 %",
     "and_more": ", ",
     "sentence": "{text}.",
+    "at_server": "{server}: ",
     "of_server": "{server}: {text}",
     "check_flow": "latpcap flow {file} --exchange {exchange:d} -o flow.png",
     "check_frames": "tshark -r {file} -Y {filter}",
     "for_owner": "For whoever runs the {owner}",
     "for_owner_of": "For whoever runs the {owner} {end}",
     "owner_took": "{cause} took {all_ms:s} of {n} of {of} requests: {median_ms} in the middle, {max_ms} at most",
-    "but": "{headline}; {but}.",
+    "but": "{headline}; {but}",
     "side_client": "client",
     "side_server": "server",
     "sure_proven": "",
@@ -876,23 +877,23 @@ SENTENCES = {
     "cause_both_repairs": "lost segments, repaired by tail loss probes and by the retransmission timer",
     "cause_alone": "{cause}, and nothing held it back",
     # headlines of captures without an answered request
-    "capture_empty": "The capture is empty: it has no frame.",
-    "capture_no_tcp": "No TCP stream: nothing that latpcap could judge.",
-    "none_answered": "No complete request and answer, so there is no latency to judge; connections: {parts}.",
+    "capture_empty": "The capture is empty: it has no frame",
+    "capture_no_tcp": "No TCP stream: nothing that latpcap could judge",
+    "none_answered": "No complete request and answer, so there is no latency to judge; connections: {parts}",
     "none_answered_on": (
-        "No complete request and answer on tcp.stream {stream}, so there is no latency to judge; connections: {parts}."
+        "No complete request and answer on tcp.stream {stream}, so there is no latency to judge; connections: {parts}"
     ),
     "silent_unanswered": "{n} without an answer to the SYN",
     "silent_without_data": "{n} without any data",
     "silent_without_answer": "{n} with data but no complete answer{waited}",
     "silent_longest": " ({longest_ms} passed from a request to the end)",
     # headlines about requests
-    "no_time": "{server}: its answers took no time that the capture's clock shows.",
-    "cannot_say": "{server}: this capture cannot say where the time went: {why}.",
-    "slow_server": "{server} is slow: {part} {sure}goes to {cause}{second}{few}{each}.",
+    "no_time": "{server}: its answers took no time that the capture's clock shows",
+    "cannot_say": "{at}this capture cannot say where the time went: {why}",
+    "slow_server": "{server} is slow: {part} {sure}goes to {cause}{second}{few}{each}",
     "waits_each": ": {wait_ms} at the median{most}",
     "waits_most": ", {most_ms} at most",
-    "slow_at_server": "Requests to {server} are slow: {part} {sure}goes to {cause}{second}{few}{each}.",
+    "slow_at_server": "Requests to {server} are slow: {part} {sure}goes to {cause}{second}{few}{each}",
     "part_most": "most time",
     "part_largest": "the largest part of the time",
     "part_most_beyond": "beyond the path's round trip most time",
@@ -900,13 +901,11 @@ SENTENCES = {
     "few_of_slow": ", in {n} of {of} slow {of:request|requests}",
     "second_cause": " ({first_share}; {share} to {cause})",
     "slow_one": (
-        "{server}: {name} took {took_ms}, {sure}because of {cause}{second}; the other {others:one is|{others} are} not "
-        "slow."
+        "{at}{name} took {took_ms}, {sure}because of {cause}{second}; the other {others:one is|{others} are} not slow"
     ),
-    "slow_few": "{server}: {n} of {of} {of:request|requests} are slow, {sure}because of {cause}{second}{each}.",
+    "slow_few": "{at}{n} of {of} {of:request|requests} are slow, {sure}because of {cause}{second}{each}",
     "slow_few_mixed": (
-        "{server}: {n} of {of} {of:request|requests} are slow; {part} {sure}goes to {cause}{second}, in {hit} of "
-        "them{each}."
+        "{at}{n} of {of} {of:request|requests} are slow; {part} {sure}goes to {cause}{second}, in {hit} of them{each}"
     ),
     "their_most": "most of their time",
     "their_largest": "the largest part of their time",
@@ -916,21 +915,21 @@ SENTENCES = {
     "over_beyond": "over {limit:,.4g} ms beyond the path's round trip",
     "log_in_quick": (
         "{server}: an interactive session ({protocol}): {of} {of:step|steps} of its log-in took {p50_ms} at p50, none "
-        "is slow; what was typed then is not judged."
+        "is slow; what was typed then is not judged"
     ),
     "log_in_slow": (
         "{server}: an interactive session ({protocol}): {n} of {of} {of:step|steps} of its log-in took {over}, the "
-        "slowest {most_ms}{why}; what was typed then is not judged."
+        "slowest {most_ms}{why}; what was typed then is not judged"
     ),
     "log_in_because": ", {sure}because of {cause}{second}",
     "log_in_unknown": "; this capture cannot say why: {why}",
-    "nothing_slow": "Nothing is slow at {server}: {many}.",
-    "nothing_slow_path": "Nothing is slow at {server}: {many}; what takes the time is {sure}the path's round trip.",
-    "long_path": "What takes the time at {server} is {sure}the path's round trip, {path_ms} of it: {many}.",
+    "nothing_slow": "Nothing is slow at {server}: {many}",
+    "nothing_slow_path": "Nothing is slow at {server}: {many}; what takes the time is {sure}the path's round trip",
+    "long_path": "What takes the time at {server} is {sure}the path's round trip, {path_ms} of it: {many}",
     "long_path_halves": (
         "What takes the time at {server} is {sure}the path's round trip, {path_ms} of it: {many}; {n} of them began "
         "just as the answer before came: perhaps second parts of requests that Nagle's algorithm on the client held"
-        " until then."
+        " until then"
     ),
     "trip_to_clients": ", and {trip_ms} more at its clients: the way there and back",
     "with_pushes": "{n} messages that it pushed waited for nobody",
@@ -942,28 +941,28 @@ SENTENCES = {
     "one_turn_took": "its one turn took {p50_ms}",
     "one_stream_took": "its one request, a stream of events, began to be answered after {p50_ms}",
     "one_stream_ticked": "its one request is a stream of events, which began with the first thing to report",
-    "stall_slow": "{server} is {sure}slow because {why}{each}.",
-    "stall_few": "{server}: {n} of {many} {n:is|are} slow, {sure}because {why}{each}.",
+    "stall_slow": "{server} is {sure}slow because {why}{each}",
+    "stall_few": "{at}{n} of {many} {n:is|are} slow, {sure}because {why}{each}",
     "stall_server": "its answers wait for acknowledgements that the clients hold back",
     "stall_client": "its clients' requests wait for acknowledgements that it holds back",
     "stall_server_and_client": "{why}, and {sure}its clients' requests for those that it holds back",
     "stall_client_and_server": "{why}, and {sure}its answers for those that the clients hold back",
-    "behind_slow": "{server} is {sure}slow because {behind} is, which it asks: {why}{each}.",
+    "behind_slow": "{server} is {sure}slow because {behind} is, which it asks: {why}{each}",
     "behind_few": (
-        "{server}: {n} of {of} {of:request|requests} are slow, {sure}because {behind} is, which it asks: {why}{each}."
+        "{at}{n} of {of} {of:request|requests} are slow, {sure}because {behind} is, which it asks: {why}{each}"
     ),
     "behind_cause": "most time there goes to {cause}",
     "behind_stall_server": "answers from there wait for acknowledgements that this one holds back",
     "behind_stall_client": "requests to there wait for acknowledgements that it holds back",
     "behind_unknown": "another server",
     "session": (
-        "{server}: an interactive session ({protocol}): {n} of {many} took {over}, and a person may have been what "
-        "they waited for."
+        "{at}an interactive session ({protocol}): {n} of {many} took {over}, and a person may have been what "
+        "they waited for"
     ),
-    "tunnel": "{server}: a tunnel ({protocol}): {n} of {many} took {over}, but packets inside answer nobody in turn.",
+    "tunnel": "{at}a tunnel ({protocol}): {n} of {many} took {over}, but packets inside answer nobody in turn",
     "sealed": (
-        "{server}: {many} took {over}, if {n:it was|they were} waited for ({reader}); {part} {sure}goes to "
-        "{cause}{second}{each}."
+        "{at}{many} took {over}, if {n:it was|they were} waited for ({reader}); {part} {sure}goes to "
+        "{cause}{second}{each}"
     ),
     "sealed_many": "{n} of {of} turns",
     "sealed_one": "its one turn",
@@ -995,8 +994,9 @@ SENTENCES = {
     "incomplete": "{n} incomplete",
     "incomplete_goodbyes": "{n} incomplete (last words before the client's FIN)",
     "incomplete_some_goodbyes": "{n} incomplete ({last} of them last words before the client's FIN)",
-    "further_slow": ("{n} {n:server|servers}: {slow} slow {slow:request|requests} there (--top {top} lists them)"),
-    "further_quick": "{n} {n:server|servers}: nothing is slow there (--top {top} lists them)",
+    "further_slow": ("{n} {n:server|servers}: {slow} slow {slow:request|requests} there"),
+    "further_quick": "{n} {n:server|servers}: nothing is slow there",
+    "further_hint": " (--top {top} lists them)",
     "server_line": ("{server}{behind}: {n} of {of} {of:request|requests} slow, p50 {p50_ms:n}, p99 {p99_ms}{family}"),
     "server_behind": ", behind {server}",
     "server_family": ", {family} ({grade})",
