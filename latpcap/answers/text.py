@@ -335,9 +335,8 @@ def _opening(answer: Overall, facts: WithRequests) -> Lines:
         count, total, during = facts.slow["count"], facts.slow["of"], facts.slow["in_queue"]
         sentence = words.sentence(say("slow_in_queue", server=facts.server, n=count, of=total, during=during))
     is_elsewhere = lead is not None and lead.sentence in headline.ELSEWHERE
-    if (
-        at_server or is_elsewhere or sentence == answer.headline.text
-    ):  # a transfer's limit is what its request waited for
+    # a transfer's limit is what its request waited for
+    if at_server or is_elsewhere or sentence == answer.headline.text:
         return lines
     return [(0, Line("requests", words.inside(sentence))), *lines]
 

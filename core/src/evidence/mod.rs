@@ -128,6 +128,7 @@ impl SenderStore {
     }
 
     /// Calls `add` with a sender and whether the store has room; `add` returns whether it stored an entry.
+    #[inline(always)]
     fn store(&mut self, id: u32, add: impl FnOnce(&mut SenderEvidence, bool) -> bool) -> bool {
         let Some(sender) = self.senders.get_mut(id as usize) else {
             return false;
@@ -158,6 +159,7 @@ impl SenderStore {
     }
 
     /// Adds the start of a small message: its wait and the end of that if a cork's timer may have held it, else None.
+    #[inline(always)]
     pub fn message_began(&mut self, id: u32, cork_wait: Option<(i64, i64)>) {
         self.store(id, |sender, has_room| {
             let starts = &mut sender.starts;

@@ -230,19 +230,32 @@ impl Wait {
     /// Whether evidence from elsewhere in the capture decides its cause: on how the sender uses Nagle's algorithm, its
     /// corks and timers, or on retransmissions that were needless.
     pub fn needs_evidence(&self) -> bool {
-        let turn_needs_evidence =
-            |doubt| matches!(doubt, TurnDoubt::CorkLength { .. } | TurnDoubt::HoldLength { .. });
         match self {
-            Wait::Turn(turn) => turn.doubt.is_some_and(turn_needs_evidence),
-            _ => matches!(
-                self,
-                Wait::Small(_)
-                    | Wait::FreedTurn { .. }
-                    | Wait::Filled { .. }
-                    | Wait::Early { .. }
-                    | Wait::TailLossProbe { .. }
-                    | Wait::Repair(_)
-            ),
+            Wait::Turn(turn) => match turn.doubt {
+                Some(TurnDoubt::CorkLength { .. } | TurnDoubt::HoldLength { .. }) => true,
+                None | Some(TurnDoubt::Queued { .. } | TurnDoubt::Retransmission) => false,
+            },
+            Wait::Small(_)
+            | Wait::FreedTurn { .. }
+            | Wait::Filled { .. }
+            | Wait::Early { .. }
+            | Wait::TailLossProbe { .. }
+            | Wait::Repair(_) => true,
+            Wait::App
+            | Wait::Unsure
+            | Wait::Burst
+            | Wait::FullBurst
+            | Wait::Spaced
+            | Wait::Clocked { .. }
+            | Wait::LoneClocked { .. }
+            | Wait::Window { .. }
+            | Wait::FillsWindow { .. }
+            | Wait::Cork
+            | Wait::Corked { .. }
+            | Wait::Close
+            | Wait::Handshake
+            | Wait::Hole
+            | Wait::Suspected { .. } => false,
         }
     }
 }

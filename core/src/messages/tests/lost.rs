@@ -148,3 +148,17 @@ fn the_request_behind_a_whole_one_that_is_missing_has_its_name() {
     assert_eq!(told_behind(&[bytes(C, get), ok, ok, lost]), "GET.a Client");
     assert_eq!(told_behind(&[bytes(C, get), ok, lost, ok]), "GET.a Client Server");
 }
+
+#[test]
+fn requests_without_a_response_are_dropped_with_one_issue() {
+    const MAX_PENDING: usize = 4096;
+    let of_requests = |count: usize| {
+        let text = "GET / HTTP/1.1\r\n\r\n".repeat(count);
+        let lost = short(&read([bytes(C, &text)], None));
+        lost.matches("C?too_many_requests_without_a_response").count()
+    };
+    assert_eq!(
+        [MAX_PENDING, MAX_PENDING + 1, MAX_PENDING + 3].map(of_requests),
+        [0, 1, 1]
+    );
+}
