@@ -160,11 +160,11 @@ class TsharkError(Exception):
 
 def of_tshark(path: Path, script: Path, count: int, *options: str) -> dict[int, list[int]]:
     """Return the frames that tshark selects for each expression. Empty if it refuses the capture."""
-    words = ["tshark", *options, "-n", "-q", "-r", str(path), "-X", f"lua_script:{script}"]
+    command = ["tshark", *options, "-n", "-q", "-r", str(path), "-X", f"lua_script:{script}"]
     said = ""
     for _ in range(2):  # tshark may crash, so try a second time
         try:
-            ran = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=300)
+            ran = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=300)
         except subprocess.TimeoutExpired:
             said = "nothing within 300 s"
             continue

@@ -86,12 +86,12 @@ class Wanted(NamedTuple):
 
 def of_tshark(path: Path, wanted: Wanted) -> tuple[dict[int, list[dict[str, list[str]]]], list[tuple[bytes, bytes]]]:
     """Return tshark's fields of each segment by stream, and the bytes of client and server of the followed streams."""
-    words = ["tshark", "-n", "-r", str(path)]
+    options = ["tshark", "-n", "-r", str(path)]
     for port in wanted.decode:
-        words += ["-d", port]
+        options += ["-d", port]
     if wanted.keys:
-        words += ["-o", f"tls.keylog_file:{wanted.keys}"]
-    command = [*words, "-Y", "tcp.stream", "-T", "fields", "-E", "occurrence=a"]
+        options += ["-o", f"tls.keylog_file:{wanted.keys}"]
+    command = [*options, "-Y", "tcp.stream", "-T", "fields", "-E", "occurrence=a"]
     command += ["-E", "separator=\t", "-E", "aggregator=\x1f"]
     for field in ALL_FIELDS:
         command += ["-e", field]
@@ -103,7 +103,7 @@ def of_tshark(path: Path, wanted: Wanted) -> tuple[dict[int, list[dict[str, list
             streams[int(row["tcp.stream"][-1])].append(row)
     followed = []
     for layer, stream, port in wanted.follow:
-        command = [*words, "-q", "-z", f"follow,{layer},raw,{stream}"]
+        command = [*options, "-q", "-z", f"follow,{layer},raw,{stream}"]
         ran = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=120)
         first, second = b"", b""
         for line in ran.stdout.splitlines():

@@ -125,38 +125,38 @@ RESP_CHANNELS = re.compile(rb"[sp]?(un)?subscribe", re.IGNORECASE)
 
 
 def resp_values(text: bytes) -> Iterator[tuple[bytes, list[bytes]]]:
-    """Yield type and words of each top-level value."""
+    """Yield type and lines of each top-level value."""
     at = 0
     open_counts: list[int] = []
-    kind, words = b"", list[bytes]()
+    kind, lines = b"", list[bytes]()
     while (end := text.find(b"\r\n", at)) >= 0:
         head, line = text[at : at + 1], text[at + 1 : end]
         at = end + 2
         if not open_counts:
-            kind, words = head, []
+            kind, lines = head, []
         if head in b"*~>%" and line.isdigit() and int(line):
             open_counts.append(int(line) * (2 if head == b"%" else 1))
             continue
         if head in b"$=!" and line.isdigit():
             line, at = text[at : at + int(line)], at + int(line) + 2
-        words.append(line)
+        lines.append(line)
         while open_counts:
             open_counts[-1] -= 1
             if open_counts[-1]:
                 break
             open_counts.pop()
         if not open_counts:
-            yield kind, words
+            yield kind, lines
 
 
 def resp(asked: bytes, said: bytes) -> Counts:
     """Count commands and replies. A subscription has a reply per channel; pushed messages are no replies."""
-    commands = [words for _, words in resp_values(asked)]
+    commands = [lines for _, lines in resp_values(asked)]
     replies = list(resp_values(said))
     pushed = sum(
-        (kind in b"*>" and words[0] in RESP_PUSHES)
-        or (kind == b"+" and re.match(rb"\d{9,}\.\d+ \[", words[0]) is not None)
-        for kind, words in replies
+        (kind in b"*>" and lines[0] in RESP_PUSHES)
+        or (kind == b"+" and re.match(rb"\d{9,}\.\d+ \[", lines[0]) is not None)
+        for kind, lines in replies
     )
     channels = [sum(bool(RESP_CHANNELS.fullmatch(w[0])) for w in said) for said in (commands, [w for _, w in replies])]
     return len(commands), min(len(commands), len(replies) - pushed - channels[1] + channels[0])

@@ -108,7 +108,7 @@ def looked_up(table: pa.Table, key: str, wanted: Array, names: Sequence[str]) ->
     return list(zip(*(taken(table, name, rows).to_pylist() for name in names), strict=True))
 
 
-def words(texts: Sequence[str]) -> pa.Array:
+def strings(texts: Sequence[str]) -> pa.Array:
     """Texts as an Arrow array, built from buffers: pyarrow's conversion from lists imports pandas."""
     packed = [text.encode() for text in texts]
     ends = np.cumsum([0, *map(len, packed)], dtype=np.int32)
@@ -148,7 +148,7 @@ def dictionary(codes: Array, is_valid: Array | None, values: Sequence[str] | Seq
     """An Arrow dictionary array of indices into `values`; null where `is_valid` is false."""
     if values and not isinstance(values[0], str):
         return pa.DictionaryArray.from_arrays(column(codes, is_valid), column(np.array(values)))
-    return pa.DictionaryArray.from_arrays(column(codes, is_valid), words(cast("Sequence[str]", values)))
+    return pa.DictionaryArray.from_arrays(column(codes, is_valid), strings(cast("Sequence[str]", values)))
 
 
 def lists(table: pa.Table, name: str) -> Iterator[tuple[Array, Array]]:

@@ -84,11 +84,11 @@ class Bar:
             self._next = time.monotonic() + _EVERY_S
             self._show()
 
-    def note(self, words: str) -> None:
+    def note(self, text: str) -> None:
         """Show a text behind the count, until more is done."""
         if self._shown:
             self._show()
-            self._bar.set_postfix_str(words)
+            self._bar.set_postfix_str(text)
             self._noted = True
 
     def _show(self) -> None:
@@ -128,7 +128,7 @@ def bar(title: str, total: int | None, unit: str = "B", *, shown: bool | None = 
         shown_bar.close()
 
 
-def note(words: str) -> None:
+def note(text: str) -> None:
     """Show in the newest bar what the work waits for."""
     if _open:
-        _open[-1].note(words)
+        _open[-1].note(text)

@@ -40,9 +40,9 @@ def printable(text: str) -> str:
 
 def requested(method: str | None, target: str | None) -> str:
     """A request as method and target; SQL, whose text begins with the method, as the text alone."""
-    words = [word for word in (method, target) if word]
-    doubled = len(words) == 2 and words[1].upper().startswith(words[0].upper() + " ")
-    return words[1] if doubled else " ".join(words)
+    parts = [part for part in (method, target) if part]
+    doubled = len(parts) == 2 and parts[1].upper().startswith(parts[0].upper() + " ")
+    return parts[1] if doubled else " ".join(parts)
 
 
 def escaped(text: str) -> str:
@@ -71,7 +71,7 @@ def shortest(paths: Sequence[str]) -> list[str]:
     Equal paths have equal names.
     """
     parts = {path: path.replace("\\", "/").rstrip("/").split("/") for path in paths}
-    names = {path: words[-1] for path, words in parts.items()}
+    names = {path: folders[-1] for path, folders in parts.items()}
     deep = 1
     while True:
         many = Counter(names.values())

@@ -41,9 +41,9 @@ def card(title: str, *bodies: str) -> str:
     return f'<div style="{_CARD}"><b style="color:#222">{escape(_safe(title, 200))}</b>{"".join(bodies)}</div>'
 
 
-def text(words: str) -> str:
+def text(lines: str) -> str:
     """Lines of text in a monospaced font."""
-    return f'<pre style="{_PRE}">{escape(words)}</pre>'
+    return f'<pre style="{_PRE}">{escape(lines)}</pre>'
 
 
 def more(summary: str, *bodies: str) -> str:
@@ -95,7 +95,7 @@ def _missing(value: Any) -> bool:
     return bool(absent) if isinstance(absent, bool) or getattr(absent, "shape", ()) == () else False
 
 
-def _safe(words: str, most: int = MAX_LETTERS) -> str:
+def _safe(text: str, most: int = MAX_LETTERS) -> str:
     """The text with unprintable characters replaced, cut to `most` letters."""
-    words = printable(words)
-    return words if len(words) <= most else words[: most - 1] + "…"
+    text = printable(text)
+    return text if len(text) <= most else text[: most - 1] + "…"

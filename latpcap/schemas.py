@@ -32,9 +32,9 @@ def of(name: str) -> dict[str, Any]:
 
 def _table(name: str, columns_of: pa.Schema, about: dict[str, str]) -> dict[str, Any]:
     columns = {field.name: _type(field.type, nullable=field.nullable) for field in columns_of}
-    for column, words in about.items():
-        if words:
-            columns[column]["description"] = words
+    for column, description in about.items():
+        if description:
+            columns[column]["description"] = description
     return {
         "$schema": DIALECT,
         "$id": f"urn:latpcap:{name}:{_core.SCHEMA_VERSION}",

@@ -108,12 +108,12 @@ def as_exchanges(table: pa.Table, name: str, schema: pa.Schema) -> pa.Table:
     first, last = table["first_frame"], table["last_frame"]
     none, zero = pa.nulls(rows, last.type), pc.subtract(first, first)
     values = {column: table[column] for column in table.column_names if column not in ("protocol", "kind")}
-    values |= {"protocol": arrays.words([SETUP] * rows), "complete": pc.is_null(first)}
+    values |= {"protocol": arrays.strings([SETUP] * rows), "complete": pc.is_null(first)}
     values |= {"server_asks": pc.and_(pc.is_null(first), pc.is_valid(first))}
     values |= {"request_end": table["end"], "request_bytes": zero, "request_first_frame": first}
     if name == "connects":
         answered = pc.is_valid(table["answer_frame"])
-        values |= {"exchange": table["connect"], "method": arrays.words(["connect"] * rows), "index": zero}
+        values |= {"exchange": table["connect"], "method": arrays.strings(["connect"] * rows), "index": zero}
         values |= {"request_last_frame": pc.if_else(answered, first, last)}
         values |= {
             "response_first_frame": table["answer_frame"],
@@ -133,7 +133,9 @@ def with_pushes(rows: pa.Table, pushes: pa.Table) -> pa.Table:
     timed = pushes.filter(pc.greater(pushes["duration_ms"], 0))
     if not timed.num_rows:
         return rows
-    timed = timed.set_column(timed.schema.get_field_index("method"), "method", arrays.words(["push"] * timed.num_rows))
+    timed = timed.set_column(
+        timed.schema.get_field_index("method"), "method", arrays.strings(["push"] * timed.num_rows)
+    )
     return pa.concat_tables([rows, as_exchanges(timed, "pushes", rows.schema)]).unify_dictionaries().sort_by("exchange")
 
 

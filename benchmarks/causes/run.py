@@ -119,9 +119,9 @@ TOOLS: dict[str, tuple[str | None, Callable[[Path], Answer]]] = {
 }  # fmt: skip
 
 
-def _run(*words: str) -> str:
+def _run(*command: str) -> str:
     try:
-        return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False).stdout
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
     except subprocess.TimeoutExpired:
         return ""
 

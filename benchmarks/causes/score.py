@@ -64,9 +64,9 @@ def labels_of(lab: Path) -> Labels:
     labels: Labels = []
     for file in sorted(lab.glob("*/truth.json")):
         causes = json.loads(file.read_text(encoding="utf-8")).get("expected_causes") or {}
-        words = sorted({FAMILIES[cause] for cause in causes if cause in FAMILIES}) or ["nobody", "path"]
+        families = sorted({FAMILIES[cause] for cause in causes if cause in FAMILIES}) or ["nobody", "path"]
         captures = [path for path in sorted(file.parent.iterdir()) if ".pcap" in path.name]
-        label = {"origin": "recorded", "causes": words, "about": file.parent.name}
+        label = {"origin": "recorded", "causes": families, "about": file.parent.name}
         labels += [{"capture": str(path), **label} for path in captures]
     return labels
 

@@ -210,6 +210,6 @@ class Stored:
 
 def _rows_of_captures(table: pa.Table, captures: list[str]) -> pa.Table:
     """Return the rows of these captures."""
-    names = arrays.words(captures)
+    names = arrays.strings(captures)
     masks = [pc.take(pc.is_in(chunk.dictionary, value_set=names), chunk.indices) for chunk in table["capture"].chunks]
     return table.filter(pa.chunked_array(masks, pa.bool_()))

@@ -81,7 +81,7 @@ class TableFile:
     def _open(self, schema: pa.Schema) -> None:
         if self._writer is not None:
             return
-        words = [f.name for f in schema if pa.types.is_dictionary(f.type) or pa.types.is_string(f.type)]
+        text_columns = [f.name for f in schema if pa.types.is_dictionary(f.type) or pa.types.is_string(f.type)]
         ascending = {f.name: "DELTA_BINARY_PACKED" for f in schema if f.name in _ASCENDING}
         self._writer = pq.ParquetWriter(
             str(self.path),
@@ -89,7 +89,7 @@ class TableFile:
             version="2.6",
             compression="zstd",
             compression_level=1,
-            use_dictionary=[*words, *(n for n in schema.names if n in _DICTIONARY_COLUMNS)],
+            use_dictionary=[*text_columns, *(n for n in schema.names if n in _DICTIONARY_COLUMNS)],
             column_encoding=ascending,
             write_page_checksum=True,
         )
@@ -205,5 +205,5 @@ def of_capture(table: pa.Table, capture: str) -> pa.Table:
     """Return the rows with a column that names their capture."""
     rows = table.num_rows
     indices = pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(bytes(4 * rows))])
-    words = pa.DictionaryArray.from_arrays(indices, pa.array([capture], pa.string()))
-    return table.append_column(layout.with_capture(pa.schema([])).field(0), words)
+    names = pa.DictionaryArray.from_arrays(indices, pa.array([capture], pa.string()))
+    return table.append_column(layout.with_capture(pa.schema([])).field(0), names)

@@ -308,8 +308,8 @@ class Results:
 
         Streams and exchanges are numbered within their capture: group by both (`by=["capture", "stream"]`).
         """
-        words = (by,) if isinstance(by, str) else tuple(by or ())
-        if {"stream", "exchange"} & set(words) and "capture" not in words and len(self._rows) > 1:
+        columns = (by,) if isinstance(by, str) else tuple(by or ())
+        if {"stream", "exchange"} & set(columns) and "capture" not in columns and len(self._rows) > 1:
             raise ValueError('streams are numbered within their capture: group by ["capture", "stream"]')
         return self._answered(lambda union: union.latency(by, **more))
 

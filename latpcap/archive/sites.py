@@ -146,6 +146,6 @@ def _named(key: int, addresses: Sequence[str], sites: Sequence[str]) -> str | No
 
 
 def _address_column(names: Sequence[str | None], rows: arrays.Array, kind: pa.DataType) -> pa.ChunkedArray:
-    values = arrays.words([name or "" for name in names]).take(arrays.integers(rows, "int64"))
+    values = arrays.strings([name or "" for name in names]).take(arrays.integers(rows, "int64"))
     values = pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
     return pa.chunked_array([values.dictionary_encode().cast(kind) if pa.types.is_dictionary(kind) else values])

@@ -149,7 +149,7 @@ class Union(View):
 
     def _numbered(self, table: pa.Table) -> pa.Table:
         """Return the table with numbers that are unique over all captures, without the column `capture`."""
-        names = arrays.words([row["capture"] for row in self._rows])
+        names = arrays.strings([row["capture"] for row in self._rows])
         capture_index = pa.chunked_array(
             [pc.take(pc.index_in(c.dictionary, value_set=names), c.indices) for c in table["capture"].chunks],
             pa.int32(),

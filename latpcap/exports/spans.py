@@ -170,5 +170,5 @@ def _request(row: dict[str, Any]) -> tuple[str, dict[str, Any]]:
             more["server.address"] = re.sub(r":\d+$", "", row["host"])
     else:
         more |= {"latpcap.method": row["method"], "latpcap.target": row["target"], "latpcap.status": row["status"]}
-    words = [word for word in (row["method"], path) if word]
-    return " ".join(words) or row["protocol"], more
+    parts = [part for part in (row["method"], path) if part]
+    return " ".join(parts) or row["protocol"], more

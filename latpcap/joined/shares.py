@@ -416,14 +416,14 @@ def table(parts: Iterator[Parts], exchanges: pa.Table) -> pa.Table:
     """Return the parts as a table with the numbers of A's and B's exchanges."""
     error = np.append(arrays.numbers(exchanges, "clock_error_ms"), np.nan)
     numbers = {name: arrays.numbers(exchanges, name) for name in ("a_exchange", "b_exchange")}
-    words = {"place": PLACES, "cause": tuple(CAUSES), "grade": GRADES, "because": BECAUSE}
+    word_columns = {"place": PLACES, "cause": tuple(CAUSES), "grade": GRADES, "because": BECAUSE}
     kinds = {**dict.fromkeys(numbers, "i8"), "place": "i1", "cause": "i2", "duration_ms": "f8", "clock_error_ms": "f8",
              "grade": "i1", "because": "i1"}  # fmt: skip
     rows = Columns(kinds)
     for part in parts:
         rows.add({
             **{name: values[part.exchange] for name, values in numbers.items()},
-            **{name: getattr(part, name) for name in words},
+            **{name: getattr(part, name) for name in word_columns},
             "duration_ms": part.length / NS_PER_MS,
             "clock_error_ms": np.where(part.by_clocks, error[part.exchange], 0.0),
         })  # fmt: skip
@@ -431,8 +431,8 @@ def table(parts: Iterator[Parts], exchanges: pa.Table) -> pa.Table:
     columns: dict[str, pa.Array] = {}
     for name in kinds:
         values = rows[name]
-        if name in words:
-            columns[name] = pa.DictionaryArray.from_arrays(arrays.column(values), pa.array(words[name]))
+        if name in word_columns:
+            columns[name] = pa.DictionaryArray.from_arrays(arrays.column(values), pa.array(word_columns[name]))
         else:
             columns[name] = arrays.column(values, None if name != "clock_error_ms" else ~np.isnan(values))
     return pa.table(columns)

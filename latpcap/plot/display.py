@@ -236,8 +236,8 @@ def clock_axis(ax: Axes, start_ns: int | None, wide: float) -> None:
     label(ax, x="time in the capture [s], and of the day (UTC)")
 
 
-def words(ax: Axes, x: float, y: float, text: str, **options: Any) -> Any:
-    """Draw a small text at a place of the data; "$" is not read as mathematics."""
+def draw_text(ax: Axes, x: float, y: float, text: str, **options: Any) -> Any:
+    """Draw a small text at a point of the data; "$" is not read as mathematics."""
     size = options.pop("size", _SMALL)
     bold = options.pop("bold", False)
     return ax.text(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from latpcap.arrays import percentile
 from latpcap.lazy import np
 from latpcap.options import LatencyPanel, Scale
-from latpcap.plot.display import Display, Key, Panel, label, words
+from latpcap.plot.display import Display, Key, Panel, draw_text, label
 from latpcap.vocabulary import CAUSES, SERIES
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ class LatencyPlot(Display):
         across = _across(middle, self.edges[0], self.edges[-1], self.log)
         side = "right" if across > 0.7 else "left" if across < 0.3 else "center"
         text = f"{count(int(counts[at]), 'exchange')} from {ms(float(inside[0]))} to {ms(float(inside[-1]))} ms"
-        words(ax, middle, counts[at] * 1.03, text, ha=side, va="bottom")
+        draw_text(ax, middle, counts[at] * 1.03, text, ha=side, va="bottom")
 
 
 def _across(value: float, low: float, high: float, log: bool) -> float:

@@ -141,8 +141,8 @@ class Timeline(Display):
         keys += [Key(_NONE, "no top cause", f"{number[None]:,}", "dot")] if number.get(None) else []
         sizes = [min_count for min_count, _ in _SIZES if 1 < min_count <= self._largest_dot()]
         if sizes:
-            words = f"{', '.join(f'{min_count:,}' for min_count in sizes)} exchanges and more at one place"
-            keys.append(Key("#404040", "larger", words, "dot"))
+            explanation = f"{', '.join(f'{min_count:,}' for min_count in sizes)} exchanges and more at one place"
+            keys.append(Key("#404040", "larger", explanation, "dot"))
         return keys
 
     def _largest_dot(self) -> int:

@@ -13,7 +13,7 @@ from latpcap.format import ms
 from latpcap.options import SequencePanel, Side
 from latpcap.plot import timeseq_data
 from latpcap.plot.cause_patterns import unproven
-from latpcap.plot.display import Display, Key, Panel, label, words
+from latpcap.plot.display import Display, Key, Panel, draw_text, label
 from latpcap.plot.numbers import size
 from latpcap.plot.text import WIDTH, width_of
 from latpcap.plot.timeseq_data import Limit, Numbers, Spans
@@ -213,7 +213,7 @@ class TimeSequence(Display):
                 if half <= (end - begin) / 2 + 1.5 * em and all(
                     middle + half < a or middle - half > b for a, b in taken
                 ):
-                    words(
+                    draw_text(
                         ax,
                         middle,
                         0.975,
@@ -240,8 +240,9 @@ class TimeSequence(Display):
                     solid_capstyle="butt", zorder=6, gid=f"limit-{limit.limited_by}")  # fmt: skip
             for text in (_limit_words(limit), limit.limited_by):
                 if width_of(text, 0.8) * em <= limit.end - limit.begin:
-                    words(ax, (limit.begin + limit.end) / 2, above, text, transform=transform, ha="center", va="bottom",
-                          size=0.8, zorder=6, bbox=_PAPER)  # fmt: skip
+                    middle = (limit.begin + limit.end) / 2
+                    draw_text(ax, middle, above, text, transform=transform, ha="center", va="bottom",
+                              size=0.8, zorder=6, bbox=_PAPER)  # fmt: skip
                     break
 
     def _flight(self, ax: Axes) -> None:

@@ -12,7 +12,7 @@ from latpcap.format import count, percent
 from latpcap.lazy import np, pa
 from latpcap.options import Align, Sort
 from latpcap.plot.cause_patterns import hatch
-from latpcap.plot.display import HATCH, Display, Key, Panel, label, words
+from latpcap.plot.display import HATCH, Display, Key, Panel, draw_text, label
 from latpcap.plot.figure import drawable, font
 from latpcap.plot.numbers import spent
 from latpcap.plot.text import EM
@@ -126,8 +126,8 @@ class Waterfall(Display):
             for name, total in self.plan.totals.items()
         ]
         if grade := self.plan.unproven:
-            words = f"{grade}: confidence below {PROVEN:g}"
-            keys.append(Key("#9A9A9A", "white dashes", words, alone=f"white dashes: {grade}", hatch=PROBABLE))
+            explanation = f"{grade}: confidence below {PROVEN:g}"
+            keys.append(Key("#9A9A9A", "white dashes", explanation, alone=f"white dashes: {grade}", hatch=PROBABLE))
         return keys
 
     def _draw(self, axes: Mapping[str, Axes]) -> None:
@@ -172,7 +172,7 @@ class Waterfall(Display):
         label(ax, x="time in the capture [s]" if self.align == "clock" else "time since the first request byte [ms]")
         self._names(ax, tops, bottoms, x1, first)
         for y, group in heads:
-            words(ax, first, y, f" {group}", va="center", bold=True, clip_on=False)
+            draw_text(ax, first, y, f" {group}", va="center", bold=True, clip_on=False)
 
     def _places(self, height: float) -> tuple[Any, Any, list[tuple[float, str]], float]:
         """Return the tops and bottoms of bars, the groups' lines, and the total height, in units of one exchange."""

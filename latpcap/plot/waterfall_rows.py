@@ -201,10 +201,10 @@ def _bar(exchanges: pa.Table, rows: Any, below: int, stream_name: Callable[[int]
     row = exchanges.slice(int(rows[0]), 1).select(_LABELS).to_pylist()[0]
     request = printable(requested(row["method"], row["target"]))
     name = f"{stream_name(row['stream'])} #{row['index']}  {request}".rstrip()
-    words = f"{ms(row['latency_ms'])} ms" if row["latency_ms"] is not None else f"cut by {row['cut_by']}"
+    outcome = f"{ms(row['latency_ms'])} ms" if row["latency_ms"] is not None else f"cut by {row['cut_by']}"
     if row["status"] is not None and row["status"] >= 400:
-        words += f", status {row['status']}"
-    return Bar(below, below + 1, name, words)
+        outcome += f", status {row['status']}"
+    return Bar(below, below + 1, name, outcome)
 
 
 def _pieces(
@@ -219,11 +219,11 @@ def _pieces(
     bar, at = bar[keep], at[keep]
     index = {name: i for i, name in enumerate(NAMES)}
     column = causes["cause"].combine_chunks()
-    words = column.dictionary.to_pylist() if hasattr(column, "dictionary") else None
-    if words is None:
+    names = column.dictionary.to_pylist() if hasattr(column, "dictionary") else None
+    if names is None:
         code = np.array([index[name] for name in column.to_pylist()], dtype=int)[keep]
     else:
-        code = np.array([index[name] for name in words], dtype=int)[column.indices.to_numpy()][keep]
+        code = np.array([index[name] for name in names], dtype=int)[column.indices.to_numpy()][keep]
     confidence = causes["confidence"].to_numpy()[keep]
     proven, grades = confidence >= PROVEN, frozenset(map(grade_of, np.unique(confidence).tolist()))
     start = arrays.nanoseconds(causes["start"])[keep]

@@ -43,8 +43,8 @@ def _as_oserror() -> Iterator[None]:
     except OSError:
         raise
     except Exception as problem:  # third-party file systems may raise anything
-        words = " ".join(str(problem).split())
-        raise OSError(f"{type(problem).__name__}: {words}" if words else type(problem).__name__) from problem
+        reason = " ".join(str(problem).split())
+        raise OSError(f"{type(problem).__name__}: {reason}" if reason else type(problem).__name__) from problem
 
 
 def _within_time(call: Callable[[], _T]) -> _T:

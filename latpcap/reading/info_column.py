@@ -70,11 +70,11 @@ def info_texts(capture: Recorded) -> dict[int, tuple[str, str]]:
             options = seen.options_text.replace(_SACK, edges)
             text = f"{sport} → {dport} [{flags}] {numbers} Win={window} Len={length}{options}"
             is_special = marks["fast_retransmission"][at] or marks["spurious_retransmission"][at]
-            for name, words in _MARKS.items():
+            for name, mark in _MARKS.items():
                 if marks[name][at] and not (name == "retransmission" and is_special):
                     if name == "duplicate_ack":
-                        words += f" {duplicates[0].get(record.frame)}#{duplicates[1].get(record.frame)}"
-                    text = f"[{words}] {text}"
+                        mark += f" {duplicates[0].get(record.frame)}#{duplicates[1].get(record.frame)}"
+                    text = f"[{mark}] {text}"
             texts[record.frame] = "TCP", text + (_REASSEMBLED if record.frame in pieces else "")
         elif seen.other_text:
             texts[record.frame] = seen.other_text
@@ -178,13 +178,13 @@ def _options(data: bytes) -> Iterator[str]:
 
 def _dns(data: bytes) -> str:
     ident, flags, questions, answers, servers, _ = struct.unpack_from(">HHHHHH", data)
-    words = [f"Standard query{' response' if flags >> 15 else ''} 0x{ident:04x}"]
+    parts = [f"Standard query{' response' if flags >> 15 else ''} 0x{ident:04x}"]
     if flags >> 15 and (code := flags & 15):
-        words.append(_RCODES.get(code, f"Unknown ({code})"))
+        parts.append(_RCODES.get(code, f"Unknown ({code})"))
     at = 12
     for _ in range(questions):
         name, at = name_at(data, at)
-        words.append(f"{_TYPES.get(struct.unpack_from('>H', data, at)[0], 'Unknown')} {name or '<Root>'}")
+        parts.append(f"{_TYPES.get(struct.unpack_from('>H', data, at)[0], 'Unknown')} {name or '<Root>'}")
         at += 4
     for _ in range(answers + servers):
         name, at = name_at(data, at)
@@ -199,6 +199,6 @@ def _dns(data: bytes) -> str:
             word += f" {name_at(data, at)[0] or '<Root>'}"
         elif kind == 15:
             word += f" {struct.unpack_from('>H', data, at)[0]} {name_at(data, at + 2)[0]}"
-        words.append(word)
+        parts.append(word)
         at += size
-    return " ".join(words)
+    return " ".join(parts)

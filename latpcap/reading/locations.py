@@ -154,21 +154,21 @@ def _pattern(url: str) -> tuple[str, str]:
 
 def _matcher(pattern: str) -> Callable[[str], object]:
     """A matcher with glob's rules for names without folders: `*` stays within a name, `**` does not."""
-    words = []
+    patterns = []
     for piece in re.split(r"(\*\*/|\*\*|\*|\?|\[[^]]*\])", pattern):
         if piece == "**/":
-            words.append("(?:.*/)?")
+            patterns.append("(?:.*/)?")
         elif piece == "**":
-            words.append(".*")
+            patterns.append(".*")
         elif piece == "*":
-            words.append("[^/]*")
+            patterns.append("[^/]*")
         elif piece == "?":
-            words.append("[^/]")
+            patterns.append("[^/]")
         elif piece.startswith("[") and piece.endswith("]"):
-            words.append(fnmatch.translate(piece).removeprefix("(?s:").rpartition(")")[0])
+            patterns.append(fnmatch.translate(piece).removeprefix("(?s:").rpartition(")")[0])
         else:
-            words.append(re.escape(piece))
-    return re.compile("".join(words) + r"\Z", re.DOTALL).match
+            patterns.append(re.escape(piece))
+    return re.compile("".join(patterns) + r"\Z", re.DOTALL).match
 
 
 def open_bytes(location: str) -> BinaryIO:

@@ -126,8 +126,8 @@ class Download(io.RawIOBase):
             raise ConnectionError("the connection was closed before the end") from None
         except TimeoutError as problem:
             self._timed_out = True
-            words = str(problem).replace("timed out", f"the server sent nothing for {_SILENCE_S:.0f} s")
-            raise TimeoutError(words) from None
+            reason = str(problem).replace("timed out", f"the server sent nothing for {_SILENCE_S:.0f} s")
+            raise TimeoutError(reason) from None
         if self._left is not None:
             self._left -= len(data)
             if not data and size:
@@ -210,5 +210,5 @@ def _os_error(problem: urllib.error.HTTPError) -> OSError:
     problem.close()
     if problem.code in (404, 410):
         return FileNotFoundError("no such file")
-    words = http.client.responses.get(problem.code, "")
-    return ConnectionError(f"the server answered {problem.code} {words}".rstrip())
+    phrase = http.client.responses.get(problem.code, "")
+    return ConnectionError(f"the server answered {problem.code} {phrase}".rstrip())

@@ -12,7 +12,7 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
 from latpcap.format import ms
-from latpcap.plot.display import Display, Key, Panel, words
+from latpcap.plot.display import Display, Key, Panel, draw_text
 from latpcap.plot.text import WIDTH
 from latpcap.vocabulary import CAUSES
 from latpcap.words import current, say
@@ -148,7 +148,7 @@ class PointsGraph(Display):
         for number, (x, name) in enumerate(zip(xs, self.names, strict=True)):
             ax.plot([x, x], [head - 0.5, height], color=LIFELINE_COLOUR, linewidth=1.0, zorder=1)
             line = 0.4 + 1.2 * (number % 2) if len(xs) > 2 else 1.0  # a name may be wider than the gap to the next
-            words(ax, x, line, f"{ascii_uppercase[number]}: {name}", ha="center", bold=True)
+            draw_text(ax, x, line, f"{ascii_uppercase[number]}: {name}", ha="center", bold=True)
         for arrow in self.arrows:
             self._draw_arrow(ax, arrow, (xs[arrow.leg], y(arrow.a_ms)), (xs[arrow.leg + 1], y(arrow.b_ms)))
         self._draw_labels(ax, True, xs[0], y, height)
@@ -175,7 +175,7 @@ class PointsGraph(Display):
         if arrow.fate == "lost":
             ax.plot(*stop, "x", color=colour, markersize=6, markeredgewidth=1.6, gid="lost")
         elif arrow.fate == "unknown":
-            words(ax, stop[0], stop[1], "?", ha="center", va="center", color=colour, bold=True)
+            draw_text(ax, stop[0], stop[1], "?", ha="center", va="center", color=colour, bold=True)
 
     def _draw_frames(self, ax: Axes, number: int, x: float, y: Callable[[float], float], height: float) -> None:
         """Draw the frame numbers at a point between two others, each frame once."""
@@ -184,7 +184,7 @@ class PointsGraph(Display):
         frames = sorted((when, frame) for frame, when in ms_of.items() if frame is not None)
         for (when, frame), place in zip(frames, _apart([y(when) for when, _ in frames], height - 0.4), strict=True):
             ax.plot([x, x + 0.3], [y(when), place], color="#B0B0B0", linewidth=0.5, zorder=0.5)
-            label = words(ax, x + 0.4, place, str(frame), va="center", size=SMALL)
+            label = draw_text(ax, x + 0.4, place, str(frame), va="center", size=SMALL)
             label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.5})
 
     def _draw_labels(self, ax: Axes, at_a: bool, edge: float, y: Callable[[float], float], height: float) -> None:
@@ -205,7 +205,7 @@ class PointsGraph(Display):
                 text = f"{arrow.text}   {text}" if at_a else f"{text}   {arrow.text}"
             colour = STYLES[arrow.fate][0]
             ax.plot([edge, x], [true, place], color="#B0B0B0", linewidth=0.5, zorder=0.5)
-            words(ax, x + (-0.2 if at_a else 0.2), place, text, ha=align, va="center", size=SMALL, color=colour)
+            draw_text(ax, x + (-0.2 if at_a else 0.2), place, text, ha=align, va="center", size=SMALL, color=colour)
 
     def _draw_parts(self, ax: Axes, y: Callable[[float], float]) -> None:
         """Draw the bar of the exchange's parts; a part under 0.5 % of the time has no words."""
@@ -220,7 +220,9 @@ class PointsGraph(Display):
             if span.end_ms - span.begin_ms >= total / 200:
                 # between two of several points the place is their letters, "A-B"
                 where = span.place if "-" in span.place else say(f"point_at_{span.place}")
-                words(ax, PARTS_X + 1.2, place, f"{ms(span.end_ms - span.begin_ms)} {where}", va="center", size=SMALL)
+                draw_text(
+                    ax, PARTS_X + 1.2, place, f"{ms(span.end_ms - span.begin_ms)} {where}", va="center", size=SMALL
+                )
 
 
 def _apart(wanted: Sequence[float], bottom: float) -> list[float]:

@@ -373,8 +373,8 @@ def _phrase(source: Source) -> list[Column | Keyed]:
     """Look up the reason phrase of the status (RFC 9110, section 15)."""
     phrases = {status.value: status.phrase for status in HTTPStatus}
     (column,) = FIELDS["http.response.code"].get(source)
-    words = [phrases.get(status) for status in column.values.to_pylist()]
-    return [replace(column, values=pa.chunked_array([pa.array(words, "string")]))]
+    texts = [phrases.get(status) for status in column.values.to_pylist()]
+    return [replace(column, values=pa.chunked_array([pa.array(texts, "string")]))]
 
 
 FIELDS: dict[str, Field] = {

@@ -172,11 +172,11 @@ def expanded(expression: str) -> str:
         return expression
 
     def expansion(match: re.Match[str]) -> str:
-        name, words = match[1] or match[3], match[2] or match[4] or ""
+        name, arguments = match[1] or match[3], match[2] or match[4] or ""
         if name not in MACROS:
             reason = f"{name!r} is no macro that Wireshark brings"
             raise FilterError(expression, match.start(), reason, length=len(match[0]), near=list(MACROS))
-        return MACROS[name].format(*(word.strip() for word in re.split("[;,]", words)))
+        return MACROS[name].format(*(argument.strip() for argument in re.split("[;,]", arguments)))
 
     quoted = {match.span() for match in _STRING.finditer(expression)}
 

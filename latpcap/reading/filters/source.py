@@ -351,8 +351,8 @@ def mapped(column: pa.ChunkedArray, function: Callable[[str], Any], to: str) -> 
     for chunk in column.chunks:
         if not pa.types.is_dictionary(chunk.type):
             chunk = chunk.dictionary_encode()
-        words = pa.array([function(word) for word in chunk.dictionary.to_pylist()], to)
-        chunks.append(pc.take(words, chunk.indices))
+        results = pa.array([function(word) for word in chunk.dictionary.to_pylist()], to)
+        chunks.append(pc.take(results, chunk.indices))
     return pa.chunked_array(chunks, to)
 
 

@@ -346,7 +346,7 @@ class Columns:
         kind, code = 0xFF, 0
         if "unreachable" in info:
             kind = 1 if is_ipv6 else 3
-            code = next((code for words, code in reasons.items() if f"({words}" in info), 0)
+            code = next((code for phrase, code in reasons.items() if f"({phrase}" in info), 0)
         elif "exceeded" in info:
             kind = 3 if is_ipv6 else 11
         elif "too big" in info:
@@ -516,9 +516,9 @@ def _options(row: Row) -> bytes:
         elif name == "SACK_PERM":
             out += wire.option(4)
         elif name == "TSval":
-            out += wire.option(8, wire.words((values["TSval"], values.get("TSecr", 0))))
+            out += wire.option(8, wire.pack_numbers((values["TSval"], values.get("TSecr", 0))))
     if edges := row.edges[: len(row.edges) // 2 * 2][:8]:
-        out += wire.option(5, wire.words(edges))
+        out += wire.option(5, wire.pack_numbers(edges))
     return out
 
 

@@ -212,14 +212,14 @@ def _options(fields: Fields) -> bytes:
         out += wire.option(4)
     if "tcp.options.timestamp.tsval" in fields:
         pair = _int(fields, "tcp.options.timestamp.tsval"), _int(fields, "tcp.options.timestamp.tsecr")
-        out += wire.option(8, wire.words(pair))
+        out += wire.option(8, wire.pack_numbers(pair))
     if "tcp.options.wscale.shift" in fields:
         out += wire.option(3, bytes([_int(fields, "tcp.options.wscale.shift") & 0xFF]))
     base = _int(fields, "tcp.ack_raw") - _int(fields, "tcp.ack") if {"tcp.ack", "tcp.ack_raw"} <= fields.keys() else 0
     edges = b""
     lefts, rights = fields.get("tcp.options.sack_le", [])[:4], fields.get("tcp.options.sack_re", [])
     for block in zip(lefts, rights, strict=False):
-        edges += wire.words(_whole(edge) + base for edge in block)
+        edges += wire.pack_numbers(_whole(edge) + base for edge in block)
     return out + (wire.option(5, edges) if edges and len(out) + len(edges) <= 38 else b"")
 
 

@@ -135,7 +135,7 @@ def option(kind: int, value: bytes = b"") -> bytes:
     return bytes([kind, 2 + len(value)]) + value
 
 
-def words(values: Iterable[int]) -> bytes:
+def pack_numbers(values: Iterable[int]) -> bytes:
     """Return 32-bit numbers as bytes, modulo 2^32; TCP timestamps and SACK edges."""
     return b"".join((value % MOD).to_bytes(4, "big") for value in values)
 

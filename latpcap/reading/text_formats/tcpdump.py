@@ -410,10 +410,10 @@ def _options(text: str, theirs: _Sender) -> bytes:
         elif name == "sackOK":
             out += wire.option(4)
         elif name in ("TS", "timestamp") and len(numbers) == 2:
-            out += wire.option(8, wire.words(numbers))
+            out += wire.option(8, wire.pack_numbers(numbers))
         elif name == "sack" and len(numbers) >= 3:
             edges = [theirs.absolute(number) for number in numbers[1:9]]
-            out += wire.option(5, wire.words(edges[: len(edges) // 2 * 2]))
+            out += wire.option(5, wire.pack_numbers(edges[: len(edges) // 2 * 2]))
         elif name == "tfo":
             cookie = re.search(r"cookie ([0-9a-f]{2,32})\b", word)
             out += wire.option(34, bytes.fromhex(cookie[1][: len(cookie[1]) // 2 * 2]) if cookie else b"")
