@@ -65,6 +65,25 @@ def test_folders_that_share_a_private_server_are_counted_apart(tmp_path: Path) -
     assert results.why(server=f"{PRIVATE}%paris").to_dict()["p50_ms"] > 400
 
 
+def test_equal_captures_have_one_order_wherever_they_are(tmp_path: Path) -> None:
+    answers = set()
+    for number in range(8):  # names of captures have a hash of the whole location
+        root = tmp_path / str(number)
+        paragraphs = lp.open_results(written(root, {"berlin/a.pcap": slow(), "paris/a.pcap": slow()})).why().for_owner()
+        answers.add("\n".join(paragraphs).replace(str(root), "ROOT"))
+    (answer_of_all,) = answers
+    assert "latpcap flow ROOT/in/berlin/a.pcap --exchange " in answer_of_all
+
+
+def test_the_command_to_check_has_the_numbers_of_its_file(tmp_path: Path) -> None:
+    place = written(tmp_path, {"berlin/a.pcap": slow(), "paris/a.pcap": slow(wait_ms=500.0)})
+    first, *_ = lp.open_results(place).why().for_owner()
+    (command,) = [line.split(maxsplit=1)[1] for line in first.splitlines() if line.startswith("  check")]
+    _, name, *arguments = command.split()
+    assert arguments[0] == str(tmp_path / "in" / "paris" / "a.pcap")
+    assert run(name, *arguments[:-1], tmp_path / "flow.svg")[0] == 0 and (tmp_path / "flow.svg").exists()
+
+
 def test_what_is_no_second_site(tmp_path: Path) -> None:
     """A public server is one machine everywhere, folders that are dates are one place."""
     place = written(tmp_path / "public", {f"{name}/a.pcap": slow(server=PUBLIC) for name in ("berlin", "paris")})

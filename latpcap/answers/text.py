@@ -581,7 +581,11 @@ def _short(target: str) -> str:
     return safe if len(safe) <= show.MAX_NAME_LETTERS else safe[: show.MAX_NAME_LETTERS - 1] + "…"
 
 
-def paragraphs(answer: Overall) -> list[str]:
+Located: TypeAlias = Callable[[str, Finding], tuple[str, Finding]]
+"""Returns the file of a finding's evidence, and the finding with its numbers in that file, from an answer's file."""
+
+
+def paragraphs(answer: Overall, located: Located) -> list[str]:
     """Write one paragraph for each owner, the headline's first; owners without a wait have none."""
     facts, lead = answer.facts, answer.lead or answer.push
     if lead is None and isinstance(facts, Judged):
@@ -595,7 +599,7 @@ def paragraphs(answer: Overall) -> list[str]:
         if row is lead or _is_reported(row, facts):
             end = headline.server_of(row) if row.owner in _ENDPOINTS and row.server else ""
             by_owner.setdefault((row.owner, end), []).append(row)
-    texts = ["\n".join(_paragraph(answer, *owner, findings, lead)) for owner, findings in by_owner.items()]
+    texts = ["\n".join(_paragraph(answer, *owner, findings, lead, located)) for owner, findings in by_owner.items()]
     return texts or [answer.headline.text]
 
 
@@ -608,7 +612,9 @@ def _is_reported(row: Finding, facts: Facts) -> bool:
     return bool((row.share or 0.0) >= show.MIN_NEXT_SHARE and (row.max_ms or 0.0) >= facts.slow["limit_ms"])
 
 
-def _paragraph(answer: Overall, owner: str, end: str, rows: list[Finding], lead: Finding | None) -> list[str]:
+def _paragraph(
+    answer: Overall, owner: str, end: str, rows: list[Finding], lead: Finding | None, located: Located
+) -> list[str]:
     """The lines of one owner's paragraph."""
     lines = [say("for_owner_of" if end else "for_owner", owner=owner, end=end)]
     for row in rows[:MAX_PARAGRAPH_FINDINGS]:
@@ -617,7 +623,7 @@ def _paragraph(answer: Overall, owner: str, end: str, rows: list[Finding], lead:
         lines.append(words.line("what", sentence))
         grade = grade_and_confidence(row.confidence)
         lines.append(words.line("proof", words.joined([grade, _evidence(frames), row.rival_lost or ""])))
-        if check := _check(answer.facts.file, row, frames):
+        if check := _check(*located(answer.facts.file, row), frames):
             lines.append(words.line("check", check))
         if row.fix:
             lines.append(words.line("fix", row.fix))

@@ -200,7 +200,11 @@ class Why:
         if isinstance(self.data, OneExchange):
             raise ValueError("one exchange has one answer: paragraphs for owners are of a capture")
         with words.language(self.lang):
-            return text.paragraphs(self.data)
+            return text.paragraphs(self.data, self._located)
+
+    def _located(self, file: str, finding: Finding) -> tuple[str, Finding]:
+        """Return the file of a finding's evidence, and the finding with its numbers in that file."""
+        return file, finding
 
     @property
     def text(self) -> Text:

@@ -93,7 +93,10 @@ class Stored:
 
     @cached_property
     def captures(self) -> list[dict[str, Any]]:
-        """The rows of `captures`, in the order of their first packets; instants in ns since 1970."""
+        """The rows of `captures`, in the order of their first packets, then of their files; instants in ns since 1970.
+
+        Not in the order of their names here: these have a hash of the file's whole location.
+        """
         while True:
             try:
                 table = self.read("captures", list(self._pack_of))
@@ -103,7 +106,7 @@ class Stored:
             except checked.DamagedError as problem:
                 self.lose(problem)
                 continue
-            return sorted(rows, key=lambda r: (r["first"] is None, r["first"] or 0, r["capture"]))
+            return sorted(rows, key=lambda row: (row["first"] is None, row["first"] or 0, row["files"]))
 
     def check(self) -> None:
         """Read every file, and leave out the packs that are damaged."""

@@ -31,6 +31,7 @@ from latpcap.views.view import View
 
 if TYPE_CHECKING:
     from latpcap.archive.selection import Selection
+    from latpcap.findings.schema import Finding
     from latpcap.plot.timeline import Timeline
 
 _STREAM = re.compile(r"tcp\.stream eq (\d+)")
@@ -236,7 +237,15 @@ class Union(View):
             text = text.with_line(
                 "failed", f"{count(len(failed), 'file')} not in the results; failed says which, and why"
             )
-        return ArchiveWhy(answer.data, data, text)
+        return ArchiveWhy(answer.data, data, text, self)
+
+    def located(self, finding: Finding) -> tuple[str, Finding]:
+        """Return the file of a finding's evidence, and the finding with its numbers in that file."""
+        named = _STREAM.fullmatch(finding.filter or "")
+        streams = [int(named[1]) if named else None, finding.typical_stream, finding.worst_stream]
+        stream = next((number for number in streams if number is not None), None)
+        local = self._local({"typical_exchange": finding.typical_exchange, "filter": finding.filter})
+        return self.name if stream is None else self.locate(stream)[0]["files"][0], replace(finding, **local)
 
     def _quoted(self, stream: int, frames: Sequence[int]) -> pa.Table:
         """Return the few stored events that an answer quotes, of one capture; none where events were not stored."""
@@ -327,9 +336,9 @@ def _rows(union: Union) -> tuple[Exchanges, Causes, Pushed]:
 class ArchiveWhy(Why):
     """The answer over an archive. As `Why`; streams, exchanges and frames are those of the file beside them."""
 
-    def __init__(self, data: Overall | OneExchange, plain: dict[str, Any], text: Text):
+    def __init__(self, data: Overall | OneExchange, plain: dict[str, Any], text: Text, union: Union):
         super().__init__(data)
-        self._plain, self._text = plain, text
+        self._plain, self._text, self._union = plain, text, union
 
     @property
     def picture(self) -> dict[str, int]:
@@ -339,6 +348,10 @@ class ArchiveWhy(Why):
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers behind the answer, with the files of streams, exchanges and frames."""
         return self._plain
+
+    def _located(self, file: str, finding: Finding) -> tuple[str, Finding]:
+        """Return the file of a finding's evidence, and the finding with its numbers in that file."""
+        return self._union.located(finding)
 
     @property
     def text(self) -> Text:
