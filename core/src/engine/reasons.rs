@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::issue::{Counted, Issue, Kind};
+use crate::issue::{Code, Counted, Issue, Kind};
 
-/// Upper bound on the reasons counted apart; all others share one row.
+/// Upper bound on the reasons counted apart; beyond it each kind and code has one more row, `FURTHER`.
 const MAX_REASONS: usize = 4096;
+const FURTHER: &str = "further reasons";
 
 /// Issues with an equal key are counted together: file, kind, layer, reason, group.
 type Reason = (u32, Kind, &'static str, &'static str, u32);
@@ -41,22 +42,48 @@ impl Reasons {
     /// Finds or adds the index of the issue's reason.
     #[cold]
     fn index_of(&mut self, issue: &Issue) -> usize {
-        let mut key = (issue.file, issue.kind, issue.layer, issue.reason, issue.group);
-        let index = self.indices.get(&key).copied();
-        self.newest = index.unwrap_or_else(|| {
-            if self.indices.len() >= MAX_REASONS {
-                key = (0, issue.kind, "capture", "further reasons", 0);
-            }
-            *self.indices.entry(key).or_insert_with(|| {
-                self.counted.push(Counted {
-                    issue: issue.clone(),
-                    count: 0,
-                    last_frame: None,
-                });
-                self.counted.len() - 1
-            })
-        });
+        let key = (issue.file, issue.kind, issue.layer, issue.reason, issue.group);
+        self.newest = match self.indices.get(&key) {
+            Some(index) => *index,
+            None if self.indices.len() < MAX_REASONS => self.add(key, issue.clone()),
+            None => self.index_of_further(issue),
+        };
         self.newest
+    }
+
+    /// Finds or adds the index of the row for reasons beyond the limit, which shows the first place of any of them.
+    fn index_of_further(&mut self, issue: &Issue) -> usize {
+        let key = (
+            u32::MAX,
+            issue.kind,
+            issue.code.map_or("", Code::word),
+            FURTHER,
+            0,
+        );
+        if let Some(index) = self.indices.get(&key) {
+            return *index;
+        }
+        let further = Issue {
+            layer: "capture",
+            reason: FURTHER,
+            detail: None,
+            needed: None,
+            had: None,
+            group: 0,
+            ..issue.clone()
+        };
+        self.add(key, further)
+    }
+
+    fn add(&mut self, key: Reason, issue: Issue) -> usize {
+        let index = self.counted.len();
+        self.indices.insert(key, index);
+        self.counted.push(Counted {
+            issue,
+            count: 0,
+            last_frame: None,
+        });
+        index
     }
 }
 
@@ -102,6 +129,39 @@ mod tests {
             rows.iter().map(|row| row.2).max(),
             Some(3 + MAX_REASONS as u64 + 6)
         );
-        assert!(rows.iter().any(|row| row.2 == 9 && row.0 == MAX_REASONS as u32));
+        assert_eq!(rows.last(), Some(&(0, Some(7), 9, Some(7))));
+    }
+
+    #[test]
+    fn reasons_beyond_the_limit_share_a_row_for_each_kind_and_code() {
+        let mut reasons = Reasons::default();
+        for group in 0..MAX_REASONS as u32 {
+            reasons.count(&Issue::new(Kind::Skipped, "ethernet", "unknown").grouped(group));
+        }
+        let cut = Issue::new(Kind::Skipped, "tcp", "cut")
+            .lengths(20, 8)
+            .in_file(3)
+            .in_frame(5);
+        let dropped = Issue::new(Kind::Distrusted, "pcapng", "dropped").coded(Code::Dropped);
+        for issue in [&cut, &dropped.grouped(4), &cut] {
+            reasons.count(issue);
+        }
+        reasons.count(&Issue::new(Kind::Skipped, "udp", "unknown").in_frame(9));
+        let row = |c: &Counted| {
+            (
+                c.issue.file,
+                c.issue.sentence(),
+                c.issue.code,
+                c.count,
+                c.last_frame,
+            )
+        };
+        let shared: Vec<_> = reasons.counted().skip(MAX_REASONS).map(row).collect();
+        let further = |file, code, count, last| (file, FURTHER.to_string(), code, count, last);
+        assert_eq!(shared.first(), Some(&further(3, None, 3, Some(9))));
+        assert_eq!(
+            shared.get(1..),
+            Some(&[further(0, Some(Code::Dropped), 1, None)][..])
+        );
     }
 }
