@@ -43,31 +43,59 @@ pub(super) struct Redis {
     unreported: BySide<u64>,
     /// Commands without a complete reply.
     waiting: PendingQueue<Answers>,
-    /// The client's present command has its name.
-    named: bool,
-    /// The key of the client's present command, if it is an exchange.
-    command_key: Option<u64>,
+    phase: Phase,
+    command: ClientCommand,
+    replies: Replies,
     value: Value,
     /// The beginning of the present reply was reported.
-    reply_begun: bool,
+    is_reply_begun: bool,
+    expected: ExpectedPushes,
     /// Number of channels that the client is subscribed to.
     channels: u64,
     /// Number of patterns that the client is subscribed to.
     patterns: u64,
-    /// A subscription was confirmed, so that pushes may come.
-    subscribed: bool,
-    /// MONITOR was confirmed.
-    monitors: bool,
     /// Subscriptions, oldest first.
     subscriptions: VecDeque<Channel>,
-    /// CLIENT REPLY OFF was sent.
-    replies_off: bool,
-    /// CLIENT REPLY SKIP was sent: the next command gets no reply.
-    skips_reply: bool,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Phase {
+    /// All commands so far set up the connection.
+    #[default]
+    Setup,
+    Commands,
     /// The client is a replica: the server sends its data and the changes to it.
-    replica: bool,
-    /// A command was read that does not set up the connection.
-    setup_over: bool,
+    Replica,
+}
+
+/// What is known of the client's present command.
+#[derive(Debug, Default, Clone, Copy)]
+enum ClientCommand {
+    #[default]
+    Unnamed,
+    /// It has its name, and gets no reply.
+    Silent,
+    /// It is the exchange with this key.
+    Exchange(u64),
+}
+
+/// Which commands get replies, as CLIENT REPLY has set it.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Replies {
+    #[default]
+    On,
+    /// All but the next.
+    SkipNext,
+    Off,
+}
+
+/// The pushes that may come, as commands for them were confirmed.
+#[derive(Debug, Default, Clone, Copy)]
+struct ExpectedPushes {
+    /// Messages of channels.
+    messages: bool,
+    /// Lines of MONITOR.
+    monitor_lines: bool,
 }
 
 /// What the server's present value is.
@@ -84,7 +112,7 @@ enum Value {
 
 impl MessageReader for Redis {
     fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
-        if self.replica && self.waiting.is_empty() {
+        if self.phase == Phase::Replica && self.waiting.is_empty() {
             return Outcome::All;
         }
         let read = match stretch {
@@ -97,16 +125,32 @@ impl MessageReader for Redis {
     fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}
 
     fn resume(&mut self, _side: Side, _inside: bool) {
-        let (mut waiting, subscribed, monitors) =
-            (std::mem::take(&mut self.waiting), self.subscribed, self.monitors);
+        let mut waiting = std::mem::take(&mut self.waiting);
         waiting.clear(); // keeps its key counter: keys are not used again
         *self = Redis {
             waiting,
-            subscribed,
-            monitors,
-            setup_over: true,
+            phase: Phase::Commands,
+            expected: self.expected,
             ..Redis::default()
         };
+    }
+}
+
+impl Replies {
+    /// Takes the next command. Returns whether the server replies to it.
+    fn take(&mut self, answers: Answers) -> bool {
+        let before = *self;
+        *self = match (answers, before) {
+            (Answers::ReplyOn, _) => Replies::On,
+            (Answers::ReplyOff, _) | (_, Replies::Off) => Replies::Off,
+            (Answers::ReplySkip, _) => Replies::SkipNext,
+            _ => Replies::On,
+        };
+        match answers {
+            Answers::ReplyOn => true,
+            Answers::ReplyOff | Answers::ReplySkip | Answers::Never => false,
+            _ => before == Replies::On,
+        }
     }
 }
 
@@ -131,7 +175,7 @@ impl Redis {
     ) -> Result<(), Stop<'a>> {
         let side = sink.side();
         while !bytes.is_empty() {
-            if self.replica && side == Side::Server && self.resp.server.is_between() {
+            if self.phase == Phase::Replica && side == Side::Server && self.resp.server.is_between() {
                 // empty lines keep the connection to a replica alive while the server prepares its data
                 while let Some(rest) = bytes.strip_prefix(b"\n") {
                     bytes = rest;
@@ -153,7 +197,7 @@ impl Redis {
                 }
                 (Progress::Partly, Side::Client) => {
                     // a long value follows: the request begins before it is whole
-                    if self.resp.client.words() > 1 && Command::is_plain(self.resp.client.word(0)) {
+                    if self.resp.client.word_count() > 1 && Command::is_plain(self.resp.client.word(0)) {
                         self.begin_command(sink)?;
                     }
                 }
@@ -164,7 +208,7 @@ impl Redis {
                     self.end_value(sink);
                     (self.unreported.server, self.value) = (0, Value::Unknown);
                     sink.unmark();
-                    if self.replica && self.waiting.is_empty() {
+                    if self.phase == Phase::Replica && self.waiting.is_empty() {
                         return Ok(());
                     }
                 }
@@ -175,36 +219,32 @@ impl Redis {
 
     /// Ends the request, if the client's command is one.
     fn end_command(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), Stop<'static>> {
-        if self.resp.client.words() > 0 {
+        if self.resp.client.word_count() > 0 {
             self.begin_command(sink)?;
         }
-        if let Some(key) = self.command_key.take() {
+        if let ClientCommand::Exchange(key) = std::mem::take(&mut self.command) {
             let mut exchange = sink.exchange(key);
             exchange.count(self.unreported.client);
             exchange.end_request();
         }
         sink.unmark();
-        (self.unreported.client, self.named) = (0, false);
+        self.unreported.client = 0;
         Ok(())
     }
 
     /// Begins and names the request, once, unless the server does not reply to this command.
     fn begin_command(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), Stop<'static>> {
-        if std::mem::replace(&mut self.named, true) {
+        if !matches!(self.command, ClientCommand::Unnamed) {
             return Ok(());
         }
-        let command = Command::of(&self.resp.client, !self.setup_over);
-        self.setup_over |= command.kind != Kind::Setup;
-        match command.answers {
-            Answers::ReplyOff => self.replies_off = true,
-            Answers::ReplySkip => self.skips_reply = true,
-            Answers::ReplyOn => self.replies_off = false,
-            Answers::Replica => self.replica = true,
-            _ => {}
+        let command = Command::of(&self.resp.client, self.phase == Phase::Setup);
+        if command.answers == Answers::Replica {
+            self.phase = Phase::Replica;
+        } else if self.phase == Phase::Setup && command.kind != Kind::Setup {
+            self.phase = Phase::Commands;
         }
-        let is_silent = self.replies_off
-            || command.answers != Answers::ReplySkip && std::mem::take(&mut self.skips_reply);
-        if is_silent || matches!(command.answers, Answers::ReplySkip | Answers::Never) {
+        if !self.replies.take(command.answers) {
+            self.command = ClientCommand::Silent;
             return Ok(());
         }
         let key = self
@@ -213,14 +253,14 @@ impl Redis {
             .ok_or(Stop::Lost("too many commands wait", None))?;
         let mut exchange = sink.exchange(key);
         exchange.request(command.kind, &command.method, &command.target);
-        self.command_key = Some(key);
+        self.command = ClientCommand::Exchange(key);
         if let Some(word) = command.pushes {
             exchange.subscribes(key);
             // the words that name channels; MONITOR has none, and its own word stands for them
             let channels = if word == MONITORED {
                 0..1
             } else {
-                1..self.resp.client.words()
+                1..self.resp.client.word_count()
             };
             for index in channels {
                 let name = self.resp.client.word(index).into();
@@ -234,41 +274,44 @@ impl Redis {
     fn continue_value(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         self.classify(false);
         if let Value::Answer(key) = self.value {
-            self.piece(sink, key);
+            self.report_piece(sink, key);
         }
     }
 
     /// Gives the unreported bytes to the exchange with this key.
-    fn piece(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64) {
+    fn report_piece(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64) {
         let bytes = std::mem::take(&mut self.unreported.server);
-        sink.exchange(key).answer_piece(&mut self.reply_begun, bytes);
+        sink.exchange(key).answer_piece(&mut self.is_reply_begun, bytes);
     }
 
     /// Finds what the server's value is, as soon as its first word or its end shows it.
-    fn classify(&mut self, whole: bool) {
+    fn classify(&mut self, is_whole: bool) {
         if self.value != Value::Unknown {
             return;
         }
         let first = self.waiting.first().map(|(key, answers)| (key, *answers));
-        let unsolicited = first.is_none();
+        let is_unsolicited = first.is_none();
         self.value = match self.resp.server.kind {
-            b'>' if self.resp.server.has_word || whole => match first {
+            b'>' if self.resp.server.has_word || is_whole => match first {
                 Some((key, answers)) if confirms(answers, self.resp.server.word(0)) => Value::Answer(key),
                 _ => Value::Push,
             },
-            b'*' if (self.subscribed || unsolicited) && (self.resp.server.has_word || whole) => {
+            b'*' if (self.expected.messages || is_unsolicited) && (self.resp.server.has_word || is_whole) => {
                 match (PUSHES.contains(&self.resp.server.word(0)), first) {
                     (true, _) => Value::Push,
                     (false, Some((key, _))) => Value::Answer(key),
                     (false, None) => Value::Stray,
                 }
             }
-            b'+' if whole && (self.monitors || unsolicited) && is_monitored(self.resp.server.word(0)) => {
+            b'+' if is_whole
+                && (self.expected.monitor_lines || is_unsolicited)
+                && is_monitored(self.resp.server.word(0)) =>
+            {
                 Value::Push
             }
-            b'+' if !whole && (self.monitors || unsolicited) => return,
-            b'*' if !whole && (self.subscribed || unsolicited) => return,
-            0 | b'>' if !whole => return,
+            b'+' if !is_whole && (self.expected.monitor_lines || is_unsolicited) => return,
+            b'*' if !is_whole && (self.expected.messages || is_unsolicited) => return,
+            0 | b'>' if !is_whole => return,
             _ => first.map_or(Value::Stray, |(key, _)| Value::Answer(key)),
         };
     }
@@ -302,8 +345,14 @@ impl Redis {
             (b'+', _) => (MONITORED, None),
             (_, word) => (word, Some(self.resp.server.word(1))),
         };
-        let fits = |(own, named, _): &&Channel| *own == word && name.is_none_or(|name| **named == *name);
-        self.subscriptions.iter().rev().find(fits).map(|(.., key)| *key)
+        let matches = |(first_word, channel, _): &&Channel| {
+            *first_word == word && name.is_none_or(|name| **channel == *name)
+        };
+        self.subscriptions
+            .iter()
+            .rev()
+            .find(matches)
+            .map(|(.., key)| *key)
     }
 
     /// Ends the reply, unless the command gets one confirmation a channel and more are to come.
@@ -318,7 +367,7 @@ impl Redis {
             (Answers::AllConfirmed, Some(left)) => left,
             _ => 0,
         };
-        self.piece(sink, key);
+        self.report_piece(sink, key);
         if left > 0 {
             if let (Some((_, waits)), Answers::Confirmed(_)) = (self.waiting.first(), answers) {
                 *waits = Answers::Confirmed(left);
@@ -336,9 +385,9 @@ impl Redis {
         let mut exchange = sink.exchange(key);
         exchange.status(Status::word(if failed { &error } else { "ok" }, failed));
         exchange.end_answer();
-        self.reply_begun = false;
+        self.is_reply_begun = false;
         match answers {
-            Answers::Monitor => self.monitors |= !failed,
+            Answers::Monitor => self.expected.monitor_lines |= !failed,
             Answers::Hello | Answers::Info if !failed => self.read_version(sink, answers),
             _ => {}
         }
@@ -352,7 +401,7 @@ impl Redis {
             .ok()
             .and_then(|count| count.parse().ok());
         let total: u64 = total.unwrap_or(0);
-        self.subscribed = true;
+        self.expected.messages = true;
         // the confirmation's number counts channels and patterns together
         match word {
             b"psubscribe" | b"punsubscribe" => {
@@ -377,7 +426,7 @@ impl Redis {
                     .filter_map(|line| line.strip_prefix(b"redis_version:"))
                     .next()
             }
-            _ => (0..words.words())
+            _ => (0..words.word_count())
                 .find(|index| words.word(*index) == b"version")
                 .map(|index| words.word(index + 1)),
         };

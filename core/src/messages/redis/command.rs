@@ -38,7 +38,7 @@ pub(super) enum Answers {
     Info,
     /// One, then the server's data and all changes to it.
     Replica,
-    /// One to `CLIENT REPLY ON`; none to `OFF`; none to `SKIP` and the command behind it.
+    /// One to `CLIENT REPLY ON`; none to `OFF`; none to `SKIP` and the command after it.
     ReplyOn,
     ReplyOff,
     ReplySkip,
@@ -50,15 +50,15 @@ pub(super) enum Answers {
 enum Key {
     Nowhere,
     At(usize),
-    /// Behind this word.
-    Behind(&'static [u8]),
+    /// After this word.
+    After(&'static [u8]),
     /// At 3 if the count of keys at 2 is not 0; else the script, or its name, is the target.
     Counted,
 }
 
 impl Command {
-    /// Reads the command of these words. `early`: no command but those that set up the connection came before.
-    pub(super) fn of(words: &Resp, early: bool) -> Command {
+    /// Reads the command of these words. `is_early`: no command but those that set up the connection came before.
+    pub(super) fn of(words: &Resp, is_early: bool) -> Command {
         let verb = upper(words.word(0));
         let second = upper(words.word(1));
         let (method, key) = match verb.as_str() {
@@ -66,39 +66,40 @@ impl Command {
             | "MONITOR" | "TIME" | "REPLCONF" | "PSYNC" | "SYNC" | "REPLICAOF" | "SLAVEOF" | "LOLWUT" => {
                 (verb, Key::Nowhere)
             }
-            "OBJECT" | "MEMORY" | "XGROUP" | "XINFO" if words.words() > 2 => {
+            "OBJECT" | "MEMORY" | "XGROUP" | "XINFO" if words.word_count() > 2 => {
                 (format_smolstr!("{verb} {second}"), Key::At(2))
             }
             "BITOP" => (verb, Key::At(2)),
             "EVAL" | "EVAL_RO" | "EVALSHA" | "EVALSHA_RO" | "FCALL" | "FCALL_RO" => (verb, Key::Counted),
-            "XREAD" | "XREADGROUP" => (verb, Key::Behind(b"STREAMS")),
+            "XREAD" | "XREADGROUP" => (verb, Key::After(b"STREAMS")),
             "BLMPOP" | "BZMPOP" => (verb, Key::At(3)),
             "LMPOP" | "ZMPOP" | "SINTERCARD" | "ZINTERCARD" | "ZUNION" | "ZINTER" | "ZDIFF" => {
                 (verb, Key::At(2))
             }
             "CLIENT" | "CONFIG" | "CLUSTER" | "ACL" | "SCRIPT" | "DEBUG" | "FUNCTION" | "PUBSUB"
             | "LATENCY" | "SLOWLOG" | "MODULE" | "OBJECT" | "MEMORY" | "XGROUP" | "XINFO" => {
-                return Command::with(verb, second, words, early);
+                return Command::with(verb, second, words, is_early);
             }
             _ => (verb, Key::At(1)),
         };
         let target = match key {
             Key::Nowhere => SmolStr::default(),
             Key::At(index) => text::name(words.word(index)),
-            Key::Behind(word) => {
-                let index = (1..words.words()).find(|index| words.word(*index).eq_ignore_ascii_case(word));
+            Key::After(word) => {
+                let index =
+                    (1..words.word_count()).find(|index| words.word(*index).eq_ignore_ascii_case(word));
                 index.map_or_else(SmolStr::default, |index| text::name(words.word(index + 1)))
             }
-            Key::Counted if words.words() > 3 && words.word(2) != b"0" => text::name(words.word(3)),
+            Key::Counted if words.word_count() > 3 && words.word(2) != b"0" => text::name(words.word(3)),
             // a script is shown as SQL is: without its literals
             Key::Counted => sql::mask(words.word(1), Dialect::Backslash, words.is_cut(1)),
         };
-        Command::with(method, target, words, early)
+        Command::with(method, target, words, is_early)
     }
 
-    fn with(method: SmolStr, target: SmolStr, words: &Resp, early: bool) -> Command {
+    fn with(method: SmolStr, target: SmolStr, words: &Resp, is_early: bool) -> Command {
         Command {
-            kind: kind(&method, &target, words, early),
+            kind: kind(&method, &target, words, is_early),
             answers: answers(&method, &target, words),
             pushes: match method.as_str() {
                 "SUBSCRIBE" => Some(b"message"),
@@ -127,7 +128,7 @@ impl Command {
             b"ZADD",
         ]
         .iter()
-        .any(|known| verb.eq_ignore_ascii_case(known))
+        .any(|plain| verb.eq_ignore_ascii_case(plain))
     }
 }
 
@@ -135,12 +136,12 @@ fn upper(word: &[u8]) -> SmolStr {
     text::name_up_to(word, MAX_VERB, false).to_uppercase_smolstr()
 }
 
-fn kind(method: &str, target: &str, words: &Resp, early: bool) -> Kind {
-    let blocks = || (1..words.words()).any(|index| words.word(index).eq_ignore_ascii_case(b"BLOCK"));
+fn kind(method: &str, target: &str, words: &Resp, is_early: bool) -> Kind {
+    let blocks = || (1..words.word_count()).any(|index| words.word(index).eq_ignore_ascii_case(b"BLOCK"));
     match method {
         "AUTH" | "HELLO" => Kind::Setup,
-        "SELECT" | "READONLY" | "REPLCONF" if early => Kind::Setup,
-        "CLIENT" if early && target.starts_with("SET") || target == "MAINT_NOTIFICATIONS" => Kind::Setup,
+        "SELECT" | "READONLY" | "REPLCONF" if is_early => Kind::Setup,
+        "CLIENT" if is_early && target.starts_with("SET") || target == "MAINT_NOTIFICATIONS" => Kind::Setup,
         "BLPOP" | "BRPOP" | "BLMOVE" | "BRPOPLPUSH" | "BLMPOP" | "BZPOPMIN" | "BZPOPMAX" | "BZMPOP"
         | "WAIT" | "WAITAOF" => Kind::LongPoll,
         "XREAD" | "XREADGROUP" if blocks() => Kind::LongPoll,

@@ -76,7 +76,7 @@ impl Resp {
     }
 
     /// Number of words kept.
-    pub(super) fn words(&self) -> usize {
+    pub(super) fn word_count(&self) -> usize {
         self.ends.len()
     }
 
