@@ -114,13 +114,26 @@ pub(super) struct Memcached {
 #[derive(Debug)]
 struct Pending {
     expects: Expects,
-    /// The server leaves the usual response out.
-    quiet: bool,
-    /// A quiet command that stores, which is no exchange.
-    silent: bool,
+    quiet: Quiet,
     /// Opaque word and key of a quiet command, which its response may repeat.
     opaque: SmolStr,
     target: SmolStr,
+}
+
+/// Whether the server leaves out the usual response to a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Quiet {
+    No,
+    /// The client waits for what it gets, or for the response to the next command.
+    Get,
+    /// The client does not wait, so the command is not an exchange.
+    Store,
+}
+
+impl Pending {
+    fn is_exchange(&self) -> bool {
+        self.quiet != Quiet::Store
+    }
 }
 
 /// A value of the server that is being read.
@@ -247,24 +260,26 @@ impl Memcached {
         command: &Command,
     ) -> Result<Option<u64>, &'static str> {
         // an empty line is no command
-        if command.silent || command.method.is_empty() {
+        if command.has_no_response || command.method.is_empty() {
             return Ok(None);
         }
-        // the client waits for a quiet get, but not for a quiet set
-        let silent = command.quiet && !command.is_get();
         let (mut opaque, mut target) = (SmolStr::default(), SmolStr::default());
-        if command.quiet {
+        if command.is_quiet {
             (opaque, target) = (command.opaque.clone(), command.target.clone());
         }
         let pending = Pending {
             expects: command.expects,
-            quiet: command.quiet,
-            silent,
+            quiet: match command.is_quiet {
+                false => Quiet::No,
+                true if command.is_get() => Quiet::Get,
+                true => Quiet::Store,
+            },
             opaque,
             target,
         };
+        let is_exchange = pending.is_exchange();
         let key = self.waiting.push(pending).ok_or("too many commands wait")?;
-        if silent {
+        if !is_exchange {
             return Ok(None);
         }
         let watches = command.expects == Expects::Watch;
@@ -319,7 +334,7 @@ impl Memcached {
     /// Counts bytes of the oldest command's response.
     fn piece(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
         if let Some((key, pending)) = self.waiting.first()
-            && !pending.silent
+            && pending.is_exchange()
         {
             sink.exchange(key).answer_piece(&mut self.begun, bytes);
         }
@@ -329,7 +344,7 @@ impl Memcached {
     /// Ends the oldest command's response.
     fn end_response(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         if let Some((key, pending)) = self.waiting.first() {
-            if !pending.silent {
+            if pending.is_exchange() {
                 sink.exchange(key).end_answer();
             }
             self.watches |= pending.expects == Expects::Watch;
@@ -395,16 +410,16 @@ impl Memcached {
             let Some((key, pending)) = self.waiting.first() else {
                 return Ok(None);
             };
-            let Pending { quiet, silent, .. } = *pending;
-            let answer = pending.expects.answer(input, quiet);
-            let is_other = quiet && command::repeats_other(input, &pending.opaque, &pending.target);
+            let is_quiet = pending.quiet != Quiet::No;
+            let answer = pending.expects.answer(input, is_quiet);
+            let is_other = is_quiet && command::repeats_other(input, &pending.opaque, &pending.target);
             if answer != Answer::Other && !is_other {
                 return Ok(Some(answer));
             }
-            if !quiet {
+            if !is_quiet {
                 return Err("an answer to another command");
             }
-            if !silent {
+            if pending.is_exchange() {
                 let mut exchange = sink.exchange(key);
                 exchange.answer(Status::new(Some(0), Some("EN"), false));
                 exchange.end_answer();
@@ -416,9 +431,12 @@ impl Memcached {
 
     /// Reports the status of the oldest command's response, by its line.
     fn status(&mut self, sink: &mut MessageSink<'_, impl Listener>, input: &[u8]) {
-        let Some((key, pending)) = self.waiting.first().filter(|(_, pending)| !pending.silent) else {
+        let Some((key, pending)) = self.waiting.first() else {
             return;
         };
+        if !pending.is_exchange() {
+            return;
+        }
         let first = input.split(|byte| *byte == b' ').next().unwrap_or_default();
         let error = command::is_error(first);
         let word = match pending.expects {

@@ -46,11 +46,8 @@ pub(super) struct Tls {
     handshake: Option<Box<Handshake>>,
     /// TLS 1.3: handshake messages after the ServerHello look like application data.
     is_tls13: bool,
-    /// The server's first record after the handshake of TLS 1.3. It is a session ticket if the next record has the same
-    /// length, because servers mostly send two tickets; otherwise it begins a message.
-    possible_ticket: Option<DataRecord>,
-    tickets_over: bool,
-    /// Length of `possible_ticket` when the client sent data. Another of this length is the second ticket, which the
+    tickets: Tickets,
+    /// Length of the possible ticket when the client sent data. Another of this length is the second ticket, which the
     /// server's Nagle algorithm held back.
     lone_ticket_len: Option<u32>,
     /// The key log has been searched.
@@ -68,6 +65,17 @@ enum Stage {
     Unknown,
     Handshake,
     Data,
+}
+
+/// The server's session tickets after the handshake of TLS 1.3.
+#[derive(Debug, Default, Clone, Copy)]
+enum Tickets {
+    #[default]
+    Awaited,
+    /// The first record after the handshake. It is a ticket if the next record has the same length, because servers
+    /// mostly send two tickets; otherwise it begins a message.
+    Possible(DataRecord),
+    Over,
 }
 
 /// A record of application data: the packet of its last bytes so far, and its length without the header.
@@ -104,7 +112,7 @@ enum CountsFor {
     #[default]
     None,
     Message,
-    /// `Tls::possible_ticket`.
+    /// The record in `Tickets::Possible`.
     PossibleTicket,
 }
 
@@ -172,7 +180,9 @@ impl Tls {
                 if half.kind == ALERT && half.len == ALERT_BYTES && !half.changed {
                     half.alert = body.last().copied().unwrap_or_default();
                 }
-                if let (Some(handshake), true) = (&mut self.handshake, in_clear) {
+                if let Some(handshake) = &mut self.handshake
+                    && in_clear
+                {
                     handshake.feed(sink.side(), body);
                 }
                 bytes = rest;
@@ -263,34 +273,37 @@ impl Tls {
 
     /// Decides whether a record after the handshake is of a message or a ticket.
     fn data_record(&mut self, sink: &mut MessageSink<'_, impl Listener>, len: u32) -> CountsFor {
-        if sink.side() == Side::Server && self.is_tls13 && !self.tickets_over {
-            match self.possible_ticket.take() {
-                None => {
-                    self.possible_ticket = Some(DataRecord { at: sink.at(), len });
+        if sink.side() == Side::Server && self.is_tls13 {
+            match self.tickets {
+                Tickets::Awaited => {
+                    self.tickets = Tickets::Possible(DataRecord { at: sink.at(), len });
                     return CountsFor::PossibleTicket;
                 }
-                Some(first) if first.len == len => {
-                    self.tickets_over = true; // two tickets
+                Tickets::Possible(first) if first.len == len => {
+                    self.tickets = Tickets::Over; // two tickets
                     return CountsFor::None;
                 }
-                Some(first) => self.possible_ticket = Some(first),
+                Tickets::Possible(_) | Tickets::Over => {}
             }
         }
         if sink.side() == Side::Server && self.lone_ticket_len.take() == Some(len) {
             return CountsFor::None;
         }
         if sink.side() == Side::Client {
-            self.lone_ticket_len = self.possible_ticket.map(|record| record.len);
+            self.lone_ticket_len = match self.tickets {
+                Tickets::Possible(record) => Some(record.len),
+                _ => None,
+            };
         }
         self.release_record(sink);
         sink.end_other();
         CountsFor::Message
     }
 
-    /// Counts `possible_ticket` for the server's message, because it is no ticket.
+    /// Counts the possible ticket for the server's message, because it is not a ticket.
     fn release_record(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
-        if let Some(record) = self.possible_ticket.take() {
-            self.tickets_over = true;
+        if let Tickets::Possible(record) = self.tickets {
+            self.tickets = Tickets::Over;
             sink.end_side(Side::Client);
             sink.count_for(Side::Server, record.at, u64::from(record.len) + HEADER as u64);
         }
@@ -305,7 +318,7 @@ impl Tls {
             sink.count(u64::from(bytes));
         }
         if half.counts_for == CountsFor::PossibleTicket
-            && let Some(record) = &mut self.possible_ticket
+            && let Tickets::Possible(record) = &mut self.tickets
         {
             record.at = sink.at();
         }

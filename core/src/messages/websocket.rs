@@ -101,17 +101,23 @@ enum Search {
 }
 
 /// A message that is being read.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Message {
     bytes: u64,
-    /// The beginning of its text; empty unless `readable`.
+    content: Content,
+    /// The beginning of its text; empty unless the content is `Text`.
     text: Vec<u8>,
-    /// It is text, not compressed, and without a hole.
-    readable: bool,
-    /// It is not compressed.
-    plain: bool,
     /// The current frame is its last.
-    last: bool,
+    is_last: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    /// Text that is not compressed, without a hole.
+    Text,
+    /// Neither compressed nor text, or with a hole.
+    Other,
+    Compressed,
 }
 
 /// Requires frames on both sides, because those of one side prove little. One of them must be whole frames.
@@ -218,9 +224,10 @@ impl WebSocket {
         let half = &mut self.sides[side];
         half.payload(piece);
         if needs_payload && half.is_data {
-            let plain = half.message.as_ref().is_some_and(|message| message.plain);
+            let message = half.message.as_ref();
+            let is_plain = message.is_some_and(|message| message.content != Content::Compressed);
             let text: Vec<u8> = half.frames.unmasked(piece).collect();
-            self.inner.read(sink, &text, plain);
+            self.inner.read(sink, &text, is_plain);
         }
     }
 
@@ -228,7 +235,7 @@ impl WebSocket {
         let side = sink.side();
         let is_known = self.inner.is_known();
         let half = &mut self.sides[side];
-        if let Some(message) = half.message.take_if(|message| half.is_data && message.last) {
+        if let Some(message) = half.message.take_if(|message| half.is_data && message.is_last) {
             match side {
                 _ if is_known => return,
                 Side::Client => self.client_message(sink, &message),
@@ -336,9 +343,10 @@ impl WebSocket {
             return Some(index);
         }
         let is_only_one = self.waiting.len() == 1;
-        let begins_like_push = message.readable && self.pushed_openings.contains(&message.opening());
-        let sure = self.pushed_openings.is_empty() || is_only_one && !begins_like_push;
-        (!self.by_id && !members.is_notification() && !self.waiting.is_empty() && sure).then_some(0)
+        let begins_like_push =
+            message.content == Content::Text && self.pushed_openings.contains(&message.opening());
+        let is_sure = self.pushed_openings.is_empty() || is_only_one && !begins_like_push;
+        (!self.by_id && !members.is_notification() && !self.waiting.is_empty() && is_sure).then_some(0)
     }
 
     /// Passes over a hole.
@@ -353,7 +361,9 @@ impl WebSocket {
         if searching || half.frames.skip(missing) {
             if let Some(message) = half.message.as_mut().filter(|_| half.is_data) {
                 message.bytes += missing;
-                (message.readable, message.text) = (false, Vec::new());
+                if message.content == Content::Text {
+                    (message.content, message.text) = (Content::Other, Vec::new());
+                }
             }
             if !searching && !half.frames.is_inside() {
                 self.end_frame(sink);
@@ -447,12 +457,17 @@ impl Half {
             return false;
         }
         let message = self.message.get_or_insert_with(|| Message {
-            readable: frame.opcode == frames::TEXT && !frame.compressed,
-            plain: !frame.compressed,
-            ..Message::default()
+            bytes: 0,
+            content: match frame.opcode {
+                _ if frame.compressed => Content::Compressed,
+                frames::TEXT => Content::Text,
+                _ => Content::Other,
+            },
+            text: Vec::new(),
+            is_last: false,
         });
         message.bytes += frame.header;
-        message.last = frame.fin;
+        message.is_last = frame.fin;
         true
     }
 
@@ -461,7 +476,7 @@ impl Half {
             return;
         };
         message.bytes += piece.len() as u64;
-        if message.readable {
+        if message.content == Content::Text {
             let room = MAX_LOOKED.saturating_sub(message.text.len());
             message.text.extend(self.frames.unmasked(piece).take(room));
         }

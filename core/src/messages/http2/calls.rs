@@ -21,7 +21,7 @@ pub(super) struct Calls {
     /// The client's newest stream. New ones have higher numbers (5.1.1).
     newest: u32,
     /// The newest exchange was of gRPC.
-    grpc: bool,
+    is_grpc: bool,
 }
 
 /// One open stream.
@@ -33,14 +33,22 @@ struct Call {
     /// The answer's head was read: the next header block is the trailers.
     answering: bool,
     connects: bool,
-    grpc: bool,
-    /// The content type may be one of the unknown fields: the first DATA frame decides whether this is gRPC.
-    may_be_grpc: bool,
+    grpc: Grpc,
     pieces: Option<BodySplitter>,
     /// The answer has a message of gRPC. Another one makes it a stream.
     has_piece: bool,
     /// The push that the server promised on this stream.
     push: Option<Box<Promise>>,
+}
+
+/// Whether a call is of gRPC.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Grpc {
+    #[default]
+    No,
+    /// The content type may be one of the unknown fields: the first DATA frame decides.
+    Maybe,
+    Yes,
 }
 
 #[derive(Debug)]
@@ -90,8 +98,11 @@ impl Calls {
         self.open(Call {
             stream,
             connects: fields.connects(),
-            grpc: fields.grpc,
-            may_be_grpc: fields.unknown && !fields.grpc,
+            grpc: match fields.grpc {
+                true => Grpc::Yes,
+                false if fields.unknown => Grpc::Maybe,
+                false => Grpc::No,
+            },
             ..Call::default()
         });
         self.report_protocol(sink, fields.grpc);
@@ -132,16 +143,18 @@ impl Calls {
         }
         exchange.tags(&fields.tags);
         if !std::mem::replace(&mut call.answering, true) {
-            call.grpc |= fields.grpc;
+            if fields.grpc {
+                call.grpc = Grpc::Yes;
+            }
             call.pieces = fields.pieces.filter(|_| !fields.encoded || fields.grpc);
             if call.pieces.is_some_and(|pieces| pieces.is_event_stream()) {
                 exchange.mark_event_stream();
             }
-            if call.grpc && call.pieces.is_none() {
+            if call.grpc == Grpc::Yes && call.pieces.is_none() {
                 call.pieces = BodySplitter::of("application/grpc");
             }
         }
-        if let Some(status) = fields.final_status(call.grpc) {
+        if let Some(status) = fields.final_status(call.grpc == Grpc::Yes) {
             exchange.status(status);
         }
         if call.connects && fields.status.is_some_and(|status| status < 300) {
@@ -189,13 +202,14 @@ impl Calls {
         is_whole: bool,
     ) {
         let bytes = around + data.len() as u64;
-        let (pieces, has_piece, grpc, requested) = match self.find(stream) {
+        let (pieces, has_piece, is_grpc, requested) = match self.find(stream) {
             Some(call) if sink.side() == Side::Server && call.push.is_none() => {
-                (&mut call.pieces, &mut call.has_piece, call.grpc, call.requested)
+                let is_grpc = call.grpc == Grpc::Yes;
+                (&mut call.pieces, &mut call.has_piece, is_grpc, call.requested)
             }
-            Some(call) if call.may_be_grpc && is_whole => {
-                call.may_be_grpc = false;
-                call.grpc = BodySplitter::is_message(data);
+            Some(call) if call.grpc == Grpc::Maybe && is_whole => {
+                let is_grpc = BodySplitter::is_message(data);
+                call.grpc = if is_grpc { Grpc::Yes } else { Grpc::No };
                 return self.count(sink, stream, bytes);
             }
             _ => return self.count(sink, stream, bytes),
@@ -209,7 +223,7 @@ impl Calls {
         while let Some(piece) = pieces.next(&mut rest) {
             exchange.piece(piece.len() as u64);
             // a second message, or one before the request's end, shows that the call streams
-            if (std::mem::replace(has_piece, true) || !requested) && grpc {
+            if (std::mem::replace(has_piece, true) || !requested) && is_grpc {
                 exchange.mark_event_stream();
             }
         }
@@ -276,7 +290,7 @@ impl Calls {
             }
             return;
         }
-        self.report_protocol(sink, call.grpc);
+        self.report_protocol(sink, call.grpc == Grpc::Yes);
         let mut exchange = sink.exchange(u64::from(stream));
         if !reset {
             return exchange.end_answer();
@@ -286,9 +300,9 @@ impl Calls {
     }
 
     /// Notes the protocol where it changes: calls of gRPC and plain requests may share a connection.
-    fn report_protocol(&mut self, sink: &mut MessageSink<'_, impl Listener>, grpc: bool) {
-        if std::mem::replace(&mut self.grpc, grpc) != grpc {
-            sink.protocol(if grpc { Protocol::Grpc } else { Protocol::Http2 });
+    fn report_protocol(&mut self, sink: &mut MessageSink<'_, impl Listener>, is_grpc: bool) {
+        if std::mem::replace(&mut self.is_grpc, is_grpc) != is_grpc {
+            sink.protocol(if is_grpc { Protocol::Grpc } else { Protocol::Http2 });
         }
     }
 

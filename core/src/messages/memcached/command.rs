@@ -15,12 +15,12 @@ pub(super) struct Command {
     pub(super) method: SmolStr,
     pub(super) target: SmolStr,
     pub(super) expects: Expects,
-    /// Length of the value behind the line, without its line end; None if the command has none.
+    /// Length of the value after the line, without its line end; None if the command has none.
     pub(super) value: Option<u64>,
     /// The command has `noreply`, or is `quit`: the server does not answer.
-    pub(super) silent: bool,
+    pub(super) has_no_response: bool,
     /// A meta command whose usual response is not sent (flag `q`).
-    pub(super) quiet: bool,
+    pub(super) is_quiet: bool,
     /// Opaque word of a meta command, which its response repeats.
     pub(super) opaque: SmolStr,
 }
@@ -72,8 +72,8 @@ pub(super) enum Answer {
 }
 
 impl Command {
-    /// Reads a command line; `noreply`: the line ends with that word.
-    pub(super) fn of(line: &[u8], noreply: bool) -> Command {
+    /// Reads a command line; `has_noreply`: the line ends with `noreply`.
+    pub(super) fn of(line: &[u8], has_noreply: bool) -> Command {
         let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
         let verb = words.next().unwrap_or_default();
         let words: Vec<&[u8]> = words.take(64).collect();
@@ -93,11 +93,13 @@ impl Command {
         match expects {
             Expects::Stored => {
                 command.value = number(word(3));
-                command.silent = noreply;
+                command.has_no_response = has_noreply;
             }
-            Expects::Deleted | Expects::Touched | Expects::Number => command.silent = noreply,
-            Expects::Line if matches!(verb, b"flush_all" | b"verbosity") => command.silent = noreply,
-            Expects::Line => command.silent = verb == b"quit",
+            Expects::Deleted | Expects::Touched | Expects::Number => command.has_no_response = has_noreply,
+            Expects::Line if matches!(verb, b"flush_all" | b"verbosity") => {
+                command.has_no_response = has_noreply
+            }
+            Expects::Line => command.has_no_response = verb == b"quit",
             Expects::Lines if verb == b"lru_crawler" => {
                 command.method = format_smolstr!("lru_crawler {}", other(word(0)));
                 command.target = text::name(word(1));
@@ -108,7 +110,7 @@ impl Command {
             Expects::Meta(meta) => {
                 command.value = number(word(1)).filter(|_| meta == Meta::Set);
                 let flags = || words.iter().skip(if meta == Meta::Set { 2 } else { 1 });
-                command.quiet = flags().any(|flag| *flag == b"q");
+                command.is_quiet = flags().any(|flag| *flag == b"q");
                 if meta == Meta::Get && !flags().any(|flag| *flag == b"v") {
                     command.expects = Expects::Meta(Meta::Look);
                 }
@@ -198,8 +200,8 @@ pub(super) fn unknown() -> SmolStr {
 }
 
 impl Expects {
-    /// Returns how a line of the server answers a command; `quiet`: the usual response is not sent.
-    pub(super) fn answer(self, line: &[u8], quiet: bool) -> Answer {
+    /// Returns how a line of the server answers a command; `is_quiet`: the usual response is not sent.
+    pub(super) fn answer(self, line: &[u8], is_quiet: bool) -> Answer {
         let mut words = line.split(|byte| *byte == b' ');
         let first = words.next().unwrap_or_default();
         let mut size = |index: usize| words.nth(index).and_then(number);
@@ -220,24 +222,24 @@ impl Expects {
             (Expects::Number, digits) if digits.len() <= 20 && digits.iter().all(u8::is_ascii_digit) => {
                 Answer::Last
             }
-            (Expects::Meta(meta), code) => meta.answer(code, size(0), quiet),
+            (Expects::Meta(meta), code) => meta.answer(code, size(0), is_quiet),
             _ => Answer::Other,
         }
     }
 }
 
 impl Meta {
-    fn answer(self, code: &[u8], size: Option<u64>, quiet: bool) -> Answer {
+    fn answer(self, code: &[u8], size: Option<u64>, is_quiet: bool) -> Answer {
         let fits = match self {
             Meta::Get if code == b"VA" => return size.map_or(Answer::Other, Answer::LastValue),
-            Meta::Arithmetic if code == b"VA" && !quiet => {
+            Meta::Arithmetic if code == b"VA" && !is_quiet => {
                 return size.map_or(Answer::Other, Answer::LastValue);
             }
             Meta::Look if code == b"HD" => true,
-            Meta::Get | Meta::Look => code == b"EN" && !quiet,
-            Meta::Set => matches!(code, b"NS" | b"EX" | b"NF") || code == b"HD" && !quiet,
-            Meta::Delete => code == b"EX" || matches!(code, b"HD" | b"NF") && !quiet,
-            Meta::Arithmetic => matches!(code, b"NS" | b"EX") || matches!(code, b"HD" | b"NF") && !quiet,
+            Meta::Get | Meta::Look => code == b"EN" && !is_quiet,
+            Meta::Set => matches!(code, b"NS" | b"EX" | b"NF") || code == b"HD" && !is_quiet,
+            Meta::Delete => code == b"EX" || matches!(code, b"HD" | b"NF") && !is_quiet,
+            Meta::Arithmetic => matches!(code, b"NS" | b"EX") || matches!(code, b"HD" | b"NF") && !is_quiet,
             Meta::Noop => code == b"MN",
             Meta::Debug => matches!(code, b"ME" | b"EN"),
         };

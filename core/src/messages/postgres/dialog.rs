@@ -40,8 +40,6 @@ pub(super) struct Dialog {
 #[derive(Debug, Default)]
 struct Pending {
     kind: RequestKind,
-    /// A Sync without a statement, which is no exchange.
-    silent: bool,
     /// Name of the prepared statement.
     statement: Box<[u8]>,
     /// Executions whose responses have not ended.
@@ -51,11 +49,11 @@ struct Pending {
     describes: bool,
     parses: bool,
     /// The request has its name.
-    named: bool,
+    is_named: bool,
     /// ReadyForQuery ends the response.
-    synced: bool,
+    is_synced: bool,
     /// The response has begun.
-    answered: bool,
+    is_answered: bool,
     /// SQLSTATE of the error in the response.
     error: Option<SmolStr>,
 }
@@ -72,6 +70,8 @@ enum RequestKind {
     Execute,
     /// COPY FROM STDIN whose data are still to come.
     CopyIn,
+    /// A Sync without a statement, which is not an exchange.
+    Sync,
 }
 
 impl Dialog {
@@ -115,8 +115,8 @@ impl Dialog {
     ) -> Result<(), Stop<'static>> {
         let pending = Pending {
             kind: RequestKind::LogIn,
-            synced: true,
-            named: true,
+            is_synced: true,
+            is_named: true,
             ..Pending::default()
         };
         let key = self.begin(sink, pending, Kind::Setup)?;
@@ -138,12 +138,12 @@ impl Dialog {
         pending: Pending,
         kind: Kind,
     ) -> Result<u64, Stop<'static>> {
-        let silent = pending.silent;
+        let is_exchange = pending.kind != RequestKind::Sync;
         let key = self
             .waiting
             .push(pending)
             .ok_or(Stop::Lost("too many statements wait", None))?;
-        if !silent {
+        if is_exchange {
             sink.exchange(key).begin_request(kind);
         }
         Ok(key)
@@ -199,8 +199,8 @@ impl Dialog {
             } else {
                 RequestKind::Query
             },
-            named: true,
-            synced: true,
+            is_named: true,
+            is_synced: true,
             ..Pending::default()
         };
         let key = self.begin(sink, pending, Kind::Request)?;
@@ -281,7 +281,7 @@ impl Dialog {
             _ => {}
         }
         let mut exchange = sink.exchange(key);
-        if !sql.is_empty() && !std::mem::replace(&mut newest.named, true) {
+        if !sql.is_empty() && !std::mem::replace(&mut newest.is_named, true) {
             exchange.name(RequestName::new(&sql::verb(&sql), &sql));
         }
         exchange.count(bytes);
@@ -320,14 +320,14 @@ impl Dialog {
         let was_open = self.is_open;
         self.end_request(sink);
         match self.waiting.last() {
-            Some((_, newest)) if is_sync && was_open => newest.synced = true,
+            Some((_, newest)) if is_sync && was_open => newest.is_synced = true,
             _ if is_sync => {
-                let silent = Pending {
-                    silent: true,
-                    synced: true,
+                let sync = Pending {
+                    kind: RequestKind::Sync,
+                    is_synced: true,
                     ..Pending::default()
                 };
-                self.begin(sink, silent, Kind::Request)?;
+                self.begin(sink, sync, Kind::Request)?;
             }
             _ => {}
         }

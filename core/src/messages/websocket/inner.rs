@@ -42,12 +42,12 @@ impl Inner {
         }
     }
 
-    /// Reads the next bytes of a message. `plain`: they are not compressed.
-    pub(super) fn read(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &[u8], plain: bool) {
+    /// Reads the next bytes of a message. `is_plain`: they are not compressed.
+    pub(super) fn read(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &[u8], is_plain: bool) {
         if let Inner::Unknown(undecided) = self {
             let mut first = std::mem::take(undecided);
             first.extend_from_slice(bytes);
-            *self = match (plain && sink.side() == Side::Client, stomp::is_connect(&first)) {
+            *self = match (is_plain && sink.side() == Side::Client, stomp::is_connect(&first)) {
                 (true, _) if mqtt::may_connect(&first) => Inner::Mqtt(Box::default()),
                 (true, Some(true)) => Inner::Stomp(Box::default()),
                 (true, None) => return *self = Inner::Unknown(first),

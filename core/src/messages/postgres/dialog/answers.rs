@@ -20,11 +20,13 @@ impl Dialog {
         sink: &mut MessageSink<'_, impl Listener>,
         bytes: u64,
     ) -> bool {
-        let Some((key, oldest)) = self.waiting.first().filter(|(_, oldest)| !oldest.silent) else {
-            return false;
-        };
-        sink.exchange(key).answer_piece(&mut oldest.answered, bytes);
-        true
+        if let Some((key, oldest)) = self.waiting.first()
+            && oldest.kind != RequestKind::Sync
+        {
+            sink.exchange(key).answer_piece(&mut oldest.is_answered, bytes);
+            return true;
+        }
+        false
     }
 
     /// Reads a whole message of the server.
@@ -70,7 +72,7 @@ impl Dialog {
         };
         let ends = match kind {
             b'C' | b'I' | b's' => {
-                if !std::mem::replace(&mut oldest.named, true) {
+                if !std::mem::replace(&mut oldest.is_named, true) {
                     // prepared before the capture: the response's tag has the verb
                     sink.exchange(key)
                         .name(RequestName::new(&sql::verb(&text::name(body)), ""));
@@ -84,11 +86,11 @@ impl Dialog {
                     oldest.kind,
                     RequestKind::LogIn | RequestKind::Query | RequestKind::CopyIn
                 );
-                oldest.kind == RequestKind::LogIn || !oldest.synced
+                oldest.kind == RequestKind::LogIn || !oldest.is_synced
             }
             b'G' => {
                 // CopyInResponse requests the data, and is no answer yet
-                oldest.answered = false;
+                oldest.is_answered = false;
                 sink.exchange(key).interim();
                 false
             }
@@ -101,7 +103,7 @@ impl Dialog {
             b'2' => oldest.kind == RequestKind::Prepare && !oldest.describes,
             _ => false,
         };
-        if ends && (!oldest.synced || matches!(kind, b'W' | b'E')) {
+        if ends && (!oldest.is_synced || matches!(kind, b'W' | b'E')) {
             self.end_response(sink);
         }
     }
@@ -110,7 +112,7 @@ impl Dialog {
     fn ready(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
         self.replicates = false;
         while let Some((_, oldest)) = self.waiting.first() {
-            let is_last = oldest.synced;
+            let is_last = oldest.is_synced;
             if self.skipping {
                 oldest.error.get_or_insert(SmolStr::new_static(SKIPPED));
             }
@@ -130,7 +132,7 @@ impl Dialog {
         let Some((key, oldest)) = self.waiting.first() else {
             return;
         };
-        if !oldest.silent {
+        if oldest.kind != RequestKind::Sync {
             let mut exchange = sink.exchange(key);
             exchange.status(Status::ok_unless(oldest.error.as_deref()));
             exchange.end_answer();
