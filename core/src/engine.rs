@@ -25,7 +25,7 @@ use crate::base::At;
 use crate::capture::{CaptureReader, Record, Sink};
 use crate::decrypt::Decryption;
 use crate::exchange::Exchange;
-use crate::frame::{self, Foreign, Fragments, Icmp, Packet, SeenFrame, Unread, Unwrapped};
+use crate::frame::{self, Foreign, Fragment, Fragments, Icmp, Packet, SeenFrame, Unread, Unwrapped};
 use crate::issue::{Code, Issue, Kind};
 use crate::judge::{Row, Senders};
 use crate::limits::TICK_NS;
@@ -270,30 +270,8 @@ impl Pipeline {
                 self.write_lookups();
             }
             Packet::Other => {}
-            Packet::Fragment(fragment) => {
-                let seen_frame = SeenFrame {
-                    time_ns: at.time_ns,
-                    file: self.file(),
-                    frame: record.frame,
-                    offset: record.offset,
-                };
-                let whole = self.fragments.add(fragment, seen_frame);
-                self.fragment_issues();
-                if let Some(datagram) = whole {
-                    self.uncommon(&datagram.decode(), at, record);
-                }
-            }
-            Packet::Foreign(foreign) => {
-                let unwrapped = self.links.as_mut().map_or(Unwrapped::Unknown, |links| {
-                    links.unwrap(foreign.layer, foreign.number, foreign.data)
-                });
-                match &unwrapped {
-                    Unwrapped::Several(all) => {
-                        (all.iter()).for_each(|inner| self.unwrapped(foreign, inner, at, record));
-                    }
-                    single => self.unwrapped(foreign, single, at, record),
-                }
-            }
+            Packet::Fragment(fragment) => self.fragment(fragment, at, record),
+            Packet::Foreign(foreign) => self.foreign(foreign, at, record),
             Packet::Malformed(segment, why) => {
                 self.report_unread(why, record);
                 self.tcp_segments += 1;
@@ -308,6 +286,34 @@ impl Pipeline {
                 self.streams.unreadable_header(segment, at);
             }
             Packet::Unread(unread) => self.report_unread(unread, record),
+        }
+    }
+
+    /// Takes a fragment, and reads the packet that it completes.
+    fn fragment(&mut self, fragment: &Fragment<'_>, at: At, record: &Record<'_>) {
+        let seen_frame = SeenFrame {
+            time_ns: at.time_ns,
+            file: self.file(),
+            frame: record.frame,
+            offset: record.offset,
+        };
+        let datagram = self.fragments.add(fragment, seen_frame);
+        self.fragment_issues();
+        if let Some(datagram) = datagram {
+            self.uncommon(&datagram.decode(), at, record);
+        }
+    }
+
+    /// Gives a layer that the core does not read to the plugins' reader.
+    fn foreign(&mut self, foreign: &Foreign<'_>, at: At, record: &Record<'_>) {
+        let unwrapped = self.links.as_mut().map_or(Unwrapped::Unknown, |links| {
+            links.unwrap(foreign.layer, foreign.number, foreign.data)
+        });
+        match &unwrapped {
+            Unwrapped::Several(packets) => {
+                (packets.iter()).for_each(|inner| self.unwrapped(foreign, inner, at, record));
+            }
+            single => self.unwrapped(foreign, single, at, record),
         }
     }
 

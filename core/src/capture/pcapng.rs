@@ -104,46 +104,21 @@ impl Pcapng {
             rest = after;
         }
         loop {
-            while let Some((record, next)) = self.plain_packet::<BIG>(rest, position) {
-                *position = Position {
-                    offset: position.offset + (rest.len() - next.len()) as u64,
-                    frames: record.frame,
-                };
-                self.last_ns = record.time_ns;
-                sink.record(record);
-                rest = next;
-            }
+            rest = self.plain_packets::<BIG>(rest, position, sink);
             let Some(head) = Header::<8>::of(rest) else {
                 return Ok(Next::Need(8));
             };
             let (kind, total) = (head.u32::<BIG, 0>(), head.u32::<BIG, 4>());
-            let min_total = match kind {
-                SECTION => return self.section(rest, position),
-                INTERFACE => 20,
-                OLD_PACKET | PACKET => 32,
-                SIMPLE_PACKET => 16,
-                _ => 12,
-            };
-            if total < min_total {
-                return Err(damaged(
-                    position,
-                    kind,
-                    "block is too short for its kind",
-                    min_total,
-                    total,
-                ));
+            if kind == SECTION {
+                return self.section(rest, position);
             }
-            // A length that is no multiple of four is rounded up, as in Wireshark.
+            if total < min_length(kind) {
+                let reason = "block is too short for its kind";
+                return Err(damaged(position, kind, reason, min_length(kind), total));
+            }
+            // A length that is not a multiple of four is rounded up, as in Wireshark.
             let whole = u64::from(total).next_multiple_of(4);
-            let is_read = match kind {
-                STATISTICS => (24..=MAX_STATISTICS_BYTES).contains(&total),
-                SECRETS if total > MAX_BLOCK_BYTES => {
-                    report_long_secrets(total, position, sink);
-                    false
-                }
-                _ => kind == SECRETS,
-            };
-            if !is_read && !matches!(kind, INTERFACE | OLD_PACKET | SIMPLE_PACKET | PACKET) {
+            if !is_read(kind, total, position, sink) {
                 self.skipped = Some(SkippedBlock {
                     total,
                     start: position.offset,
@@ -153,38 +128,45 @@ impl Pcapng {
                 return Ok(Next::Skip(whole - 12));
             }
             if total > MAX_BLOCK_BYTES {
-                return Err(damaged(
-                    position,
-                    kind,
-                    "block is beyond the longest block",
-                    total,
-                    MAX_BLOCK_BYTES,
-                ));
+                let reason = "block is beyond the longest block";
+                return Err(damaged(position, kind, reason, total, MAX_BLOCK_BYTES));
             }
             let Some((block, next)) = rest.split_at_checked(whole as usize) else {
                 return Ok(Next::Need(whole as usize));
             };
             let (body, end) = cursor::split(block, block.len() - 4);
             let end = Header::<4>::of(end).map_or(0, |end| end.u32::<BIG, 0>());
-            check_trailing_length(
-                total,
-                end,
-                position.offset,
-                position,
-                kind != INTERFACE && !is_read,
-            )?;
-            if kind == INTERFACE {
-                self.interface::<BIG>(body, position, sink)?;
-            } else if kind == SECRETS {
-                pass_on_secrets::<BIG>(body, position, sink);
-            } else if is_read {
-                report_drops::<BIG>(body, position, sink);
-            } else {
-                self.packet::<BIG>(kind, body, position, sink)?;
+            let is_packet = packet::is_packet(kind);
+            check_trailing_length(total, end, position.offset, position, is_packet)?;
+            match kind {
+                INTERFACE => self.interface::<BIG>(body, position, sink)?,
+                SECRETS => pass_on_secrets::<BIG>(body, position, sink),
+                STATISTICS => report_drops::<BIG>(body, position, sink),
+                _ => self.packet::<BIG>(kind, body, position, sink)?,
             }
             position.offset += whole;
             rest = next;
         }
+    }
+
+    /// Reads the plain packets at the beginning of `bytes`. Returns the bytes after them.
+    #[inline(always)]
+    fn plain_packets<'a, const BIG: bool>(
+        &mut self,
+        mut bytes: &'a [u8],
+        position: &mut Position,
+        sink: &mut impl Sink,
+    ) -> &'a [u8] {
+        while let Some((record, next)) = self.plain_packet::<BIG>(bytes, position) {
+            *position = Position {
+                offset: position.offset + (bytes.len() - next.len()) as u64,
+                frames: record.frame,
+            };
+            self.last_ns = record.time_ns;
+            sink.record(record);
+            bytes = next;
+        }
+        bytes
     }
 
     /// The fast path: reads an enhanced packet block that is whole and valid. Returns its record and the bytes after
@@ -378,6 +360,28 @@ fn byte_order(bytes: &[u8]) -> Option<bool> {
         0x1a2b_3c4d => Some(true),
         0x4d3c_2b1a => Some(false),
         _ => None,
+    }
+}
+
+/// Returns the least length of a block of this kind.
+fn min_length(kind: u32) -> u32 {
+    match kind {
+        INTERFACE => 20,
+        OLD_PACKET | PACKET => 32,
+        SIMPLE_PACKET => 16,
+        _ => 12,
+    }
+}
+
+/// Whether a block of this kind and length is read. Reports secrets that are not, because they are too long.
+fn is_read(kind: u32, total: u32, position: &Position, sink: &mut impl Sink) -> bool {
+    match kind {
+        STATISTICS => (24..=MAX_STATISTICS_BYTES).contains(&total),
+        SECRETS if total > MAX_BLOCK_BYTES => {
+            report_long_secrets(total, position, sink);
+            false
+        }
+        _ => kind == SECRETS || kind == INTERFACE || packet::is_packet(kind),
     }
 }
 

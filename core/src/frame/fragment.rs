@@ -74,6 +74,25 @@ impl<'a> Fragment<'a> {
     }
 }
 
+impl Fragment<'_> {
+    /// Offset after the last byte.
+    fn end(&self) -> u32 {
+        self.start.saturating_add(self.len)
+    }
+
+    /// Returns why the fragment cannot be used, if so.
+    fn flaw(&self, seen_frame: SeenFrame) -> Option<Issue> {
+        if (self.bytes.len() as u64) < u64::from(self.len) {
+            let issue = seen_frame.issue(Kind::Skipped, "fragment is cut by the snap length");
+            return Some(issue.lengths(self.len.into(), self.bytes.len() as u64));
+        }
+        let fits = self.end() <= MAX_PACKET_BYTES && self.len > 0;
+        let is_aligned = !self.more || self.len.is_multiple_of(8);
+        let reason = "fragment does not fit any packet";
+        (!fits || !is_aligned).then(|| seen_frame.issue(Kind::Distrusted, reason))
+    }
+}
+
 /// The payload of a reassembled packet.
 #[derive(Debug)]
 pub struct Datagram {
@@ -145,21 +164,13 @@ impl Fragments {
     /// Adds a fragment. Returns the packet if it is now complete.
     #[cold]
     pub fn add(&mut self, fragment: &Fragment<'_>, seen_frame: SeenFrame) -> Option<Datagram> {
-        let end = fragment.start.saturating_add(fragment.len);
-        if (fragment.bytes.len() as u64) < u64::from(fragment.len) {
-            let issue = seen_frame.issue(Kind::Skipped, "fragment is cut by the snap length");
-            let issue = issue.lengths(fragment.len.into(), fragment.bytes.len() as u64);
+        if let Some(issue) = fragment.flaw(seen_frame) {
             self.issues.push(issue);
             return None;
         }
-        if end > MAX_PACKET_BYTES || fragment.len == 0 || (fragment.more && !fragment.len.is_multiple_of(8)) {
-            self.issues
-                .push(seen_frame.issue(Kind::Distrusted, "fragment does not fit any packet"));
-            return None;
-        }
-        let stale =
+        let is_stale =
             |packet: &Incomplete| seen_frame.time_ns.saturating_sub(packet.first.time_ns) > TIMEOUT_NS;
-        if self.incomplete.get(&fragment.key).is_some_and(stale) {
+        if self.incomplete.get(&fragment.key).is_some_and(is_stale) {
             self.give_up(fragment.key, "fragments of a packet are missing");
         }
         self.serial += 1;
@@ -177,7 +188,7 @@ impl Fragments {
             }
         });
         let cost = fragment.bytes.len() + FRAGMENT_OVERHEAD;
-        if packet.add(fragment, end) {
+        if packet.add(fragment) {
             packet.memory_bytes += cost;
             self.memory_bytes += cost;
         }
@@ -195,6 +206,12 @@ impl Fragments {
                 depth: fragment.depth,
             });
         }
+        self.evict();
+        None
+    }
+
+    /// Gives up the oldest packets while all take more than `MAX_BYTES`.
+    fn evict(&mut self) {
         while self.memory_bytes > MAX_BYTES
             && let Some((key, serial)) = self.order.pop_front()
         {
@@ -211,7 +228,6 @@ impl Fragments {
             self.order
                 .retain(|(key, serial)| incomplete.get(key).is_some_and(|packet| packet.serial == *serial));
         }
-        None
     }
 
     /// Reports all incomplete packets at the end of the capture.
@@ -243,12 +259,12 @@ impl Fragments {
 
 impl Incomplete {
     /// Stores a fragment in order; returns false for a copy of one that is there.
-    fn add(&mut self, fragment: &Fragment<'_>, end: u32) -> bool {
+    fn add(&mut self, fragment: &Fragment<'_>) -> bool {
         if fragment.start == 0 {
             self.protocol = fragment.protocol;
         }
         if !fragment.more && self.end.is_none() {
-            self.end = Some(end);
+            self.end = Some(fragment.end());
         }
         let at = self
             .fragments

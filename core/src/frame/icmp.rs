@@ -46,30 +46,10 @@ pub(super) fn decode<'a>(view: View<'a>, carrier: Ends, v6: bool) -> Packet<'a> 
     {
         return packet;
     }
-    let has_id = if v6 {
-        matches!(kind, v6::ECHO_REQUEST | v6::ECHO_REPLY)
-    } else {
-        matches!(
-            kind,
-            v4::ECHO_REPLY | v4::ECHO_REQUEST | v4::TIMESTAMP | v4::TIMESTAMP_REPLY
-        )
-    };
-    let (id, seq) = if has_id {
+    let (id, seq) = if has_id(kind, v6) {
         (head.be16::<4>(), head.be16::<6>())
     } else {
         (0, 0)
-    };
-    let is_error = if v6 {
-        matches!(kind, v6::DESTINATION_UNREACHABLE..=v6::PARAMETER_PROBLEM)
-    } else {
-        matches!(
-            kind,
-            v4::DESTINATION_UNREACHABLE
-                | v4::SOURCE_QUENCH
-                | v4::REDIRECT
-                | v4::TIME_EXCEEDED
-                | v4::PARAMETER_PROBLEM
-        )
     };
     let quote = View {
         captured: view.skip(8).captured,
@@ -77,7 +57,7 @@ pub(super) fn decode<'a>(view: View<'a>, carrier: Ends, v6: bool) -> Packet<'a> 
         quoted: true,
         depth: view.depth,
     };
-    let quoted = match is_error && !view.quoted {
+    let quoted = match is_error(kind, v6) && !view.quoted {
         true if v6 => ip::v6(quote),
         true => ip::any(quote),
         false => Packet::Other,
@@ -98,24 +78,7 @@ pub(super) fn decode<'a>(view: View<'a>, carrier: Ends, v6: bool) -> Packet<'a> 
         id,
         seq,
         ttl: carrier.ttl,
-        echo: match &quoted {
-            Packet::Icmp(icmp)
-                if icmp.kind
-                    == if icmp.v6 {
-                        v6::ECHO_REQUEST
-                    } else {
-                        v4::ECHO_REQUEST
-                    } =>
-            {
-                Some(Echo {
-                    src: icmp.src,
-                    dst: icmp.dst,
-                    id: icmp.id,
-                    seq: icmp.seq,
-                })
-            }
-            _ => None,
-        },
+        echo: quoted_echo(&quoted),
         brief: match quoted {
             Packet::BadDataOffset(segment, _) => Some(segment),
             _ => None,
@@ -124,5 +87,49 @@ pub(super) fn decode<'a>(view: View<'a>, carrier: Ends, v6: bool) -> Packet<'a> 
             Packet::Tcp(segment) => Some(segment),
             _ => None,
         },
+    })
+}
+
+/// Whether a message of this type has an identifier and a sequence number.
+fn has_id(kind: u8, v6: bool) -> bool {
+    if v6 {
+        return matches!(kind, v6::ECHO_REQUEST | v6::ECHO_REPLY);
+    }
+    matches!(
+        kind,
+        v4::ECHO_REPLY | v4::ECHO_REQUEST | v4::TIMESTAMP | v4::TIMESTAMP_REPLY
+    )
+}
+
+/// Whether a message of this type quotes the packet that it is about.
+fn is_error(kind: u8, v6: bool) -> bool {
+    if v6 {
+        return matches!(kind, v6::DESTINATION_UNREACHABLE..=v6::PARAMETER_PROBLEM);
+    }
+    matches!(
+        kind,
+        v4::DESTINATION_UNREACHABLE
+            | v4::SOURCE_QUENCH
+            | v4::REDIRECT
+            | v4::TIME_EXCEEDED
+            | v4::PARAMETER_PROBLEM
+    )
+}
+
+/// Returns the echo request that an error quotes.
+fn quoted_echo(quoted: &Packet<'_>) -> Option<Echo> {
+    let Packet::Icmp(icmp) = quoted else {
+        return None;
+    };
+    let request = if icmp.v6 {
+        v6::ECHO_REQUEST
+    } else {
+        v4::ECHO_REQUEST
+    };
+    (icmp.kind == request).then_some(Echo {
+        src: icmp.src,
+        dst: icmp.dst,
+        id: icmp.id,
+        seq: icmp.seq,
     })
 }

@@ -300,61 +300,92 @@ impl Http1 {
                     sink.end();
                     return Ok(rest);
                 }
-                if let Some(tags) = &head.tags {
-                    sink.tags(tags);
+                match self.final_response(sink, head, status) {
+                    Some(body) => (body, State::Head),
+                    None => return Err(rest),
                 }
-                if self.is_grpc_web || head.pieces.is_some() {
-                    self.begin_pieces(sink.lend(), head);
-                }
-                let switched = status == 101;
-                let kind = self.pending.pop_front().unwrap_or(MethodKind::Other);
-                self.answered_early = self.pending.is_empty() && sink.other_is_open();
-                if switched || kind == MethodKind::Connect && (200..300).contains(&status) {
-                    self.is_tunnel = !sink.other_is_open();
-                    sink.end();
-                    if !self.is_tunnel {
-                        // the tunnel's first bytes are counted, so its protocol cannot be recognised any more
-                        let (side, at) = (Side::Client, sink.at());
-                        let reason = "data before the tunnel was granted";
-                        sink.listener().note(Note::Lost { side, at, reason });
-                    }
-                    return Err(rest);
-                }
-                if self.sides.client.state == State::Tunnel {
-                    self.sides.client.state = State::Head;
-                    if sink.other_is_open() {
-                        sink.lost("data behind a connect that was refused");
-                        return Err(rest);
-                    }
-                }
-                let body = if kind == MethodKind::Head {
-                    Ok(Body::None)
-                } else {
-                    head.body
-                };
-                (body, State::Head)
             }
         };
-        self.sides[sink.side()].state = match body {
-            Ok(Body::None) => {
-                sink.end();
-                after
-            }
-            Ok(Body::Length(length)) if head.pieces.is_none() => State::Length(length),
-            Ok(body @ (Body::Length(_) | Body::Chunked | Body::UntilClose | Body::Switched(_))) => {
-                self.sides[sink.side()].pieces = head.pieces;
-                match body {
-                    Body::Length(length) => State::StreamedLength(length),
-                    Body::Chunked => State::Chunked(Chunked::new()),
-                    _ => State::UntilClose,
-                }
+        match body {
+            Ok(body) => {
+                self.begin_body(sink, head, body, after);
+                Ok(rest)
             }
             Err(reason) => {
                 sink.lost(reason);
-                return Err(rest);
+                Err(rest)
             }
+        }
+    }
+
+    /// Pairs a final response with its request. Returns the framing of its body; None if HTTP ends here.
+    #[inline(always)]
+    fn final_response(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        head: &Head,
+        status: u16,
+    ) -> Option<Result<Body, &'static str>> {
+        if let Some(tags) = &head.tags {
+            sink.tags(tags);
+        }
+        if self.is_grpc_web || head.pieces.is_some() {
+            self.begin_pieces(sink.lend(), head);
+        }
+        let kind = self.pending.pop_front().unwrap_or(MethodKind::Other);
+        self.answered_early = self.pending.is_empty() && sink.other_is_open();
+        if status == 101 || kind == MethodKind::Connect && (200..300).contains(&status) {
+            self.begin_tunnel(sink);
+            return None;
+        }
+        if self.sides.client.state == State::Tunnel {
+            self.sides.client.state = State::Head;
+            if sink.other_is_open() {
+                sink.lost("data behind a connect that was refused");
+                return None;
+            }
+        }
+        let has_no_body = kind == MethodKind::Head;
+        Some(if has_no_body { Ok(Body::None) } else { head.body })
+    }
+
+    /// Ends the response after which the connection carries another protocol.
+    #[cold]
+    fn begin_tunnel(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+        self.is_tunnel = !sink.other_is_open();
+        sink.end();
+        if !self.is_tunnel {
+            // the tunnel's first bytes are counted, so its protocol cannot be recognised any more
+            let (side, at) = (Side::Client, sink.at());
+            let reason = "data before the tunnel was granted";
+            sink.listener().note(Note::Lost { side, at, reason });
+        }
+    }
+
+    /// Begins a message's body; without one, the message ends, and `after` follows.
+    #[inline(always)]
+    fn begin_body(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        head: &Head,
+        body: Body,
+        after: State,
+    ) {
+        let state = match body {
+            Body::None => {
+                sink.end();
+                after
+            }
+            Body::Length(length) if head.pieces.is_none() => State::Length(length),
+            Body::Length(length) => State::StreamedLength(length),
+            Body::Chunked => State::Chunked(Chunked::new()),
+            Body::UntilClose | Body::Switched(_) => State::UntilClose,
         };
-        Ok(rest)
+        let half = &mut self.sides[sink.side()];
+        if !matches!(state, State::Head | State::Tunnel | State::Length(_)) {
+            half.pieces = head.pieces;
+        }
+        half.state = state;
     }
 
     /// Begins a streamed response, or one after a response of gRPC-Web.

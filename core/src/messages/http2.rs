@@ -167,44 +167,15 @@ impl Http2 {
                     }
                 }
                 Phase::Preface(have) => {
-                    let (here, rest) = cursor::split(bytes, PREFACE.len() - have);
-                    if !cursor::from(PREFACE, have).starts_with(here) {
+                    if !self.read_preface(sink, have, &mut bytes) {
                         sink.lost("not the preface of HTTP/2");
                         return Err(bytes);
                     }
-                    bytes = rest;
-                    let have = have + here.len();
-                    half.phase = if have < PREFACE.len() {
-                        Phase::Preface(have)
-                    } else {
-                        Phase::Frames
-                    };
-                    self.from_beginning = true;
-                    if have == PREFACE.len() {
-                        sink.flow(FlowEvent::Begins);
-                    }
                 }
                 Phase::Searching => {
-                    // bytes that may begin a header are held: of a TLS record, the first byte is fed by itself
-                    let unread = std::mem::take(&mut half.unread);
-                    let joined = [&unread, bytes].concat();
-                    let Some(header_at) = frames::find(&joined) else {
-                        if frames::chain(&joined).is_none() {
-                            half.unread = joined;
-                            sink.mark();
-                        } else {
-                            sink.unmark();
-                        }
+                    if !half.search(sink, &mut bytes) {
                         return Ok(());
-                    };
-                    let mut first = cursor::from(&unread, header_at);
-                    while !first.is_empty() && half.frames.next(&mut first) == Part::Partly {}
-                    bytes = cursor::from(bytes, header_at.saturating_sub(unread.len()));
-                    half.phase = Phase::Frames;
-                    if header_at >= unread.len() {
-                        sink.unmark();
                     }
-                    sink.mark();
                 }
                 Phase::Frames => {
                     let unread = bytes;
@@ -225,6 +196,32 @@ impl Http2 {
             }
         }
         Ok(())
+    }
+
+    /// Reads on in the preface, after its first `have` bytes. Returns false if these bytes are not of it.
+    fn read_preface(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        have: usize,
+        bytes: &mut &[u8],
+    ) -> bool {
+        let (part, rest) = cursor::split(bytes, PREFACE.len() - have);
+        if !cursor::from(PREFACE, have).starts_with(part) {
+            return false;
+        }
+        *bytes = rest;
+        self.from_beginning = true;
+        let have = have + part.len();
+        let is_whole = have == PREFACE.len();
+        self.sides[sink.side()].phase = if is_whole {
+            Phase::Frames
+        } else {
+            Phase::Preface(have)
+        };
+        if is_whole {
+            sink.flow(FlowEvent::Begins);
+        }
+        true
     }
 
     /// Takes a frame's header. Returns false if the frame is not allowed after the frames before it.
@@ -431,6 +428,31 @@ fn first_phase(side: Side, from_beginning: bool, bytes: &[u8]) -> Phase {
 }
 
 impl Half {
+    /// Searches for a frame's header, and moves `bytes` to it. Returns false if there is none so far.
+    fn search(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &mut &[u8]) -> bool {
+        // bytes that may begin a header are held: of a TLS record, the first byte is fed by itself
+        let unread = std::mem::take(&mut self.unread);
+        let joined = [&unread, *bytes].concat();
+        let Some(header_at) = frames::find(&joined) else {
+            if frames::chain(&joined).is_none() {
+                self.unread = joined;
+                sink.mark();
+            } else {
+                sink.unmark();
+            }
+            return false;
+        };
+        let mut first = cursor::from(&unread, header_at);
+        while !first.is_empty() && self.frames.next(&mut first) == Part::Partly {}
+        *bytes = cursor::from(bytes, header_at.saturating_sub(unread.len()));
+        self.phase = Phase::Frames;
+        if header_at >= unread.len() {
+            sink.unmark();
+        }
+        sink.mark();
+        true
+    }
+
     /// Returns the data in a piece of a DATA frame's payload, without padding and its length (6.1).
     fn data_of<'a>(&mut self, piece: &'a [u8]) -> &'a [u8] {
         let (left, piece) = match (self.data_left, piece.split_first()) {

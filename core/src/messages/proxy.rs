@@ -232,6 +232,17 @@ enum Request {
     Other,
 }
 
+impl Request {
+    /// The request with this command; `connect` is the one for a connection.
+    fn of(command: u8, connect: Request) -> Request {
+        if command == CONNECT {
+            connect
+        } else {
+            Request::Other
+        }
+    }
+}
+
 impl MessageReader for Socks {
     fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         let Stretch::Bytes(bytes) = stretch else {
@@ -240,7 +251,7 @@ impl MessageReader for Socks {
         };
         let side = sink.side();
         for (at, byte) in bytes.iter().enumerate() {
-            if let (Side::Client, true) = (side, self.is_requested()) {
+            if side == Side::Client && self.is_requested() {
                 sink.lost("data before the SOCKS connection is made");
                 return Outcome::Lost(Stretch::Bytes(cursor::from(bytes, at)));
             }
@@ -289,63 +300,22 @@ impl Socks {
 
     /// Reads the client's message as far as it was received.
     fn request(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &[u8]) -> Step {
-        let (request, method, target) = match message {
-            [VERSION_4, command, port_high, port_low, a, b, c, d, names @ ..] => {
-                let mut ends = memchr::memchr_iter(0, names);
-                // SOCKS4A: with the address 0.0.0.x a host name follows the user name
-                let named = (*a, *b, *c) == (0, 0, 0) && *d != 0;
-                let (Some(user), host) = (ends.next(), ends.next()) else {
-                    return Step::Partly;
-                };
-                let host = match (named, host) {
-                    (true, None) => return Step::Partly,
-                    (true, Some(end)) => text::name(names.get(user + 1..end).unwrap_or_default()),
-                    (false, _) => Ipv4Addr::new(*a, *b, *c, *d).to_smolstr(),
-                };
-                let port = u16::from_be_bytes([*port_high, *port_low]);
-                (
-                    if *command == CONNECT {
-                        Request::Connect4
-                    } else {
-                        Request::Other
-                    },
-                    word(*command),
-                    format_smolstr!("{host}:{port}"),
-                )
-            }
-            [VERSION_4, ..] => return Step::Partly,
-            [VERSION_5] | [VERSION_5, _] if !self.greeted => return Step::Partly,
-            [VERSION_5, count, methods @ ..] if !self.greeted => {
-                if methods.len() < usize::from(*count) {
-                    return Step::Partly;
-                }
-                (Request::Method, "handshake", SmolStr::default())
-            }
-            [VERSION_5, command, _, rest @ ..] => match destination(rest) {
-                Some(target) => (
-                    if *command == CONNECT {
-                        Request::Connect5
-                    } else {
-                        Request::Other
-                    },
-                    word(*command),
-                    target,
-                ),
-                None => return Step::Partly,
-            },
-            [VERSION_5, ..] => return Step::Partly,
+        let parsed = match message {
+            [VERSION_4, command, rest @ ..] => destination_4(rest)
+                .map(|target| (Request::of(*command, Request::Connect4), word(*command), target)),
+            [VERSION_5] | [VERSION_5, _] if !self.greeted => None,
+            [VERSION_5, count, methods @ ..] if !self.greeted => (methods.len() >= usize::from(*count))
+                .then(|| (Request::Method, "handshake", SmolStr::default())),
+            [VERSION_5, command, _, rest @ ..] => destination(rest)
+                .map(|target| (Request::of(*command, Request::Connect5), word(*command), target)),
             [LOG_IN, rest @ ..] => {
-                let secret = rest
-                    .split_first()
-                    .and_then(|(user, rest)| rest.get(usize::from(*user)..));
-                match secret.and_then(<[u8]>::split_first) {
-                    Some((len, secret)) if secret.len() >= usize::from(*len) => {
-                        (Request::LogIn, "handshake", SmolStr::default())
-                    }
-                    _ => return Step::Partly,
-                }
+                has_log_in(rest).then(|| (Request::LogIn, "handshake", SmolStr::default()))
             }
+            [VERSION_4 | VERSION_5, ..] => None,
             _ => return Step::Wrong,
+        };
+        let Some((request, method, target)) = parsed else {
+            return Step::Partly;
         };
         let Some(free) = self.open.iter_mut().find(|open| open.is_none()) else {
             return Step::Wrong;
@@ -393,6 +363,33 @@ impl Socks {
             _ => Step::Whole,
         }
     }
+}
+
+/// Returns the host and port of a SOCKS4 request; `None` while they are not whole.
+fn destination_4(bytes: &[u8]) -> Option<SmolStr> {
+    let mut cursor = Cursor::new(bytes);
+    let (port, address) = (cursor.u16be()?, cursor.u32be()?);
+    let mut names = cursor.rest().split(|byte| *byte == 0);
+    // each name is followed by a zero byte, so the last part is not one
+    let (_user, host, after) = (names.next()?, names.next()?, names.next());
+    // SOCKS4A: with the address 0.0.0.x a host name follows the user name
+    let host = match (1..=0xFF).contains(&address) {
+        true => after.map(|_| text::name(host))?,
+        false => Ipv4Addr::from(address).to_smolstr(),
+    };
+    Some(format_smolstr!("{host}:{port}"))
+}
+
+/// Whether a log-in's name and password are whole.
+fn has_log_in(bytes: &[u8]) -> bool {
+    let mut cursor = Cursor::new(bytes);
+    let mut has_text = || {
+        cursor
+            .u8()
+            .and_then(|len| cursor.take(usize::from(len)))
+            .is_some()
+    };
+    has_text() && has_text()
 }
 
 /// Returns the address and port of a SOCKS5 request or answer; `None` while they are not whole.

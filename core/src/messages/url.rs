@@ -98,18 +98,31 @@ fn masked(url: &[u8]) -> (Cow<'_, [u8]>, usize) {
         hides = true;
     }
     // 3. the query and the fragment, one parameter at a time
-    let (path_len, mut rest, mut named) = (out.len(), query, false);
+    let path_len = out.len();
+    hides |= push_query(&mut out, query, look);
+    if hides {
+        (Cow::Owned(out), path_len)
+    } else {
+        (Cow::Borrowed(url), path_len)
+    }
+}
+
+/// Appends the query and the fragment with their secrets masked. Returns whether there were any.
+fn push_query(out: &mut Vec<u8>, query: &[u8], look: Look) -> bool {
+    let (mut rest, mut names_secret, mut hides) = (query, false, false);
     while !rest.is_empty() {
-        let behind = rest.get(1..).unwrap_or_default(); // the first is `?`, `&` or `#`
-        let (part, next) = rest.split_at(memchr2(b'&', b'#', behind).map_or(rest.len(), |mark| mark + 1));
-        let (mut shown, mut hidden) = parameters(part, look);
+        let after_mark = rest.get(1..).unwrap_or_default(); // the first is `?`, `&` or `#`
+        let next_mark = memchr2(b'&', b'#', after_mark).map_or(rest.len(), |index| index + 1);
+        let (parameter, next) = rest.split_at(next_mark);
+        let (mut shown, mut hidden) = parameters(parameter, look);
         // a secret in two parameters: name=password&value=...
-        let equals = memchr(b'=', part).map_or(part.len(), |mark| mark + 1);
-        let (name, value) = part.split_at(equals);
-        if named && (decoded(name).trim_ascii_end().ends_with(b"value=") || name.ends_with(b"value]=")) {
+        let value_start = memchr(b'=', parameter).map_or(parameter.len(), |index| index + 1);
+        let (name, value) = parameter.split_at(value_start);
+        let is_value = || decoded(name).trim_ascii_end().ends_with(b"value=") || name.ends_with(b"value]=");
+        if names_secret && is_value() {
             (shown, hidden) = (name, value);
         }
-        named = is_secret(value, MASK, Link::default());
+        names_secret = is_secret(value, MASK, Link::default());
         out.extend_from_slice(shown);
         if !hidden.is_empty() {
             out.extend_from_slice(MASK);
@@ -117,11 +130,7 @@ fn masked(url: &[u8]) -> (Cow<'_, [u8]>, usize) {
         }
         rest = next;
     }
-    if hides {
-        (Cow::Owned(out), path_len)
-    } else {
-        (Cow::Borrowed(url), path_len)
-    }
+    hides
 }
 
 /// The context of a value.

@@ -9,7 +9,7 @@ use super::words::{CaptureWords, CodedWords, StaticWords, Texts};
 use super::{Batch, Column, ms};
 use crate::base::Side;
 use crate::evidence::rtt::Pairs;
-use crate::exchange::{CutBy, Exchange, Message};
+use crate::exchange::{BodyPartStats, CutBy, Exchange, Message};
 use crate::judge::{Cause, Paths, Row};
 use crate::messages::{Kind, Tags};
 
@@ -83,6 +83,48 @@ batch_columns! {
     }
 }
 
+impl Columns {
+    /// Sets the columns of a response, which may be incomplete. Returns their bits.
+    #[inline(always)]
+    fn set_response(&mut self, slot: usize, response: &Message, start: i64) -> u32 {
+        self.response_first_frame.set(slot, response.first.frame);
+        self.response_last_frame.set(slot, response.last.frame);
+        self.response_start.set(slot, response.first.time_ns);
+        self.response_bytes.set(slot, response.bytes);
+        self.ttfb.set(slot, ms(response.first.time_ns - start));
+        bit::RESPONSE
+    }
+
+    /// Sets the latency and its parts, if the response is complete. Returns the bits of these columns.
+    #[inline(always)]
+    fn set_latency(&mut self, slot: usize, e: &Exchange, response: &Message, paths: &Paths) -> u32 {
+        let (start, end) = (e.start(), e.end().time_ns.max(e.start()));
+        let (request_spread, service, response_spread) = split_latency(start, end, &e.request, response);
+        self.latency.set(slot, ms(end - start));
+        self.request_spread.set(slot, ms(request_spread));
+        self.service.set(slot, ms(service));
+        self.response_spread.set(slot, ms(response_spread));
+        let client_latency = client_latency(end - start, e.requester(), paths).map(ms);
+        bit::LATENCY | self.client_latency.set_some(slot, client_latency)
+    }
+
+    /// Sets the columns of a response that came in pieces. Returns their bits.
+    #[inline(always)]
+    fn set_pieces(&mut self, slot: usize, pieces: &BodyPartStats, start: i64) -> u32 {
+        let mut bits = 0;
+        if pieces.count > 0 {
+            self.pieces.set(slot, pieces.count);
+            self.first_piece.set(slot, ms(pieces.first_ns - start));
+            bits |= bit::PIECES;
+        }
+        if pieces.count > 1 {
+            self.longest_gap.set(slot, ms(pieces.longest_gap_ns));
+            bits |= bit::GAP;
+        }
+        bits
+    }
+}
+
 #[derive(Default)]
 pub struct Exchanges {
     columns: Columns,
@@ -138,37 +180,15 @@ impl Exchanges {
         columns.request_end.set(slot, e.request.last.time_ns);
         columns.request_bytes.set(slot, e.request.bytes);
         if let Some(response) = &e.response {
-            columns.response_first_frame.set(slot, response.first.frame);
-            columns.response_last_frame.set(slot, response.last.frame);
-            columns.response_start.set(slot, response.first.time_ns);
-            columns.response_bytes.set(slot, response.bytes);
-            columns.ttfb.set(slot, ms(response.first.time_ns - start));
-            bits |= bit::RESPONSE;
+            bits |= columns.set_response(slot, response, start);
             if e.complete {
-                columns.latency.set(slot, ms(end - start));
-                let (request_spread, service, response_spread) =
-                    split_latency(start, end, &e.request, response);
-                columns.request_spread.set(slot, ms(request_spread));
-                columns.service.set(slot, ms(service));
-                columns.response_spread.set(slot, ms(response_spread));
-                bits |= bit::LATENCY;
-                let latency = client_latency(end - start, e.requester(), paths).map(ms);
-                bits |= columns.client_latency.set_some(slot, latency);
+                bits |= columns.set_latency(slot, e, response, paths);
             }
         }
         if e.complete {
             bits |= bit::COMPLETE;
         }
-        let pieces = &e.pieces;
-        if pieces.count > 0 {
-            columns.pieces.set(slot, pieces.count);
-            columns.first_piece.set(slot, ms(pieces.first_ns - start));
-            bits |= bit::PIECES;
-        }
-        if pieces.count > 1 {
-            columns.longest_gap.set(slot, ms(pieces.longest_gap_ns));
-            bits |= bit::GAP;
-        }
+        bits |= columns.set_pieces(slot, &e.pieces, start);
         bits |= columns.cut_by.set_some(slot, e.cut_by.map(CutBy::word));
         let top_cause = top_cause.map(|index| (index, Cause::word(index)));
         bits |= columns.top_cause.set_some(slot, top_cause);

@@ -144,13 +144,9 @@ impl StreamColumns {
         let carried = read.begun.carries.and_then(|symbol| context.carried.get(symbol));
         let command = carried.map(|carried| carried.command.as_str());
         columns.command.set(row, command);
-        let ends = (
-            SocketAddr::new(client, client_port),
-            SocketAddr::new(server, server_port),
-        );
-        columns
-            .community_id
-            .set(row, Some(&community::id(ends.0, ends.1)));
+        let client_end = SocketAddr::new(client, client_port);
+        let community_id = community::id(client_end, SocketAddr::new(server, server_port));
+        columns.community_id.set(row, Some(&community_id));
         columns.stream.set(slot, id);
         columns.client_port.set(slot, client_port);
         columns.server_port.set(slot, server_port);

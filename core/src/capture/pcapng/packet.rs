@@ -76,16 +76,13 @@ impl Pcapng {
             return Ok(());
         };
         let Some(interface) = self.interfaces.get(packet.interface as usize) else {
-            let (needed, had) = (packet.interface, self.interfaces.len());
-            let issue = Issue::new(
-                Kind::Damaged,
-                "pcapng",
-                "packet names an interface that does not exist",
-            );
-            let issue = issue
-                .at(position.offset)
-                .in_frame(position.frames.saturating_add(1));
-            return Err(Box::new(issue.detail(format!("interface {needed} of {had}"))));
+            let reason = "packet names an interface that does not exist";
+            let (interface, count) = (packet.interface, self.interfaces.len());
+            let issue = Issue::new(Kind::Damaged, "pcapng", reason).at(position.offset);
+            let issue = issue.in_frame(position.frames.saturating_add(1));
+            return Err(Box::new(
+                issue.detail(format!("interface {interface} of {count}")),
+            ));
         };
         if packet.ticks.is_none() && interface.snaplen != 0 {
             packet.captured = packet.captured.min(interface.snaplen);

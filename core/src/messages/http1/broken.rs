@@ -61,22 +61,26 @@ impl Http1 {
                 }
             },
             State::Head => {
-                let begun = !half.head.is_empty();
-                if !self.name_unfinished(&mut sink, true) {
-                    // the missing head was that of a request or a response
-                    match sink.side() {
-                        Side::Client => self.push_request(&mut sink, MethodKind::Other),
-                        Side::Server => drop(self.pending.pop_front()),
-                    }
-                }
-                sink.lost(if begun {
-                    "a head is not whole in the capture"
-                } else {
-                    "a head is not in the capture"
-                });
+                self.lose_head(&mut sink);
                 Err(missing)
             }
         }
+    }
+
+    /// Passes over the rest of a head, or over a whole one. The missing head was that of a request or a response.
+    fn lose_head(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+        let side = sink.side();
+        let reason = match self.sides[side].head.is_empty() {
+            true => "a head is not in the capture",
+            false => "a head is not whole in the capture",
+        };
+        if !self.name_unfinished(sink, true) {
+            match side {
+                Side::Client => self.push_request(sink, MethodKind::Other),
+                Side::Server => drop(self.pending.pop_front()),
+            }
+        }
+        sink.lost(reason);
     }
 
     /// Reads a part of a head that is not whole in this stretch, or that cannot be parsed. Returns the bytes after it.

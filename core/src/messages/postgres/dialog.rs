@@ -227,11 +227,11 @@ impl Dialog {
         message: &LengthPrefixed<TYPE_AND_LENGTH>,
         bytes: u64,
     ) -> Result<(), Stop<'static>> {
-        let (first, rest) = fields::text(message.head());
-        let (second, _) = fields::text(rest);
+        let (_, rest) = fields::text(message.head());
+        let (statement, _) = fields::text(rest); // of Bind
         // an executed request continues only with the same statement and other values
         let continues = |newest: &Pending| match kind {
-            b'B' => !newest.describes && *newest.statement == *second,
+            b'B' => !newest.describes && *newest.statement == *statement,
             b'E' => newest.binds,
             _ => false,
         };
@@ -242,25 +242,7 @@ impl Dialog {
         {
             self.end_request(sink);
         }
-        let sql = match kind {
-            b'P' => {
-                let cut = message.is_cut() && second.len() + first.len() + 2 > message.head().len();
-                let masked = sql::mask(second, Dialect::Standard, cut);
-                self.statements.put(first, masked.clone());
-                masked
-            }
-            b'B' => {
-                let sql = self.statements.get(second);
-                self.portals.put(first, sql.clone());
-                sql
-            }
-            b'E' => self.portals.get(first),
-            _ => match first.split_first() {
-                Some((b'P', portal)) => self.portals.get(portal),
-                Some((_, statement)) => self.statements.get(statement),
-                None => SmolStr::default(),
-            },
-        };
+        let sql = self.sql_of(kind, message);
         let key = match self.waiting.last().filter(|_| self.is_open) {
             Some((key, _)) => key,
             None => self.begin(sink, Pending::default(), Kind::Request)?,
@@ -270,7 +252,7 @@ impl Dialog {
             return Ok(());
         };
         match kind {
-            b'B' => (newest.statement, newest.binds) = (second.into(), true),
+            b'B' => (newest.statement, newest.binds) = (statement.into(), true),
             b'P' => newest.parses = true,
             b'D' => newest.describes = true,
             b'E' => {
@@ -286,6 +268,31 @@ impl Dialog {
         }
         exchange.count(bytes);
         Ok(())
+    }
+
+    /// Returns the masked SQL that a message of a group refers to, and keeps what Parse and Bind give a name.
+    fn sql_of(&mut self, kind: u8, message: &LengthPrefixed<TYPE_AND_LENGTH>) -> SmolStr {
+        let (first, rest) = fields::text(message.head());
+        let (second, _) = fields::text(rest);
+        match kind {
+            b'P' => {
+                let is_cut = message.is_cut() && second.len() + first.len() + 2 > message.head().len();
+                let masked = sql::mask(second, Dialect::Standard, is_cut);
+                self.statements.put(first, masked.clone());
+                masked
+            }
+            b'B' => {
+                let sql = self.statements.get(second);
+                self.portals.put(first, sql.clone());
+                sql
+            }
+            b'E' => self.portals.get(first),
+            _ => match first.split_first() {
+                Some((b'P', portal)) => self.portals.get(portal),
+                Some((_, statement)) => self.statements.get(statement),
+                None => SmolStr::default(),
+            },
+        }
     }
 
     /// Ends the newest request, if it is open. One without Execute has its name only now.
