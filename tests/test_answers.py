@@ -259,7 +259,7 @@ def test_less_than_half_is_not_most() -> None:
     facts = lp.read(SAMPLES / "clips" / "think40.pcap").why().data.facts
     most = ": most time probably goes to the server's program: 40.1 ms at the median."
     assert most in answers.headline(facts, None, None).text
-    facts.families[0]["share"] = 0.49
+    facts.requests.families[0]["share"] = 0.49
     largest = ": the largest part of the time probably goes to the server's program"
     assert largest in answers.headline(facts, None, None).text
 
@@ -272,7 +272,7 @@ def test_below_proven_nobody_else_is_cleared() -> None:
     assert row.grade == "probable" and left == "other_path" and row.rival.startswith("delayed_ack, an ACK held on a ")
     assert "nothing held it back" not in told and "not TCP's" not in told and "rival: " in told
     facts = cap.why().data.facts
-    facts.findings[0] = replace(facts.findings[0], grade="proven")
+    facts.common.findings[0] = replace(facts.common.findings[0], grade="proven")
     alone = "goes to the server's program, and nothing held it back: 40.1 ms at the median."
     assert alone in answers.headline(facts, None, None).text
     assert fixes.fix("server_think", "server", 40.0, None, proven=True).knob == CAUSES["server_think"].fix

@@ -10,7 +10,9 @@ import pytest
 import latpcap as lp
 from latpcap import findings
 from latpcap.answers import headline as answer
+from latpcap.answers.types import WithRequests
 from latpcap.findings.pushes import COLUMNS, Pushed
+from latpcap.findings.schema import Finding
 from latpcap.options import TableName
 
 CASES = Path(__file__).with_name("cases")
@@ -66,19 +68,25 @@ def test_a_threshold_of_ones_own_counts_for_pushes_too() -> None:
 
 def test_the_headline_speaks_of_pushes_from_a_tenth_of_them_on() -> None:
     facts = lp.read(HELD).why().data.facts
-    [found] = [row for row in facts.other_findings if row.kind == "push"]
+    requests = facts.requests
+    [found] = facts.common.of_kind("push")
+
+    def leading_push(push: Finding, requests: WithRequests = requests) -> Finding | None:
+        common = replace(requests.common, other_findings=[push])
+        return answer.pushed(replace(facts, requests=replace(requests, common=common)))
+
     for held, leads in ((30, True), (3, True), (2, False)):
         some = replace(found, exchanges=held)
-        assert (answer.pushed(replace(facts, other_findings=[some])) is not None) == leads
+        assert (leading_push(some) is not None) == leads
     # beside slow requests they have to be more
-    late = replace(facts, slow={**facts.slow, "count": 5})
-    for total, leads in ((facts.total_ms + 1, True), (facts.total_ms, False)):
+    late = replace(requests, slow={**requests.slow, "count": 5})
+    for total, leads in ((requests.total_ms + 1, True), (requests.total_ms, False)):
         some = replace(found, total_ms=total)
-        assert (answer.pushed(replace(late, other_findings=[some])) is not None) == leads
+        assert (leading_push(some, late) is not None) == leads
     # those of another server only where all its requests took less, and none was slow
     other = replace(found, server_port=1)
-    assert answer.pushed(replace(facts, other_findings=[other])) is other
-    assert answer.pushed(replace(late, other_findings=[other])) is None
+    assert leading_push(other) is other
+    assert leading_push(other, late) is None
 
 
 def test_pictures_name_them() -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from latpcap import presentation as show
 from latpcap import words
 from latpcap.answers import traffic
-from latpcap.answers.types import Behind, Facts, Headline, Judged, NoRequests, Overall, WithRequests
+from latpcap.answers.types import Behind, Facts, Headline, Judged, NoRequests, Overall, RequestFacts, WithRequests
 from latpcap.findings.quality import Check
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
 from latpcap.user_waits.cause_totals import endpoint
@@ -96,11 +96,11 @@ def leading(facts: Facts) -> Finding | None:
     It did more harm than everything else, or is most of what the requests waited for; without judged requests it is the
     longest set-up.
     """
-    lead = worst(row for row in facts.other_findings if row.kind != "silence" or is_frequent(facts, row))
-    if facts.capture_kind in _DOMINANT_KINDS or facts.of_cause("syn_flood"):
+    lead = worst(row for row in facts.common.other_findings if row.kind != "silence" or is_frequent(facts, row))
+    if facts.common.capture_kind in _DOMINANT_KINDS or facts.common.of_cause("syn_flood"):
         return None
     if lead is None and isinstance(facts, NoRequests):
-        setups = facts.of_kind("setup")
+        setups = facts.common.of_kind("setup")
         return max(setups, key=lambda finding: finding.total_ms or 0.0, default=None)
     if lead is None:
         return None
@@ -118,10 +118,10 @@ def _harm_of_others(facts: Facts) -> Harm:
     """
     if isinstance(facts, NoRequests):
         return Harm(False, 0.0)
-    slow = facts.slow
-    waited = sum(without_path_ms(row["causes"]) for row in facts.families) if slow["count"] else 0.0
-    late_setup = late_request(facts)
-    harm = Harm(False, waited if waited_for(facts) else waited / 2)
+    requests = facts.requests
+    waited = sum(without_path_ms(row["causes"]) for row in requests.families) if requests.slow["count"] else 0.0
+    late_setup = late_request(requests)
+    harm = Harm(False, waited if waited_for(requests) else waited / 2)
     if late_setup is not None:
         harm = max(harm, Harm(False, late_setup.total_ms or 0.0))
     push = pushed(facts)
@@ -131,8 +131,8 @@ def _harm_of_others(facts: Facts) -> Harm:
 def _other_sentence(facts: Facts, push: Finding | None) -> Finding | None:
     """The finding whose sentence is the headline if none leads; None if that is of the capture's kind or requests."""
     if isinstance(facts, NoRequests):
-        return next(iter(facts.of_cause("syn_flood")), push)
-    return None if facts.capture_sentence else push
+        return next(iter(facts.common.of_cause("syn_flood")), push)
+    return None if facts.common.capture_sentence else push
 
 
 def is_frequent(facts: Facts, silence: Finding) -> bool:
@@ -140,34 +140,35 @@ def is_frequent(facts: Facts, silence: Finding) -> bool:
     few = show.MIN_CAUSE_SHARE * (silence.of_exchanges or 0)
     if silence.cause == "closed_on_request" and (silence.exchanges or 0) < few:
         return False
-    slowest = None if isinstance(facts, NoRequests) else facts.slow["worst"]
+    slowest = None if isinstance(facts, NoRequests) else facts.requests.slow["worst"]
     return silence.cause not in SILENCES or slowest is None or (silence.max_ms or 0.0) > slowest["latency_ms"]
 
 
 def pushed(facts: Facts) -> Finding | None:
     """Held pushes that may be the headline: not rare, and no request was slow or all requests took less time."""
-    for push in facts.other_findings:
+    for push in facts.common.other_findings:
         if push.kind != "push" or (push.exchanges or 0) < show.MIN_CAUSE_SHARE * (push.of_exchanges or 0):
             continue
         if isinstance(facts, NoRequests):
             return push
-        longer_than_requests, none_slow = (push.total_ms or 0.0) > facts.total_ms, not facts.slow["count"]
-        at_server = server_of(push) == facts.server
+        requests = facts.requests
+        longer_than_requests, none_slow = (push.total_ms or 0.0) > requests.total_ms, not requests.slow["count"]
+        at_server = server_of(push) == requests.server
         if (longer_than_requests or none_slow) if at_server else (longer_than_requests and none_slow):
             return push
     return None
 
 
-def waited_for(facts: WithRequests) -> bool:
+def waited_for(requests: WithRequests) -> bool:
     """Whether requests are slow, and most of these are of a protocol with a reader."""
-    return bool(facts.slow["count"]) and 2 * facts.slow["unread"] <= facts.slow["count"]
+    return bool(requests.slow["count"]) and 2 * requests.slow["unread"] <= requests.slow["count"]
 
 
-def late_request(facts: WithRequests) -> Finding | None:
+def late_request(requests: WithRequests) -> Finding | None:
     """The setup that took more time before the first requests than all responses took; None without one."""
-    setups = [finding for finding in facts.of_kind("setup") if server_of(finding) == facts.server]
+    setups = [finding for finding in requests.common.of_kind("setup") if server_of(finding) == requests.server]
     longest = max(setups, key=lambda finding: finding.total_ms or 0.0, default=None)
-    return longest if longest is not None and (longest.total_ms or 0.0) > facts.total_ms else None
+    return longest if longest is not None and (longest.total_ms or 0.0) > requests.total_ms else None
 
 
 def headline(facts: Facts, lead: Finding | None, push: Finding | None) -> Headline:
@@ -176,11 +177,11 @@ def headline(facts: Facts, lead: Finding | None, push: Finding | None) -> Headli
     if finding is not None:
         is_of_server = finding.cause == "syn_flood" or finding.kind == "setup"
         return _of_finding(finding, at_server=is_of_server)
-    if facts.capture_sentence:
-        ends = _ends(facts) if facts.capture_kind == "one_direction" and isinstance(facts, NoRequests) else ""
+    if facts.common.capture_sentence:
+        ends = _ends(facts) if facts.common.capture_kind == "one_direction" and isinstance(facts, NoRequests) else ""
         # a kind of failed connections has the sentence of the first finding of that cause
-        findings = [finding for finding in facts.of_cause(facts.capture_kind) if finding.text][:1]
-        return Headline(words.capitalised(words.joined([facts.capture_sentence, ends])), tuple(findings))
+        findings = [finding for finding in facts.common.of_cause(facts.common.capture_kind) if finding.text][:1]
+        return Headline(words.capitalised(words.joined([facts.common.capture_sentence, ends])), tuple(findings))
     return nothing_judged(facts) if isinstance(facts, NoRequests) else of_requests(facts)
 
 
@@ -193,17 +194,17 @@ def _of_finding(finding: Finding, *, at_server: bool = False) -> Headline:
 
 def nothing_judged(facts: NoRequests) -> Headline:
     """Describe a capture without a complete exchange, by how far its connections got."""
-    if not facts.frames and facts.filter is None:
+    if not facts.common.head.frames and facts.common.head.filter is None:
         return Headline(words.say("capture_empty"))
-    if not facts.streams:
+    if not facts.common.head.streams:
         return Headline(words.say("capture_no_tcp"))
     waited = words.say("silent_longest", longest_ms=facts.open_ms) if facts.open_ms >= show.NEAR_MS else ""
     counts = {sentence: facts.silent.get(far, 0) for far, sentence in UNANSWERED.items()}
     silent = [words.say(sentence, n=count, waited=waited) for sentence, count in counts.items() if count]
     trip = words.say("shook", trip_ms=(facts.shook[0], facts.shook[-1])) if facts.shook is not None else ""
     parts = words.joined([*silent, trip, _ends(facts)])
-    sentence = "none_answered" if facts.scope is None else "none_answered_on"
-    return Headline(words.say(sentence, parts=parts, stream=facts.scope))
+    sentence = "none_answered" if facts.common.scope is None else "none_answered_on"
+    return Headline(words.say(sentence, parts=parts, stream=facts.common.scope))
 
 
 def _ends(facts: NoRequests) -> str:
@@ -211,65 +212,67 @@ def _ends(facts: NoRequests) -> str:
     return words.joined(words.say(f"ended_{word}", n=n) for word, n in facts.ends.items())
 
 
-def of_requests(facts: WithRequests) -> Headline:
+def of_requests(facts: RequestFacts) -> Headline:
     """Describe the requests of the headline's server: how many are slow, and why."""
     if not isinstance(facts, Judged):
         return Headline(words.say("no_time", server=facts.server))
-    if late_setup := late_request(facts):
+    if late_setup := late_request(facts.requests):
         return _of_finding(late_setup, at_server=True)
-    if traffic.is_login_only(facts.traffic):
+    if traffic.is_login_only(facts.requests.traffic):
         return _log_in(facts)
-    answers = traffic.sentence(facts.traffic, facts.server)
+    answers = traffic.sentence(facts.requests.traffic, facts.requests.server)
     if answers is None:
-        return _times(facts, words.say("at_server", server=facts.server))
+        return _times(facts, words.say("at_server", server=facts.requests.server))
     times = _times(facts, "")
     return replace(times, clause=words.joined([answers, words.inside(times.clause)]))
 
 
-def queued(facts: WithRequests) -> Finding | None:
+def queued(requests: WithRequests) -> Finding | None:
     """The queue of this server's requests, where no other cause of them is proven; else None."""
-    is_proven = not facts.findings or facts.findings[0].grade == "proven"
-    queues = (finding for finding in facts.other_findings if finding.sentence == "queue_cost" and not is_proven)
-    return next((finding for finding in queues if server_of(finding) == facts.server), None)
+    common = requests.common
+    if common.findings and common.findings[0].grade != "proven":
+        queues = (finding for finding in common.other_findings if finding.sentence == "queue_cost")
+        return next((finding for finding in queues if server_of(finding) == requests.server), None)
+    return None
 
 
 def _times(facts: Judged, at: str) -> Headline:
     """Describe how long the requests took, and why. `at`: the server's name, where a sentence begins with it."""
-    queue = queued(facts)
+    queue = queued(facts.requests)
     if queue is not None:
         return _of_finding(queue)
-    if facts.findings[0].grade == "unknown":
+    if facts.common.findings[0].grade == "unknown":
         why, checks = _forbidden(facts)
         return Headline(words.say("cannot_say", at=at, why=why), checks=checks)
-    return Headline(_nothing(facts) if facts.slow["how"] == "none" else _slow(facts, at))
+    return Headline(_nothing(facts) if facts.requests.slow["how"] == "none" else _slow(facts, at))
 
 
 def _slow(facts: Judged, at: str) -> str:
     """Describe the slow requests and the cause of their time."""
-    slow, first = facts.slow, facts.findings[0]
+    slow, first = facts.requests.slow, facts.common.findings[0]
     if facts.backend is not None:
         return _backend(facts, facts.backend, at)
     if first.cause == STALL:
         return _stall(facts, first, at)
-    if not waited_for(facts) and first.cause in UNPROVEN:
+    if not waited_for(facts.requests) and first.cause in UNPROVEN:
         return _unread(facts, at)
     special = "late_close" if facts.closes_late else "cause_both_repairs" if _by_both(facts) else None
     cause = phrase(first) if special is None else words.say(special)
     values = {
-        "at": at, "server": facts.server, "sure": _grade_words(first.grade), "cause": cause, "second": _second(facts),
-        "n": slow["count"], "of": slow["of"], "hit": facts.hit, "each": _each(facts),
+        "at": at, "server": facts.requests.server, "sure": _grade_words(first.grade), "cause": cause,
+        "second": _second(facts), "n": slow["count"], "of": slow["of"], "hit": facts.hit, "each": _each(facts),
     }  # fmt: skip
     if slow["how"] == "typical":
         some_only = words.say("few_of_slow", n=facts.hit, of=slow["count"]) if _is_in_few_slow(facts) else ""
         sentence = "slow_server" if first.owner == "server" else "slow_at_server"
-        return words.say(sentence, part=_part(facts, PART_OF_TIME), few=some_only, **values)
+        return words.say(sentence, part=_part(facts.requests, PART_OF_TIME), few=some_only, **values)
     worst = slow["worst"]
     if slow["count"] == 1 and worst is not None:
         return words.say(
             "slow_one", name=worst["name"], took_ms=worst["latency_ms"], others=slow["of"] - 1, **values
         )  # fmt: skip
     if _is_in_few_slow(facts):
-        return words.say("slow_few_mixed", part=_part(facts, PART_OF_THEIR_TIME), **values)
+        return words.say("slow_few_mixed", part=_part(facts.requests, PART_OF_THEIR_TIME), **values)
     return words.say("slow_few", **values)
 
 
@@ -288,120 +291,122 @@ def _grade_words(grade: Grade) -> str:
 
 def _forbidden(facts: Judged) -> tuple[str, tuple[Check, ...]]:
     """Why the capture cannot show where the time went, with the check that says so, if any."""
-    first = facts.findings[0]
-    checks = [check for check in facts.quality if check.check in first.limited_by and check.forbids][:1]
+    first = facts.common.findings[0]
+    checks = [check for check in facts.common.quality if check.check in first.limited_by and check.forbids][:1]
     return checks[0].text if checks else words.meaning_of(first.cause), tuple(checks)
 
 
-def slow_limit(facts: WithRequests) -> str:
+def slow_limit(requests: WithRequests) -> str:
     """The threshold above which a request is slow."""
-    limit = facts.slow["limit_ms"]
-    return words.say("over_beyond" if facts.slow["path_ms"] >= show.MIN_PATH_OF_SLOW * limit else "over", limit=limit)
+    limit, path_ms = requests.slow["limit_ms"], requests.slow["path_ms"]
+    return words.say("over_beyond" if path_ms >= show.MIN_PATH_OF_SLOW * limit else "over", limit=limit)
 
 
 def _log_in(facts: Judged) -> Headline:
     """Describe a session of which only the login is readable: later pauses are a person's, not a server's."""
-    slow, worst, first = facts.slow, facts.slow["worst"], facts.findings[0]
-    values = {"server": facts.server, "protocol": facts.traffic["protocol"], "n": slow["count"], "of": slow["of"]}
+    requests, first = facts.requests, facts.common.findings[0]
+    slow, worst, protocol = requests.slow, requests.slow["worst"], requests.traffic["protocol"]
+    values = {"server": requests.server, "protocol": protocol, "n": slow["count"], "of": slow["of"]}
     if worst is None:
-        return Headline(words.say("log_in_quick", p50_ms=facts.p50_ms, **values))
+        return Headline(words.say("log_in_quick", p50_ms=facts.requests.p50_ms, **values))
     if first.grade == "unknown":
         reason, checks = _forbidden(facts)
         why = words.say("log_in_unknown", why=reason)
     else:
         checks = ()
         why = words.say("log_in_because", sure=_grade_words(first.grade), cause=phrase(first), second=_second(facts))
-    clause = words.say("log_in_slow", over=slow_limit(facts), most_ms=worst["latency_ms"], why=why, **values)
+    clause = words.say("log_in_slow", over=slow_limit(facts.requests), most_ms=worst["latency_ms"], why=why, **values)
     return Headline(clause, checks=checks)
 
 
 def _by_both(facts: Judged) -> bool:
     """Whether probes (TLP) and timeouts (RTO) each take a notable part of the time of losses."""
-    loss = facts.families[0]
+    loss = facts.requests.families[0]
     by_timer = cause_names(trait="by_probe_or_timer")
     times_ms = [loss["causes"].get(cause, 0.0) for cause in by_timer]
-    return facts.findings[0].cause in by_timer and min(times_ms) >= show.MIN_CAUSE_SHARE * loss["ms"]
+    return facts.common.findings[0].cause in by_timer and min(times_ms) >= show.MIN_CAUSE_SHARE * loss["ms"]
 
 
 def _is_in_few_slow(facts: Judged) -> bool:
     """Whether the cause is in a few of the slow requests only."""
-    return facts.hit < show.TYPICAL_SHARE * facts.slow["count"]
+    return facts.hit < show.TYPICAL_SHARE * facts.requests.slow["count"]
 
 
-def _part(facts: WithRequests, sentences: Mapping[tuple[bool, bool], str]) -> str:
+def _part(requests: WithRequests, sentences: Mapping[tuple[bool, bool], str]) -> str:
     """Words for the first family's share of the time, from `PART_OF_TIME` or `PART_OF_THEIR_TIME`."""
-    return words.say(sentences[_takes_most_time(facts), _is_below_path(facts)])
+    return words.say(sentences[_takes_most_time(requests), _is_below_path(requests)])
 
 
-def _takes_most_time(facts: WithRequests) -> bool:
+def _takes_most_time(requests: WithRequests) -> bool:
     """Whether the first family takes most of the time, or of the time beyond the path's round trip."""
-    all_beyond = sum(without_path_ms(row["causes"]) for row in facts.families) or 1.0
-    first = facts.families[0]
-    share = without_path_ms(first["causes"]) / all_beyond if _is_below_path(facts) else first["share"]
+    all_beyond = sum(without_path_ms(row["causes"]) for row in requests.families) or 1.0
+    first = requests.families[0]
+    share = without_path_ms(first["causes"]) / all_beyond if _is_below_path(requests) else first["share"]
     return share >= show.MOST_TIME_SHARE
 
 
-def _is_below_path(facts: WithRequests) -> bool:
+def _is_below_path(requests: WithRequests) -> bool:
     """Whether the path's round trip takes more time than the first family."""
-    path = next((row["causes"].get("network", 0.0) for row in facts.families if row["family"] == "path"), 0.0)
-    return path > facts.families[0]["ms"]
+    path = next((row["causes"].get("network", 0.0) for row in requests.families if row["family"] == "path"), 0.0)
+    return path > requests.families[0]["ms"]
 
 
 def _second(facts: Judged) -> str:
     """The main cause of a second family with a notable share."""
-    rows = [row for row in facts.families[1:] if row["share"] >= show.MIN_CAUSE_SHARE and row["family"] != "unknown"]
-    if not rows:
-        return ""
-    cause = max(rows[0]["causes"], key=lambda cause: rows[0]["causes"][cause])
-    return words.say("second_cause", first_share=_share(facts), share=rows[0]["share"], cause=cause)
+    for row in facts.requests.families[1:]:
+        if row["share"] >= show.MIN_CAUSE_SHARE and row["family"] != "unknown":
+            cause = max(row["causes"], key=row["causes"].__getitem__)
+            return words.say("second_cause", first_share=_share(facts), share=row["share"], cause=cause)
+    return ""
 
 
 def _share(facts: Judged) -> float:
     """The named cause's share of the families' time; the whole family's where the whole family is named."""
-    cause, family_entry = facts.findings[0].cause, facts.families[0]
+    cause, family_entry = facts.common.findings[0].cause, facts.requests.families[0]
     if cause not in family_entry["causes"] or _by_both(facts):
         return family_entry["share"]
     return family_entry["share"] * family_entry["causes"][cause] / (sum(family_entry["causes"].values()) or 1.0)
 
 
-def _many(facts: Judged, number: int) -> str:
-    return words.say("turns" if traffic.has_unknown_protocol(facts.traffic) else "requests", n=number)
+def _many(requests: WithRequests, number: int) -> str:
+    return words.say("turns" if traffic.has_unknown_protocol(requests.traffic) else "requests", n=number)
 
 
 def _nothing(facts: Judged) -> str:
     """Describe a server without slow requests: the times, and the path where it takes most of them."""
-    slow, first = facts.slow, facts.findings[0]
+    requests, slow, first = facts.requests, facts.requests.slow, facts.common.findings[0]
     if slow["of"] == 1:
-        kind = "stream" if slow["streams"] else "turn" if traffic.has_unknown_protocol(facts.traffic) else "request"
-        without_time = kind == "stream" and facts.p50_ms == 0
-        took = words.say("one_stream_ticked" if without_time else f"one_{kind}_took", p50_ms=facts.p50_ms)
+        sentence = "one_turn_took" if traffic.has_unknown_protocol(requests.traffic) else "one_request_took"
+        if slow["streams"]:
+            sentence = "one_stream_took" if requests.p50_ms else "one_stream_ticked"
+        took = words.say(sentence, p50_ms=requests.p50_ms)
     else:
         polls = words.say("with_polls", n=slow["polls"]) if slow["polls"] else ""
         worst = slow["worst"]
-        n, over = slow["count"], slow_limit(facts)
+        n, over = slow["count"], slow_limit(requests)
         outliers = words.say("few_took", n=n, over=over, most_ms=worst["latency_ms"]) if worst else ""
         streams = words.say("with_streams", n=slow["streams"]) if slow["streams"] else ""
         took = words.say(
-            "many_took", many=_many(facts, slow["of"]), p50_ms=facts.p50_ms, p99_ms=facts.p99_ms, polls=polls,
-            streams=streams, few=outliers,
+            "many_took", many=_many(requests, slow["of"]), p50_ms=requests.p50_ms, p99_ms=requests.p99_ms,
+            polls=polls, streams=streams, few=outliers,
         )  # fmt: skip
     pushed = words.say("with_pushes", n=facts.pushed) if facts.pushed else ""
-    if facts.positions == ["at_server"] and slow["trip_ms"] > slow["limit_ms"]:
+    if facts.common.positions == ["at_server"] and slow["trip_ms"] > slow["limit_ms"]:
         took += words.say("trip_to_clients", trip_ms=slow["trip_ms"])
     is_path = first.cause == "network"
     is_long_path = is_path and slow["path_ms"] > slow["limit_ms"]
     sentence = "long_path" if is_long_path else "nothing_slow_path" if is_path else "nothing_slow"
     return words.say(
-        "long_path_halves" if facts.halves else sentence, server=facts.server, many=words.joined([took, pushed]),
+        "long_path_halves" if facts.halves else sentence, server=requests.server, many=words.joined([took, pushed]),
         n=facts.halves, sure=_grade_words(first.grade), path_ms=slow["path_ms"],
     )  # fmt: skip
 
 
 def _stall(facts: Judged, finding: LatencyFinding, at: str) -> str:
     """Describe requests held by Nagle's algorithm and held ACKs, in one direction or both."""
-    sender, slow = facts.owners["nagle"], facts.slow
+    sender, slow = facts.owners["nagle"], facts.requests.slow
     other = SIDES[sender]
-    stalls = [stall for stall in facts.findings[1:] if stall.cause == STALL and stall.owner == other]
+    stalls = [stall for stall in facts.common.findings[1:] if stall.cause == STALL and stall.owner == other]
     reverse = [stall for stall in stalls if stall.share >= show.MIN_CAUSE_SHARE]
     why = words.say(f"stall_{sender}")
     if reverse:
@@ -409,34 +414,37 @@ def _stall(facts: Judged, finding: LatencyFinding, at: str) -> str:
         why = words.say(f"stall_{sender}_and_{other}", why=why, sure=sure)
     return words.say(
         "stall_slow" if slow["how"] == "typical" else "stall_few",
-        at=at, server=facts.server, n=slow["count"], many=_many(facts, slow["of"]), sure=_grade_words(finding.grade),
-        why=why, each=_each(facts),
+        at=at, server=facts.requests.server, n=slow["count"], many=_many(facts.requests, slow["of"]),
+        sure=_grade_words(finding.grade), why=why, each=_each(facts),
     )  # fmt: skip
 
 
 def _backend(facts: Judged, behind: Behind, at: str) -> str:
     """Describe a server that waits for a server behind it, with the reason at that one."""
-    slow, grade = facts.slow, facts.findings[0].grade
+    slow, grade = facts.requests.slow, facts.common.findings[0].grade
     return words.say(
         "behind_slow" if slow["how"] == "typical" else "behind_few",
-        at=at, server=facts.server, n=slow["count"], of=slow["of"], sure=_grade_words(grade),
+        at=at, server=facts.requests.server, n=slow["count"], of=slow["of"], sure=_grade_words(grade),
         behind=behind["server"], why=behind["text"], each=_each(facts),
     )  # fmt: skip
 
 
 def _unread(facts: Judged, at: str) -> str:
     """Describe late turns of a protocol without a reader, which nobody may have waited for."""
-    slow, observed, first = facts.slow, facts.traffic, facts.findings[0]
-    values = {"at": at, "protocol": observed["protocol"], "n": slow["count"], "over": slow_limit(facts)}
+    requests, first = facts.requests, facts.common.findings[0]
+    slow, observed, is_most = requests.slow, requests.traffic, _takes_most_time(requests)
+    values = {"at": at, "protocol": observed["protocol"], "n": slow["count"], "over": slow_limit(requests)}
     if traffic.is_typed_by_person(observed) or traffic.is_tunnel(observed):
         kind = "session" if traffic.is_typed_by_person(observed) else "tunnel"
         return words.say(kind, many=words.say("turns", n=slow["of"]), **values)
     turns = words.say("sealed_many", n=slow["count"], of=slow["of"]) if slow["of"] > 1 else words.say("sealed_one")
-    reader = "none" if traffic.has_unknown_protocol(observed) else "tls" if observed["protocol"] == "tls" else "blind"
-    part = words.say("part_most" if _takes_most_time(facts) else "part_largest")
+    reader = "reader_tls" if observed["protocol"] == "tls" else "reader_blind"
+    if traffic.has_unknown_protocol(observed):
+        reader = "reader_none"
     return words.say(
-        "sealed", many=turns, reader=words.say(f"reader_{reader}"), part=part, sure=_grade_words(first.grade),
-        cause=phrase(first), second="" if _takes_most_time(facts) else _second(facts), each=_each(facts), **values,
+        "sealed", many=turns, reader=words.say(reader), part=words.say("part_most" if is_most else "part_largest"),
+        sure=_grade_words(first.grade), cause=phrase(first), second="" if is_most else _second(facts),
+        each=_each(facts), **values,
     )  # fmt: skip
 
 
@@ -450,21 +458,21 @@ def phrase(finding: Finding) -> str:
 def contradicted(answer: Overall) -> str | None:
     """The sentence by which a trace of the server's program contradicts the headline; None without a contradiction."""
     facts = answer.facts
-    if not isinstance(facts, Judged) or facts.capture_sentence or answer.lead or answer.push:
+    if not isinstance(facts, Judged) or facts.common.capture_sentence or answer.lead or answer.push:
         return None
-    first = facts.findings[0]
+    first = facts.common.findings[0]
     word = "program" if first.cause.endswith("_think") else "stall" if family(first.cause) == "stall" else None
     for source in answer.beside:
-        is_of_server = [endpoint(*server) for server in source.get("servers", ())] == [facts.server]
+        is_of_server = [endpoint(*server) for server in source.get("servers", ())] == [facts.requests.server]
         if word in source.get("contradicts", ()) and is_of_server and first.owner in source["side"]:
             return words.say(f"trace_{word}")
     return None
 
 
-def servers_of(facts: WithRequests, rows: Sequence[Finding]) -> str:
+def servers_of(requests: WithRequests, rows: Sequence[Finding]) -> str:
     """Words for the servers of these findings; empty if all are of the headline's server."""
     main = max(rows, key=lambda finding: finding.streams or 0)
     if len(rows) == 1:
-        return "" if server_of(main) == facts.server else words.say("of_one_server", server=server_of(main))
+        return "" if server_of(main) == requests.server else words.say("of_one_server", server=server_of(main))
     is_main = 2 * (main.streams or 0) > sum(finding.streams or 0 for finding in rows)
     return words.say("of_most_server", server=server_of(main)) if is_main else words.say("of_servers", n=len(rows))

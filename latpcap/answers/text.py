@@ -13,7 +13,17 @@ from typing import NamedTuple, TypeAlias
 from latpcap import presentation as show
 from latpcap import words
 from latpcap.answers import headline, traffic
-from latpcap.answers.types import Facts, Judged, NoRequests, OneExchange, Overall, Row, Typical, WithRequests
+from latpcap.answers.types import (
+    Facts,
+    Judged,
+    NoRequests,
+    OneExchange,
+    Overall,
+    RequestFacts,
+    Row,
+    Typical,
+    WithRequests,
+)
 from latpcap.findings import lookups
 from latpcap.findings.schema import Finding, grade_and_confidence
 from latpcap.findings.socket_options import Pool
@@ -75,15 +85,15 @@ _ENDPOINTS = ("server", "client")
 
 def overall(answer: Overall) -> Text:
     """Write the answer for a capture or a stream."""
-    facts = answer.facts
+    facts, common = answer.facts, answer.facts.common
     body = _no_exchanges(answer, facts) if isinstance(facts, NoRequests) else _with_requests(answer, facts)
     lines = [*body]
-    if facts.dns is not None:
-        has_dns_wait = any(finding.owner == "dns" for finding in facts.other_findings)
-        lines.append((1 if lookups.matters(facts.dns) else 2, Line("dns", lookups.line(facts.dns, has_dns_wait))))
-    checks = [check for check in facts.quality if check.most < 1 or check.check in _ALWAYS_REMARKED]
+    if common.dns is not None:
+        has_dns_wait = any(finding.owner == "dns" for finding in common.other_findings)
+        lines.append((1 if lookups.matters(common.dns) else 2, Line("dns", lookups.line(common.dns, has_dns_wait))))
+    checks = [check for check in common.quality if check.most < 1 or check.check in _ALWAYS_REMARKED]
     lines += [(0, Line("capture", check.text)) for check in checks[:2] if check not in answer.headline.checks]
-    lines += [(1, Line("damaged", sentence)) for sentence in facts.damage[:2]]
+    lines += [(1, Line("damaged", sentence)) for sentence in common.head.damage[:2]]
     from_side_sources = [
         Line(label, sentence)
         for label, source in (("process", "processes"), ("strace", "strace"), ("log", "access_log"))
@@ -94,14 +104,14 @@ def overall(answer: Overall) -> Text:
     return Text(_first_line(facts), answer.headline.text, [*_selected(lines), *from_side_sources])
 
 
-def _with_requests(answer: Overall, facts: WithRequests) -> Lines:
+def _with_requests(answer: Overall, facts: RequestFacts) -> Lines:
     """The lines of an answer with requests, by what is the headline."""
-    lead, push = answer.lead, answer.push_in_headline
+    requests, lead, push = facts.requests, answer.lead, answer.push_in_headline
     if lead is not None or push is not None:
         below = _lead(lead) if lead is not None else _push(push) if push is not None else []
-        return [*_opening(answer, facts), (0, _latency(facts)), *below, *_servers(facts), *_also(answer, facts)]
+        return [*_opening(answer, facts), (0, _latency(requests)), *below, *_servers(requests), *_also(answer, facts)]
     if not isinstance(facts, Judged):
-        return [(1, Line("traffic", traffic.line(facts.traffic))), (0, _latency(facts)), *_pushes(answer)]
+        return [(1, Line("traffic", traffic.line(requests.traffic))), (0, _latency(requests)), *_pushes(answer)]
     is_stall = answer.verdict == STALL and facts.backend is None
     return _stall(answer, facts) if is_stall else _other(answer, facts)
 
@@ -137,12 +147,13 @@ def _selected(lines: Lines) -> list[Line]:
 
 def _first_line(facts: Facts) -> str:
     """The line with the capture's name, size and place. Joined captures may last for days."""
-    days, positions = facts.seconds / 86_400, facts.positions
+    head, positions = facts.common.head, facts.common.positions
+    days = head.seconds / 86_400
     return say(
-        "first_line" if facts.filter is None else "first_line_filtered",
-        file=escaped(facts.file), filter=printable(facts.filter or ""), frames=facts.frames, streams=facts.streams,
-        exchanges=facts.exchanges,
-        span=say("span", seconds=facts.seconds) if days < 2 else say("span_days", days=days),
+        "first_line" if head.filter is None else "first_line_filtered",
+        file=escaped(head.file), filter=printable(head.filter or ""), frames=head.frames, streams=head.streams,
+        exchanges=head.exchanges,
+        span=say("span", seconds=head.seconds) if days < 2 else say("span_days", days=days),
         place=say(f"captured_{positions[0]}") if positions in (["at_client"], ["at_server"]) else "",
     )  # fmt: skip
 
@@ -150,23 +161,24 @@ def _first_line(facts: Facts) -> str:
 def _no_exchanges(answer: Overall, facts: NoRequests) -> Lines:
     """The lines of an answer without a judged request."""
     lines = _lead(answer.lead) if answer.lead is not None else []
-    if not facts.streams:
+    head = facts.common.head
+    if not head.streams:
         for row in facts.skipped[:3]:
-            lines.append((1, Line("skipped", say("skipped", n=row["frames"], of=facts.frames, reason=row["reason"]))))
+            lines.append((1, Line("skipped", say("skipped", n=row["frames"], of=head.frames, reason=row["reason"]))))
         if facts.pings:
             lines.append((2, Line("probes", say("pings_in_probes", n=facts.pings))))
         return lines
     sentence, has_sentence = headline.nothing_judged(facts), answer.headline.has_sentence
     if sentence.text != answer.headline.text:
         lines.append((0, Line("requests", words.inside(sentence.text))))
-    silences = facts.of_kind("silence")[:2]
+    silences = facts.common.of_kind("silence")[:2]
     lines += _sentences(0, "silent", (silence for silence in silences if not has_sentence(silence)))
-    floods = facts.of_cause("syn_flood")
+    floods = facts.common.of_cause("syn_flood")
     lines += [(0, Line("flood", _at(row))) for row in floods if row.text and not has_sentence(row)]
     push = answer.push_in_headline
     lines += _push(push) if push is not None else _pushes(answer)
-    kinds = ("one_way", "setup") if facts.capture_kind == "scan" else ("connection", "one_way", "setup")
-    others = [row for row in facts.of_kind(*kinds) if row not in floods and not has_sentence(row)]
+    kinds = ("one_way", "setup") if facts.common.capture_kind == "scan" else ("connection", "one_way", "setup")
+    others = [row for row in facts.common.of_kind(*kinds) if row not in floods and not has_sentence(row)]
     return lines + [(2, Line(grade_of(row.confidence), row.text or "")) for row in others[:4]]
 
 
@@ -180,31 +192,34 @@ def _at(row: Finding) -> str:
     return say("of_server", server=headline.server_of(row), text=row.text)
 
 
-def _latency(facts: WithRequests) -> Line:
-    kind = "turns" if traffic.has_unknown_protocol(facts.traffic) else "requests" if facts.cut else "answered_requests"
-    took = "took_many" if facts.complete > 1 else "took_one"
+def _latency(requests: WithRequests) -> Line:
+    kind = "requests" if requests.cut else "answered_requests"
+    if traffic.has_unknown_protocol(requests.traffic):
+        kind = "turns"
+    took = "took_many" if requests.complete > 1 else "took_one"
     parts = [
-        say(took, p50_ms=facts.p50_ms, p99_ms=facts.p99_ms, many=say(kind, n=facts.complete)),
-        say("slow_over", n=facts.slow["count"], over=headline.slow_limit(facts)),
+        say(took, p50_ms=requests.p50_ms, p99_ms=requests.p99_ms, many=say(kind, n=requests.complete)),
+        say("slow_over", n=requests.slow["count"], over=headline.slow_limit(requests)),
     ]
-    if facts.cut:
-        parts.append(say("cut_all" if facts.cut == facts.complete else "cut_some", n=facts.cut))
-    if facts.incomplete:
-        last = "" if not facts.goodbyes else "_goodbyes" if facts.goodbyes == facts.incomplete else "_some_goodbyes"
-        parts.append(say(f"incomplete{last}", n=facts.incomplete, last=facts.goodbyes))
+    if requests.cut:
+        parts.append(say("cut_all" if requests.cut == requests.complete else "cut_some", n=requests.cut))
+    if requests.incomplete:
+        all_or_some = "incomplete_goodbyes" if requests.goodbyes == requests.incomplete else "incomplete_some_goodbyes"
+        sentence = all_or_some if requests.goodbyes else "incomplete"
+        parts.append(say(sentence, n=requests.incomplete, last=requests.goodbyes))
     return Line("latency", joined(parts))
 
 
-def _servers(facts: WithRequests) -> Lines:
+def _servers(requests: WithRequests) -> Lines:
     """The lines about further servers.
 
     The number that `servers` asked for; or by default those behind the first one, then slow ones, then a count of the
     others.
     """
-    rows = facts.servers[1:]
-    if facts.shown:
-        return [(0, Line("further", _server(row))) for row in rows[: facts.shown - 1]]
-    behind = [row for row in rows if row["behind"] == facts.server][: show.MAX_LEGS]
+    rows = requests.servers[1:]
+    if requests.shown:
+        return [(0, Line("further", _server(row))) for row in rows[: requests.shown - 1]]
+    behind = [row for row in rows if row["behind"] == requests.server][: show.MAX_LEGS]
     lines: Lines = [(0, Line("behind", _server({**row, "behind": None}))) for row in behind]
     slow = [row for row in rows if row["slow"] and row not in behind][: show.MAX_SLOW_SERVERS - 1]
     lines += [(1, Line("slow", _server(row))) for row in slow]
@@ -212,7 +227,7 @@ def _servers(facts: WithRequests) -> Lines:
     if others:
         slow_count = sum(row["slow"] for row in others)
         further = say("further_slow" if slow_count else "further_quick", n=len(others), slow=slow_count)
-        hint = say("further_hint", top=min(len(facts.servers), 10))
+        hint = say("further_hint", top=min(len(requests.servers), 10))
         lines.append((1, Line("further", further, hint)))
     return lines
 
@@ -227,13 +242,13 @@ def _server(row: Row) -> str:
     )  # fmt: skip
 
 
-def _families(facts: WithRequests) -> Lines:
+def _families(requests: WithRequests) -> Lines:
     """One line per family of causes: its share of the slow requests' time, and its causes."""
     lines: Lines = []
-    sentence = ("slow_time" if headline.waited_for(facts) else "all_time") + (
-        "_waited" if facts.slow["streams"] else ""
+    sentence = ("slow_time" if headline.waited_for(requests) else "all_time") + (
+        "_waited" if requests.slow["streams"] else ""
     )
-    for rank, row in enumerate(facts.families[: show.MAX_FAMILIES]):
+    for rank, row in enumerate(requests.families[: show.MAX_FAMILIES]):
         if rank and row["share"] < show.MIN_NEXT_SHARE:
             continue
         causes = [
@@ -242,38 +257,38 @@ def _families(facts: WithRequests) -> Lines:
             if spent >= show.MIN_UNNAMED_SHARE * row["ms"]
         ]
         text = say(sentence, part_share=row["share"], causes=", ".join(causes))
-        lost = say("segments_lost", n=facts.lost) if row["family"] == "loss" and facts.lost else ""
+        lost = say("segments_lost", n=requests.common.lost) if row["family"] == "loss" and requests.common.lost else ""
         lines.append((1, Line(row["family"], joined([text, lost]))))
     return lines
 
 
-def _listed(facts: WithRequests) -> list[str]:
+def _listed(requests: WithRequests) -> list[str]:
     """The causes in families that have a line."""
-    rows = facts.families[: show.MAX_FAMILIES]
+    rows = requests.families[: show.MAX_FAMILIES]
     return [cause for row in rows if row is rows[0] or row["share"] >= show.MIN_NEXT_SHARE for cause in row["causes"]]
 
 
-def _queue(facts: WithRequests) -> Lines:
+def _queue(requests: WithRequests) -> Lines:
     """The line about requests that queued at the server."""
-    queues = [finding for finding in facts.of_kind("queue") if headline.server_of(finding) == facts.server]
+    queues = [finding for finding in requests.common.of_kind("queue") if headline.server_of(finding) == requests.server]
     return [(1, Line("queue", queue.text or "")) for queue in queues]
 
 
 def _share(facts: Judged) -> Line:
     p50, p99 = facts.share["p50"], facts.share["p99"]
-    kind = "turns" if traffic.has_unknown_protocol(facts.traffic) else "requests"
+    kind = "turns" if traffic.has_unknown_protocol(facts.requests.traffic) else "requests"
     return Line("share", say(
         "share_of", p50_ms=p50["ms"], of_p50_ms=p50["of_ms"], p50_share=p50["share"], p99_ms=p99["ms"],
-        of_p99_ms=p99["of_ms"], p99_share=p99["share"], n=facts.hit, many=say(kind, n=facts.complete),
+        of_p99_ms=p99["of_ms"], p99_share=p99["share"], n=facts.hit, many=say(kind, n=facts.requests.complete),
     ))  # fmt: skip
 
 
 def _stall(answer: Overall, facts: Judged) -> Lines:
     """The lines of an answer about Nagle's algorithm and held ACKs."""
-    typical, finding = facts.typical, facts.findings[0]
+    typical, finding = facts.typical, facts.common.findings[0]
     sender, receiver = facts.owners["nagle"], facts.owners["delayed_ack"]
     pool = facts.senders[sender]
-    lines = [*_opening(answer, facts), (0, _latency(facts)), (0, _share(facts))]
+    lines = [*_opening(answer, facts), (0, _latency(facts.requests)), (0, _share(facts))]
     round_trips = (pool.sender_rtt_ms or 0.0) + (pool.receiver_rtt_ms or 0.0)
     path = say("path_of_wait", path_ms=round_trips) if round_trips > show.MIN_PATH_OF_WAIT * typical["ms"] else ""
     if "bytes" in typical:
@@ -287,11 +302,11 @@ def _stall(answer: Overall, facts: Judged) -> Lines:
         frames_text = say("see_stall", frames=" > ".join(map(str, typical["frames"])), stream=typical["stream"],
                           ack=typical["ack_after_ms"], release_us=typical["release_us"])  # fmt: skip
         lines.append((0, Line("see", frames_text)))
-    lines += _not(facts, skip=("nagle", "delayed_ack", *(("network",) if path else ())))
+    lines += _not(facts.requests, skip=("nagle", "delayed_ack", *(("network",) if path else ())))
     lines.append((1, _options(facts, sender, receiver)))
     return [
-        *lines, *_fix(answer.fix, facts), (0, _sure_stall(facts, pool)), *_next(facts), *_unknown(facts, sender),
-        *_servers(facts), *_also(answer, facts),
+        *lines, *_fix(answer.fix, facts), (0, _sure_stall(facts, pool)), *_next(facts),
+        *_unknown(facts.requests, sender), *_servers(facts.requests), *_also(answer, facts),
     ]  # fmt: skip
 
 
@@ -306,9 +321,11 @@ def _timer(finding: Finding) -> str:
 
 def _other(answer: Overall, facts: Judged) -> Lines:
     """The lines of an answer about another cause."""
-    finding, typical, late_setup = facts.findings[0], facts.typical, headline.late_request(facts)
+    requests, finding, typical = facts.requests, facts.common.findings[0], facts.typical
+    late_setup = headline.late_request(requests)
     is_known = finding.grade != "unknown" or finding.cause in ("unknown", "capture_gap")
-    lines = [*_opening(answer, facts), (0, _latency(facts)), *(_families(facts) if is_known else []), *_queue(facts)]
+    families = _families(requests) if is_known else []
+    lines = [*_opening(answer, facts), (0, _latency(requests)), *families, *_queue(requests)]
     if typical["frames"] and is_known:
         sentence = "see_behind" if facts.backend else "see_cause"
         server = facts.backend["server"] if facts.backend else ""
@@ -316,24 +333,24 @@ def _other(answer: Overall, facts: Judged) -> Lines:
                           cause=finding.cause, time=_shown(typical))  # fmt: skip
         lines.append((0, Line("see", frames_text)))
     lines += _slowest(facts)
-    lines += _not(facts, skip=(*(row.cause for row in facts.findings[:3]), *_listed(facts)))
+    lines += _not(facts.requests, skip=(*(row.cause for row in facts.common.findings[:3]), *_listed(facts.requests)))
     lines += _fix(answer.fix, facts)
     grade = grade_and_confidence(facts.confidence if late_setup is None else late_setup.confidence)
     if late_setup is None and finding.grade == "unknown":
         grade = say("grade_unknown")
     lines.append((0, _sure(grade, finding if late_setup is None else None)))
-    return [*lines, *_unknown(facts, None), *_servers(facts), *_also(answer, facts)]
+    return [*lines, *_unknown(facts.requests, None), *_servers(facts.requests), *_also(answer, facts)]
 
 
-def _opening(answer: Overall, facts: WithRequests) -> Lines:
+def _opening(answer: Overall, facts: RequestFacts) -> Lines:
     """The line about the traffic, after the sentence about the requests if the headline is about something else."""
-    lines: Lines = [(1, Line("traffic", traffic.line(facts.traffic)))]
+    lines: Lines = [(1, Line("traffic", traffic.line(facts.requests.traffic)))]
     sentence, lead = headline.of_requests(facts).text, answer.lead
-    at_server = lead is not None and lead.kind == "transfer" and headline.server_of(lead) == facts.server
-    has_queue = headline.queued(facts) is not None  # then `sentence` says what the queue cost
-    if lead is not None and lead.sentence == "transfer_bloat" and facts.slow["in_queue"] and not has_queue:
-        count, total, during = facts.slow["count"], facts.slow["of"], facts.slow["in_queue"]
-        sentence = words.sentence(say("slow_in_queue", server=facts.server, n=count, of=total, during=during))
+    at_server = lead is not None and lead.kind == "transfer" and headline.server_of(lead) == facts.requests.server
+    has_queue = headline.queued(facts.requests) is not None  # then `sentence` says what the queue cost
+    if lead is not None and lead.sentence == "transfer_bloat" and facts.requests.slow["in_queue"] and not has_queue:
+        count, total, during = facts.requests.slow["count"], facts.requests.slow["of"], facts.requests.slow["in_queue"]
+        sentence = words.sentence(say("slow_in_queue", server=facts.requests.server, n=count, of=total, during=during))
     is_elsewhere = lead is not None and lead.sentence in headline.ELSEWHERE
     # a transfer's limit is what its request waited for
     if at_server or is_elsewhere or sentence == answer.headline.text:
@@ -350,10 +367,10 @@ def _shown(typical: Typical) -> str:
 
 def _slowest(facts: Judged) -> Lines:
     """The line about the slowest request, with its frames."""
-    worst = facts.slow["worst"]
+    worst = facts.requests.slow["worst"]
     if worst is None:
         return []
-    has_cause = worst["cause"] and facts.findings[0].grade != "unknown"
+    has_cause = worst["cause"] and facts.common.findings[0].grade != "unknown"
     return [(0, Line("slowest", say(
         "slowest",
         name=worst["name"], took_ms=worst["latency_ms"], stream=worst["stream"],
@@ -364,7 +381,7 @@ def _slowest(facts: Judged) -> Lines:
 
 def _fix(fix: str | None, facts: Judged) -> Lines:
     """The lines about the fix, and about what it gains: a range, and what limits the rate then."""
-    row, now = facts.findings[0], facts.p50_ms
+    row, now = facts.common.findings[0], facts.requests.p50_ms
     low, high, limit = row.gain_p50_low_ms, row.gain_p50_high_ms, row.gain_limit
     if not fix:
         return []
@@ -373,9 +390,9 @@ def _fix(fix: str | None, facts: Judged) -> Lines:
         return lines
     if facts.share["p50"]["share"] < show.MIN_P50_SHARE:  # the median request does not have the cause
         at_best = row.gain_p99_low_ms
-        if at_best is None or at_best > show.SAME_SHARE * facts.p99_ms:
+        if at_best is None or at_best > show.SAME_SHARE * facts.requests.p99_ms:
             return lines
-        return [*lines, (0, Line("gain", say("gain_p99", best_ms=at_best, now_ms=facts.p99_ms)))]
+        return [*lines, (0, Line("gain", say("gain_p99", best_ms=at_best, now_ms=facts.requests.p99_ms)))]
     if low > show.SAME_SHARE * now:
         return lines
     text = say("gain_best", best_ms=low, now_ms=now)
@@ -391,7 +408,7 @@ def _fix(fix: str | None, facts: Judged) -> Lines:
 
 def _next(facts: Judged) -> Lines:
     """The line with the findings after a stall. A stall of the other direction needs the option there, too."""
-    rows = [row for row in facts.findings[1:4] if row.share >= show.MIN_NEXT_SHARE]
+    rows = [row for row in facts.common.findings[1:4] if row.share >= show.MIN_NEXT_SHARE]
     if not rows:
         return []
     reverse = (STALL, SIDES[facts.owners["nagle"]])
@@ -402,20 +419,23 @@ def _next(facts: Judged) -> Lines:
     return [(1, Line("next", say("and_more").join(parts)))]
 
 
-def _also(answer: Overall, facts: WithRequests) -> Lines:
+def _also(answer: Overall, facts: RequestFacts) -> Lines:
     """The lines about what happened besides: pushes, silences, waits, transfers and remarks."""
-    setups = [] if headline.late_request(facts) is not None else facts.of_kind("setup")
-    before = [row for row in setups if (row.max_ms or 0.0) > facts.p50_ms and headline.server_of(row) == facts.server]
-    silences = [row for row in facts.of_kind("silence") if not answer.headline.has_sentence(row)]
-    queue = headline.queued(facts)
-    waits = [row for row in facts.of_kind("wait") if row is not answer.lead and row is not queue]
+    requests, common = facts.requests, facts.common
+    setups = [row for row in common.of_kind("setup") if headline.server_of(row) == requests.server]
+    before = [row for row in setups if (row.max_ms or 0.0) > requests.p50_ms]
+    if headline.late_request(requests) is not None:
+        before = []
+    silences = [row for row in common.of_kind("silence") if not answer.headline.has_sentence(row)]
+    queue = headline.queued(requests)
+    waits = [row for row in common.of_kind("wait") if row is not answer.lead and row is not queue]
     waits.sort(key=headline.harm_of, reverse=True)
-    transfers = [row for row in facts.of_kind("transfer") if row is not answer.lead]
+    transfers = [row for row in common.of_kind("transfer") if row is not answer.lead]
     remarks = joined(_remarks(answer, facts))
     return [
         *_pushes(answer),
-        *((1, Line("suspected", _at(row))) for row in facts.of_kind("one_way")[:1]),
-        *((0, Line("flood", _at(row))) for row in facts.of_cause("syn_flood")),
+        *((1, Line("suspected", _at(row))) for row in common.of_kind("one_way")[:1]),
+        *((0, Line("flood", _at(row))) for row in common.of_cause("syn_flood")),
         *_sentences(0, "silent", silences[:2]),
         *_sentences(0, "waited", waits[:2]),
         *_sentences(1, "transfer", transfers[:2]),
@@ -424,42 +444,42 @@ def _also(answer: Overall, facts: WithRequests) -> Lines:
     ]
 
 
-def _remarks(answer: Overall, facts: WithRequests) -> list[str]:
+def _remarks(answer: Overall, facts: RequestFacts) -> list[str]:
     """Short remarks about harmless events, failed connections and pauses."""
     parts = []
     if isinstance(facts, Judged) and facts.first_fast:
         parts.append(say("first_fast", n=facts.first_fast))
     if isinstance(facts, Judged) and facts.fin_released:
         parts.append(say("fin_released", n=facts.fin_released))
-    parts += [row.text for row in facts.of_kind("change") if row.text][:1]
-    harmless = facts.of_kind("harmless")
+    parts += [row.text for row in facts.common.of_kind("change") if row.text][:1]
+    harmless = facts.common.of_kind("harmless")
     if harmless:
-        first = answer.lead or next(iter(facts.findings), None)
+        first = answer.lead or next(iter(facts.common.findings), None)
         proven = first is None or first.grade == "proven"
         held_acks = sum(row.delayed_ack_seen_on or 0 for row in harmless)
         parts.append(say("held_harmless" if proven else "held_for_nobody", n=held_acks))
     for cause in _FAILED_CONNECTIONS:
-        rows = facts.of_cause(cause)
+        rows = facts.common.of_cause(cause)
         number = sum(row.streams or 0 for row in rows)
         if number:
-            parts.append(say(f"also_{cause}", n=number, whose=headline.servers_of(facts, rows)))
-    held_up = {cause for family in facts.families for cause in family["causes"]}
-    held_up |= {row.cause for row in facts.of_kind("wait")}
+            parts.append(say(f"also_{cause}", n=number, whose=headline.servers_of(facts.requests, rows)))
+    held_up = {cause for family in facts.requests.families for cause in family["causes"]}
+    held_up |= {row.cause for row in facts.common.of_kind("wait")}
     if "zero_window" not in held_up:
-        parts += [row.text for row in facts.of_cause("zero_window") if row.text][:1]
-    parts += [row.text for row in facts.of_cause("ecn") if row.text][:1]
-    if facts.pauses["count"]:
+        parts += [row.text for row in facts.common.of_cause("zero_window") if row.text][:1]
+    parts += [row.text for row in facts.common.of_cause("ecn") if row.text][:1]
+    if facts.requests.pauses["count"]:
         # captured elsewhere, the pause may also be the path's
-        sentence = "paused" if facts.positions == ["at_client"] else "passed_between"
-        parts.append(say(sentence, pause_ms=facts.pauses["median_ms"], n=facts.pauses["count"]))
+        sentence = "paused" if facts.common.positions == ["at_client"] else "passed_between"
+        parts.append(say(sentence, pause_ms=facts.requests.pauses["median_ms"], n=facts.requests.pauses["count"]))
     return parts
 
 
-def _not(facts: WithRequests, skip: tuple[str, ...]) -> Lines:
+def _not(requests: WithRequests, skip: tuple[str, ...]) -> Lines:
     """The lines about causes that were examined and excluded, with their share, and about losses."""
-    total = facts.total_ms or 1.0
+    total = requests.total_ms or 1.0
     spent_ms: dict[str, float] = {}
-    for row in facts.causes:
+    for row in requests.causes:
         spent_ms[row["cause"]] = spent_ms.get(row["cause"], 0.0) + row["total_ms"]
     parts = []
     for name in ("network", *PROGRAMS):
@@ -467,19 +487,19 @@ def _not(facts: WithRequests, skip: tuple[str, ...]) -> Lines:
         if name not in skip and share < show.MAX_EXCLUDED_SHARE:
             parts.append(say(f"not_{name}", part_share=share))
     repair = sum(spent_ms.get(name, 0.0) for name in cause_names(trait="repair"))
-    if not facts.lost and not repair:
+    if not requests.common.lost and not repair:
         parts.append(say("not_losses"))
     lines: Lines = [(1, Line("not", say("and_more").join(parts)))] if parts else []
-    is_named = any(row["family"] == "loss" and row["share"] >= show.MIN_NEXT_SHARE for row in facts.families)
-    if facts.lost and not is_named and "doubles" not in {check.check for check in facts.quality}:
+    is_named = any(row["family"] == "loss" and row["share"] >= show.MIN_NEXT_SHARE for row in requests.families)
+    if requests.common.lost and not is_named and "doubles" not in {check.check for check in requests.common.quality}:
         sentence = "lost_repaired" if repair else "lost_unnoticed"
-        lines.append((1, Line("lost", say(sentence, n=facts.lost, repair_share=repair / total))))
+        lines.append((1, Line("lost", say(sentence, n=requests.common.lost, repair_share=repair / total))))
     return lines
 
 
 def _options(facts: Judged, sender: str, receiver: str) -> Line:
     """The line about the sender's TCP_NODELAY and the receiver's delayed ACKs, with the observations for both."""
-    row, pool = facts.findings[0], facts.senders[receiver]
+    row, pool = facts.common.findings[0], facts.senders[receiver]
     receiver_nodelay = {"nagle": "off", "nodelay": "on"}.get(pool.verdict, "unknown")
     return Line("options", say(
         "options_no_choice" if receiver_nodelay == "unknown" and not pool.opportunities else "options",
@@ -493,7 +513,7 @@ def _options(facts: Judged, sender: str, receiver: str) -> Line:
 
 def _sure_stall(facts: Judged, pool: Pool) -> Line:
     """The line with the grade of a stall: how soon ACKs released segments, and whether gaps follow the ACKs."""
-    parts, release_ms, finding = [grade_and_confidence(facts.confidence)], pool.release_p95_ms, facts.findings[0]
+    parts, release_ms, finding = [grade_and_confidence(facts.confidence)], pool.release_p95_ms, facts.common.findings[0]
     if release_ms is not None:
         freed = say("freed_one") if pool.held == 1 else say("freed_most", n=pool.held)
         if pool.tight_ms is not None and release_ms > pool.tight_ms and pool.tight:
@@ -507,11 +527,11 @@ def _sure_stall(facts: Judged, pool: Pool) -> Line:
     return Line("sure?", joined(parts))
 
 
-def _unknown(facts: WithRequests, sender: str | None) -> Lines:
+def _unknown(requests: WithRequests, sender: str | None) -> Lines:
     """The line about time without a named cause."""
-    unknown_ms = sum(row["total_ms"] for row in facts.causes if row["cause"] in ("unknown", "capture_gap"))
-    share = unknown_ms / facts.total_ms if facts.total_ms else 0.0
-    is_listed = sender is None and any(name in _listed(facts) for name in ("unknown", "capture_gap"))
+    unknown_ms = sum(row["total_ms"] for row in requests.causes if row["cause"] in ("unknown", "capture_gap"))
+    share = unknown_ms / requests.total_ms if requests.total_ms else 0.0
+    is_listed = sender is None and any(name in _listed(requests) for name in ("unknown", "capture_gap"))
     parts = [say("no_named_cause", part_share=share)] if share >= show.MIN_UNNAMED_SHARE and not is_listed else []
     if sender:
         parts.append(say("hidden_program", sender=sender))
@@ -536,7 +556,7 @@ def _push(finding: Finding) -> Lines:
 
 def _pushes(answer: Overall) -> Lines:
     """The lines about held pushes that are not the headline."""
-    pushes = [row for row in answer.facts.of_kind("push") if not answer.headline.has_sentence(row)]
+    pushes = [row for row in answer.facts.common.of_kind("push") if not answer.headline.has_sentence(row)]
     sentences = [
         say("push_line", text=push.text, grade=grade_and_confidence(push.confidence), seen=_frames(push), fix=push.fix)
         for push in pushes[: show.MAX_PUSHES]
@@ -589,11 +609,13 @@ def paragraphs(answer: Overall, located: Located) -> list[str]:
     """Write one paragraph for each owner, the headline's first; owners without a wait have none."""
     facts, lead = answer.facts, answer.lead or answer.push
     if lead is None and isinstance(facts, Judged):
-        lead = headline.late_request(facts) or (facts.findings[0] if facts.slow["count"] else None)
+        lead = headline.late_request(facts.requests) or (
+            facts.common.findings[0] if facts.requests.slow["count"] else None
+        )
     first = [] if lead is None else [lead]
     # if another kind of finding leads, the causes of requests are parts of it
-    parts = facts.findings if lead is None or lead.kind == "latency" else []
-    rows = [*first, *(row for row in [*parts, *facts.other_findings] if row is not lead)]
+    parts = facts.common.findings if lead is None or lead.kind == "latency" else []
+    rows = [*first, *(row for row in [*parts, *facts.common.other_findings] if row is not lead)]
     by_owner: dict[tuple[str, str], list[Finding]] = {}
     for row in rows:
         if row is lead or _is_reported(row, facts):
@@ -609,7 +631,7 @@ def _is_reported(row: Finding, facts: Facts) -> bool:
         return False
     if row.kind != "latency" or isinstance(facts, NoRequests):
         return row.harm is not None
-    return bool((row.share or 0.0) >= show.MIN_NEXT_SHARE and (row.max_ms or 0.0) >= facts.slow["limit_ms"])
+    return bool((row.share or 0.0) >= show.MIN_NEXT_SHARE and (row.max_ms or 0.0) >= facts.requests.slow["limit_ms"])
 
 
 def _paragraph(
@@ -623,7 +645,7 @@ def _paragraph(
         lines.append(words.line("what", sentence))
         grade = grade_and_confidence(row.confidence)
         lines.append(words.line("proof", words.joined([grade, _evidence(frames), row.rival_lost or ""])))
-        if check := _check(*located(answer.facts.file, row), frames):
+        if check := _check(*located(answer.facts.common.head.file, row), frames):
             lines.append(words.line("check", check))
         if row.fix:
             lines.append(words.line("fix", row.fix))

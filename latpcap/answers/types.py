@@ -150,9 +150,10 @@ class Head:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CommonFacts(Head):
+class CommonFacts:
     """Facts about a capture, a stream or an archive, with or without requests."""
 
+    head: Head
     scope: int | None
     quality: list[Check]
     positions: list[str]
@@ -174,9 +175,10 @@ class CommonFacts(Head):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoRequests(CommonFacts):
+class NoRequests:
     """Facts about connections without a complete exchange."""
 
+    common: CommonFacts
     verdict: str = "no_exchanges"
     silent: dict[str, int]
     shook: list[float] | None
@@ -187,9 +189,10 @@ class NoRequests(CommonFacts):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WithRequests(CommonFacts):
+class WithRequests:
     """Facts about the requests of the headline's server. Where a cause took time they are `Judged`."""
 
+    common: CommonFacts
     server: str
     servers: list[Row]
     shown: int
@@ -206,13 +209,20 @@ class WithRequests(CommonFacts):
     p99_ms: float
     total_ms: float
     causes: list[Total]
-    verdict: str = "no_time"
+    verdict: str
+    """The cause of most of their time; "no_time" without one."""
+
+    @property
+    def requests(self) -> WithRequests:
+        """Itself, as `Judged.requests`."""
+        return self
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged(WithRequests):
-    """Facts about requests, and about the cause of most of their time. `verdict` and `fix` are that cause's."""
+class Judged:
+    """Facts about requests, and about the cause of most of their time, whose are `confidence` and `fix`."""
 
+    requests: WithRequests
     hit: int
     proven: int | None
     share: Share
@@ -230,12 +240,27 @@ class Judged(WithRequests):
     pushed: int
     halves: int
 
+    @property
+    def common(self) -> CommonFacts:
+        """The facts that do not depend on requests."""
+        return self.requests.common
 
-_KEYS = {"other_findings": "events"}
-"""Fields of the facts whose key in `to_dict` has another name."""
 
-Facts: TypeAlias = NoRequests | WithRequests
+RequestFacts: TypeAlias = WithRequests | Judged
+"""Facts about requests: `requests` and `common` of each."""
+Facts: TypeAlias = NoRequests | RequestFacts
 """What a headline is chosen from."""
+_KEYS = {"other_findings": "events"}
+"""Fields whose key in `to_dict` has another name."""
+
+
+def _flat(facts: Facts | CommonFacts | Head | OneExchange) -> dict[str, Any]:
+    """The fields by their keys, those of the facts inside included; the order is that of the fields."""
+    plain: dict[str, Any] = {}
+    for name, value in vars(facts).items():
+        is_inside = isinstance(value, Head | CommonFacts | WithRequests)
+        plain |= _flat(value) if is_inside else {_KEYS.get(name, name): value}
+    return plain
 
 
 @dataclass(frozen=True)
@@ -280,11 +305,11 @@ class Overall:
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values; what applies only to judged requests has no key without them."""
         facts = self.facts
-        plain: dict[str, Any] = {
-            **{_KEYS.get(name, name): value for name, value in vars(facts).items()},
-            "quality": [check.to_dict() for check in facts.quality],
-            "findings": [finding.to_dict() for finding in (*filter(None, [self.lead]), *facts.findings)],
-            "events": [finding.to_dict() for finding in facts.other_findings],
+        common = facts.common
+        plain = _flat(facts) | {
+            "quality": [check.to_dict() for check in common.quality],
+            "findings": [finding.to_dict() for finding in (*filter(None, [self.lead]), *common.findings)],
+            "events": [finding.to_dict() for finding in common.other_findings],
             "verdict": self.verdict,
         }
         if isinstance(facts, Judged):
@@ -298,9 +323,10 @@ class Overall:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneExchange(Head):
+class OneExchange:
     """The answer for one exchange."""
 
+    head: Head
     exchange: int
     stream: int
     index: int
@@ -317,3 +343,7 @@ class OneExchange(Head):
     response_last_frame: int | None
     top_cause: str | None
     causes: list[dict[str, Any]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain values."""
+        return _flat(self)

@@ -117,20 +117,19 @@ class Why:
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain dicts, lists, strings and numbers (for JSON)."""
-        if isinstance(self.data, OneExchange):
-            return {"schema": WHY_VERSION, "kind": "exchange", **vars(self.data)}
-        return {"schema": WHY_VERSION, "kind": "overall", **self.data.to_dict()}
+        kind = "exchange" if isinstance(self.data, OneExchange) else "overall"
+        return {"schema": WHY_VERSION, "kind": kind, **self.data.to_dict()}
 
     @property
     def findings(self) -> list[Finding]:
         """The findings: the headline's own, then causes of the requests' time, the most time first, then others."""
         if isinstance(self.data, OneExchange):
             return []
-        lead, facts = self.data.lead, self.data.facts
+        lead, common = self.data.lead, self.data.facts.common
         return [
             *filter(None, [lead]),
-            *facts.findings,
-            *(finding for finding in facts.other_findings if finding is not lead),
+            *common.findings,
+            *(finding for finding in common.other_findings if finding is not lead),
         ]
 
     @property
@@ -163,7 +162,7 @@ class Why:
         """The grade of the headline's cause: proven, probable, suspected or unknown; None without a judged request."""
         if isinstance(self.data, OneExchange):
             return None
-        first = self.data.lead or self.data.push or next(iter(self.data.facts.findings), None)
+        first = self.data.lead or self.data.push or next(iter(self.data.facts.common.findings), None)
         return first.grade if first is not None else None
 
     @property
@@ -174,7 +173,8 @@ class Why:
             return {"exchange": data.exchange}
         if data.lead is None and isinstance(data.facts, Judged):
             typical = data.facts.typical
-            is_exchange = typical["exchange"] < data.facts.exchanges  # else a set-up or a pause, without a graph
+            # beyond the exchanges are set-ups and pauses, which have no graph
+            is_exchange = typical["exchange"] < data.facts.common.head.exchanges
             return {"exchange": typical["exchange"]} if is_exchange else {"stream": typical["stream"]}
         lead = data.lead or data.push
         return {} if lead is None or lead.worst_stream is None else {"stream": lead.worst_stream}
@@ -187,7 +187,7 @@ class Why:
     @property
     def _requests(self) -> WithRequests | None:
         facts = self.data.facts if isinstance(self.data, Overall) else None
-        return facts if isinstance(facts, WithRequests) else None
+        return None if facts is None or isinstance(facts, NoRequests) else facts.requests
 
     def for_owner(self) -> list[str]:
         """One paragraph for each owner, the headline's first: cause, proof, a command to check it, and the fix.
@@ -255,20 +255,23 @@ def _overall(capture: Subject, scope: HasTables, stream: int | None, question: Q
 
 def _verdict(facts: Facts) -> str:
     """The cause in a headline that is no finding's sentence."""
-    if facts.capture_kind == "scan" and isinstance(facts, WithRequests):
+    if isinstance(facts, NoRequests):
+        return facts.verdict
+    if facts.common.capture_kind == "scan":
         return "scan"  # the headline is the scan, not the few answered requests
-    if isinstance(facts, Judged) and facts.pushed and facts.slow["how"] == "none":
+    if isinstance(facts, Judged) and facts.pushed and facts.requests.slow["how"] == "none":
         return "pushes"  # the server mainly pushes; its few requests are not slow
-    return facts.verdict
+    return facts.requests.verdict
 
 
 def _main_traffic(facts: Facts, scope: HasTables) -> str | None:
     """The kind of most frames, where TCP is the smaller part and no filter chose the frames; else None."""
-    if not facts.streams or facts.filter is not None or not hasattr(scope, "records"):
+    head = facts.common.head
+    if not head.streams or head.filter is not None or not hasattr(scope, "records"):
         return None
     streams = findings.read_from(scope)["streams"]
     segments = sum(int(arrays.numbers(streams, f"{side}_packets").sum()) for side in ("client", "server"))
-    if 2 * segments > facts.frames or facts.frames < show.MIN_FRAMES:
+    if 2 * segments > head.frames or head.frames < show.MIN_FRAMES:
         return None
     return capture_kind.mostly(scope.records(), segments)
 
@@ -290,7 +293,7 @@ def _facts(capture: Subject, scope: HasTables, stream: int | None, question: Que
     kind_id, kind_sentence = kind or ("requests" if totals.servers else "nothing", "")
     position, positions = arrays.codes(streams, "position")
     common = types.CommonFacts(
-        **vars(_head(capture)),
+        head=_head(capture),
         scope=stream,
         quality=checks,
         positions=sorted(word for code, word in enumerate(positions) if (position == code).any()),
@@ -304,7 +307,7 @@ def _facts(capture: Subject, scope: HasTables, stream: int | None, question: Que
     if totals.servers:
         return _facts_of_requests(common, totals, capture, tables, question)
     return NoRequests(
-        **vars(common),
+        common=common,
         silent=_unanswered(streams),
         shook=_slow_handshakes(streams),
         ends=_ends(streams),
@@ -320,13 +323,13 @@ def _facts_of_requests(
     capture: Subject,
     tables: Mapping[str, pa.Table],
     question: Question,
-) -> WithRequests:
+) -> types.RequestFacts:
     """Judge the requests to the first server."""
     server, exchanges = totals.servers[0], tables["exchanges"]
     items = totals.spent(server)
     software, names = evidence.software_of(server, tables), evidence.names_of(server, tables)
     requests = WithRequests(
-        **vars(common),
+        common=common,
         server=server.name,
         servers=_servers(totals, common.quality, exchanges),
         shown=question.top or 0,
@@ -343,11 +346,12 @@ def _facts_of_requests(
         p99_ms=arrays.percentile(server.latency, 0.99),
         total_ms=server.total_ms,
         causes=_totals(items, tables["causes"]),
+        verdict=common.findings[0].cause if common.findings else "no_time",
     )
-    if not requests.findings:
+    if not common.findings:
         return requests
     quoted = question.quoted or (lambda _stream, _frames: capture.unfiltered.arrow("events"))
-    typical = _typical(requests.findings[0], items[0], tables, quoted)
+    typical = _typical(common.findings[0], items[0], tables, quoted)
     evidence_rows = findings.by_server(capture.arrow("evidence")).get((server.address, server.port), [])
     senders = {side: socket_options.pool(evidence_rows, side) for side in ("server", "client")}
     return _judged(requests, typical, senders, items, totals, tables)
@@ -362,19 +366,21 @@ def _judged(
     tables: Mapping[str, pa.Table],
 ) -> Judged:
     """Add what is known about the first finding, the one with the most time."""
-    first, item = requests.findings[0], items[0]
+    first, item = requests.common.findings[0], items[0]
     halves = _halves(requests, senders["client"], item.server, tables)
     graded = first
     if halves:
         confidence = min(first.confidence, LIMITS["mixed_confidence"])
         rival, rival_lost = words.say("rival_halves"), words.say("rival_halves_lost", n=halves)
         graded = replace(first, grade="probable", confidence=confidence, proven=0, rival=rival, rival_lost=rival_lost)
+        common = replace(requests.common, findings=[graded, *requests.common.findings[1:]])
+        requests = replace(requests, common=common)
     owners = {"nagle": item.owner, "delayed_ack": item.held_by} if item.held_by else {item.cause: item.owner}
     waits_ms, longest_ms = _waits_ms(item, items)
     fin_released, first_fast = _unstalled(item, tables)
     closes_late = _closes_late(item, tables["causes"])
     return Judged(
-        **{**vars(requests), "verdict": first.cause, "findings": [graded, *requests.findings[1:]]},
+        requests=requests,
         hit=first.exchanges,
         proven=first.proven if first.cause == STALL else None,
         share={
@@ -411,7 +417,7 @@ def _fix(requests: WithRequests, first: LatencyFinding, owners: dict[str, str], 
         return words.fix("late_close")
     if first.grade == "unknown" or not (requests.slow["how"] != "none" or first.cause == STALL):
         return None
-    changed = [row for row in requests.of_kind("change") if row.sender == owners.get("nagle")]
+    changed = [row for row in requests.common.of_kind("change") if row.sender == owners.get("nagle")]
     at_server = [event for event in changed if headline.server_of(event) == requests.server]
     if first.fix is None or first.cause != STALL:
         return first.fix
@@ -448,7 +454,7 @@ def _halves(
     Such a turn begins at the client within 0.1 ms of the response before it, which acknowledged the first half. Counted
     only if about every second turn is like this, nothing but the path takes time, and no request is slow; else 0.
     """
-    cause, exchanges, streams = requests.findings[0].cause, tables["exchanges"], tables["streams"]
+    cause, exchanges, streams = requests.common.findings[0].cause, tables["exchanges"], tables["streams"]
     is_possible = cause == "network" and requests.slow["how"] == "none" and not client.refuted
     if not is_possible or len(server.rows) < 2 * show.MIN_HALVES or requests.traffic["protocol"] != "tls":
         return 0
@@ -748,4 +754,4 @@ def _one_exchange(capture: Subject, number: int) -> OneExchange:
     causes = of_stretches(capture.arrow("causes"))
     of_exchange = causes.filter(pc.equal(causes["exchange"], pa.scalar(number, pa.uint64())))
     columns = ["cause", "parent", "owner", "duration_ms", "from_frame", "to_frame", "evidence", "rule", "confidence"]
-    return OneExchange(**vars(_head(capture)), **row, causes=of_exchange.select(columns).to_pylist())
+    return OneExchange(head=_head(capture), **row, causes=of_exchange.select(columns).to_pylist())
