@@ -60,7 +60,7 @@ class Limits(TypedDict):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class Selection:
     """Options of `why` that choose captures, a part of them, and what is slow there."""
 
     stream: StreamOption = None
@@ -136,70 +136,70 @@ class Form:
 
 @over_time
 @in_language
-def why(files: Files, *, question: Question, form: Form) -> None:
+def why(files: Files, *, selection: Selection, form: Form) -> None:
     """Why were the requests slow, who waited for whom, and which frames show it? Also of the results of a batch."""
-    sites = _sites(question.sites)
-    _refuse_forms(files, question, form)
-    if question.join:
-        _joined(files, question, form)
-    elif question.strace is not None or question.access_log is not None:
-        _with_traces(files, question, form)
+    sites = _sites(selection.sites)
+    _refuse_forms(files, selection, form)
+    if selection.join:
+        _joined(files, selection, form)
+    elif selection.strace is not None or selection.access_log is not None:
+        _with_traces(files, selection, form)
     elif len(files) == 1:
-        _single(files[0], question, form, sites)
-    elif question.together:
-        if not question.is_about_whole:
+        _single(files[0], selection, form, sites)
+    elif selection.together:
+        if not selection.is_about_whole:
             raise typer.BadParameter("is about whole captures, without a limit", param_hint="--together")
-        form.give(_over_all(files, question, sites))
+        form.give(_over_all(files, selection, sites))
     else:
-        _each(files, question, form, sites)
+        _each(files, selection, form, sites)
 
 
-def _refuse_forms(files: list[str], question: Question, form: Form) -> None:
+def _refuse_forms(files: list[str], selection: Selection, form: Form) -> None:
     """Raise where the answer cannot be given in this form."""
-    is_joined_or_many = question.join or len(files) > 1
-    if form.picture is not None and (is_joined_or_many or question.strace or question.access_log):
+    is_joined_or_many = selection.join or len(files) > 1
+    if form.picture is not None and (is_joined_or_many or selection.strace or selection.access_log):
         raise typer.BadParameter("is for the answer of one capture", param_hint="--picture")
-    if form.for_owner and (is_joined_or_many or form.as_json or question.exchange is not None):
+    if form.for_owner and (is_joined_or_many or form.as_json or selection.exchange is not None):
         raise typer.BadParameter("is for the text of one capture's answer", param_hint="--for-owner")
-    if form.actions and (is_joined_or_many or not form.as_json or not question.is_without_number):
+    if form.actions and (is_joined_or_many or not form.as_json or not selection.is_without_number):
         raise typer.BadParameter("is for --json of one capture, or of the results of a batch", param_hint="--actions")
 
 
-def _joined(files: list[str], question: Question, form: Form) -> None:
+def _joined(files: list[str], selection: Selection, form: Form) -> None:
     """Answer over captures of the same traffic."""
-    is_limited = any([question.strace, question.access_log, question.together, *question.limits.values()])
-    if is_limited or not question.is_about_whole:
+    is_limited = any([selection.strace, selection.access_log, selection.together, *selection.limits.values()])
+    if is_limited or not selection.is_about_whole:
         raise typer.BadParameter("takes captures, the client's side first, and no limit", param_hint="--join")
-    answer = joining.every(files, question.keylog).why()
+    answer = joining.every(files, selection.keylog).why()
     typer.echo(json.dumps(answer.to_dict(), indent=2) if form.as_json else colour.answer(str(answer)))
 
 
-def _with_traces(files: list[str], question: Question, form: Form) -> None:
+def _with_traces(files: list[str], selection: Selection, form: Form) -> None:
     """Answer for one capture and what was recorded beside it."""
-    if len(files) > 1 or not question.is_without_number:
+    if len(files) > 1 or not selection.is_without_number:
         raise typer.BadParameter("is for one capture, as a whole", param_hint="--strace, --access-log")
-    capture = question.read(files[0])
-    form.give(_limited(question, partial(capture.why, strace=question.strace, access_log=question.access_log)))
+    capture = selection.read(files[0])
+    form.give(_limited(selection, partial(capture.why, strace=selection.strace, access_log=selection.access_log)))
 
 
-def _single(file: str, question: Question, form: Form, sites: Sites) -> None:
+def _single(file: str, selection: Selection, form: Form, sites: Sites) -> None:
     """Answer for one capture or for the results of a batch, with a picture if wanted."""
-    answer = _of_file(file, question, sites)
-    form.give(answer, **({"actions": _actions(file, question)} if form.actions else {}))
-    if not (form.as_json or form.for_owner or question.display_filter):
+    answer = _of_file(file, selection, sites)
+    form.give(answer, **({"actions": _actions(file, selection)} if form.actions else {}))
+    if not (form.as_json or form.for_owner or selection.display_filter):
         _print_picture_command(file, answer)
     if form.picture is not None:
         with drawable_language() as lang:
-            drawn = answer if answer.lang == lang else _of_file(file, question, sites)
-            _draw(drawn, question.read(file), question.stream, form.picture)
+            drawn = answer if answer.lang == lang else _of_file(file, selection, sites)
+            _draw(drawn, selection.read(file), selection.stream, form.picture)
 
 
-def _of_file(file: str, question: Question, sites: Sites) -> Why:
-    if (stored := _stored(file, question, sites)) is not None:
+def _of_file(file: str, selection: Selection, sites: Sites) -> Why:
+    if (stored := _stored(file, selection, sites)) is not None:
         return stored
-    if question.is_about_whole:
-        return _limited(question, opening.answer_view(file, keylog=question.keylog).why)
-    return _of_part(question.read(file), question)
+    if selection.is_about_whole:
+        return _limited(selection, opening.answer_view(file, keylog=selection.keylog).why)
+    return _of_part(selection.read(file), selection)
 
 
 def register(app: typer.Typer) -> None:
@@ -207,14 +207,14 @@ def register(app: typer.Typer) -> None:
     app.command()(why)
 
 
-def _actions(file: str, question: Question) -> list[dict[str, Any]]:
+def _actions(file: str, selection: Selection) -> list[dict[str, Any]]:
     """Return the rows of the table `actions`; the answer itself does not need them."""
     from latpcap.archive.public import open_results
     from latpcap.archive.results import is_results
 
     if file != "-" and is_results(file):
         return export.rows(open_results(file).to_arrow("actions"))
-    return export.rows(question.read(file).arrow("actions"))
+    return export.rows(selection.read(file).arrow("actions"))
 
 
 def _sites(sites: str) -> Sites:
@@ -237,24 +237,24 @@ def _print_picture_command(file: str, answer: Why) -> None:
     typer.echo(words.line("picture", f"latpcap flow {escaped(shlex.quote(file))} --{name} {number} -o flow.png"))
 
 
-def _stored(file: str, question: Question, sites: Sites) -> Why | None:
+def _stored(file: str, selection: Selection, sites: Sites) -> Why | None:
     """Return the answer over the results of a batch; None where `file` is none."""
-    return _limited(question, partial(archive.why, file, is_whole=question.is_about_whole, sites=sites))
+    return _limited(selection, partial(archive.why, file, is_whole=selection.is_about_whole, sites=sites))
 
 
-def _limited(question: Question, why: Callable[..., _Answer]) -> _Answer:
+def _limited(selection: Selection, why: Callable[..., _Answer]) -> _Answer:
     try:
-        return why(**question.limits)
+        return why(**selection.limits)
     except ValueError as problem:
         raise typer.BadParameter(str(problem), param_hint="--server") from None
 
 
-def _of_part(capture: Capture, question: Question) -> Why:
-    exchange: Any = question.exchange
+def _of_part(capture: Capture, selection: Selection) -> Why:
+    exchange: Any = selection.exchange
     if exchange is not None and exchange.isdecimal():
         exchange = int(exchange)
     try:
-        return capture.why(stream=question.stream, exchange=exchange, **question.limits)
+        return capture.why(stream=selection.stream, exchange=exchange, **selection.limits)
     except ValueError as problem:
         hint = "--exchange" if exchange is not None else "--server"
         raise typer.BadParameter(str(problem), param_hint=hint) from None
@@ -277,9 +277,9 @@ def _draw(answer: Why, capture: Capture, stream: int | None, picture: Path) -> N
     save(lambda: Ticket(answer.text, graph), picture)
 
 
-def _each(files: list[str], question: Question, form: Form, sites: Sites) -> None:
+def _each(files: list[str], selection: Selection, form: Form, sites: Sites) -> None:
     """Print a line for each file as soon as it is known; a file that cannot be read is reported and skipped."""
-    if not question.is_without_number:
+    if not selection.is_without_number:
         raise typer.BadParameter("streams and exchanges are numbered within a capture: give one file")
     names = shortest(files)
     width = max(map(len, names))
@@ -287,7 +287,7 @@ def _each(files: list[str], question: Question, form: Form, sites: Sites) -> Non
     failed = False
     for file, name in zip(files, names, strict=True):
         try:
-            answer = _stored(file, question, sites) or _without_server(file, question)
+            answer = _stored(file, selection, sites) or _without_server(file, selection)
         except CaptureError as problem:
             typer.echo(f"latpcap: {problem}", err=True)
             failed = True
@@ -302,11 +302,11 @@ def _each(files: list[str], question: Question, form: Form, sites: Sites) -> Non
         sys.exit(EXIT_UNREADABLE)
 
 
-def _without_server(file: str, question: Question) -> Why:
+def _without_server(file: str, selection: Selection) -> Why:
     """Answer for one of several captures, which `--server` does not limit."""
-    is_whole = question.is_about_whole
-    capture = opening.answer_view(file, keylog=question.keylog) if is_whole else question.read(file)
-    return capture.why(slow_ms=question.slow_ms, top=question.top)
+    is_whole = selection.is_about_whole
+    capture = opening.answer_view(file, keylog=selection.keylog) if is_whole else selection.read(file)
+    return capture.why(slow_ms=selection.slow_ms, top=selection.top)
 
 
 def _line(answer: Why) -> str:
@@ -328,7 +328,7 @@ def _origins(file: str, sources: Any) -> list[Any]:
         return []
 
 
-def _over_all(files: list[str], question: Question, sites: Sites) -> Why:
+def _over_all(files: list[str], selection: Selection, sites: Sites) -> Why:
     """Return one answer over several captures, each analysed by itself, by way of temporary results."""
     from latpcap.archive.public import batch, open_results
     from latpcap.reading import same_traffic, sources
@@ -337,11 +337,11 @@ def _over_all(files: list[str], question: Question, sites: Sites) -> Why:
         typer.echo(f"latpcap: warning: {sentence}", err=True)
     with tempfile.TemporaryDirectory(prefix="latpcap-") as scratch:
         folder = Path(scratch) / "all"  # the answer begins with this name
-        done = batch(files, folder, events=False, series=False, keylog=question.keylog, quiet=not sys.stderr.isatty())
+        done = batch(files, folder, events=False, series=False, keylog=selection.keylog, quiet=not sys.stderr.isatty())
         for failure in done.failed:
             typer.echo(f"latpcap: warning: {failure}", err=True)
         if len(done.failed) == len(files):
             raise CaptureError(files[0], "none of these could be read")
-        answer = open_results(folder, sites=sites).why(**question.limits)
+        answer = open_results(folder, sites=sites).why(**selection.limits)
         str(answer)  # its text may still read from the folder
         return answer
