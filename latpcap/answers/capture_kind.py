@@ -64,15 +64,14 @@ def _pings(rtt: Array, answers: Array, texts: list[str]) -> str:
         rtt[~np.isnan(rtt) & np.isin(answers, [code for code, word in enumerate(texts) if word not in errors])]
     )
     lost = len(rtt) - len(trips) - sum(errors.values())
-    prefix = "ping" if len(rtt) == 1 else "pings"
-    parts = [say(f"{prefix}_icmp", n=n, word=word.replace("_", " ")) for word, n in errors.items() if n]
-    parts += [say(f"{prefix}_lost", n=lost)] if lost else []
+    is_one = len(rtt) == 1
+    by_icmp, without_answer = ("ping_icmp", "ping_lost") if is_one else ("pings_icmp", "pings_lost")
+    parts = [say(by_icmp, n=n, word=word.replace("_", " ")) for word, n in errors.items() if n]
+    parts += [say(without_answer, n=lost)] if lost else []
     if lost == len(rtt) > 1:
         parts = [say("pings_none")]
-    values = {
-        "n": len(rtt),
-        "came": say("and_more").join(parts) or say("ping_answered" if len(rtt) == 1 else "pings_all"),
-    }
+    came = say("and_more").join(parts) or say("ping_answered" if is_one else "pings_all")
+    values = {"n": len(rtt), "came": came}
     if not len(trips):
         return say("pings", **values)
     low, high, mean = float(trips[0]), float(trips[-1]), float(trips.mean())
@@ -222,8 +221,9 @@ def mostly(records: Iterable[Record], segments: int) -> str | None:
 def _kinds(counts: Counter[str], total: int) -> str:
     """Words for how many frames are of which kind."""
     (kind, count), *more = counts.most_common(show.MAX_WORDS)
-    prefix = "first_" if total == show.MAX_OTHER_FRAMES else ""
-    sentence = f"of_{prefix}frames" if count < total else f"all_{prefix}frames" if total > 1 else "one_frame"
+    sentence = "of_frames" if count < total else "all_frames" if total > 1 else "one_frame"
+    if total == show.MAX_OTHER_FRAMES:
+        sentence = "of_first_frames" if count < total else "all_first_frames"
     first = words.say(sentence, n=count, of=total, kind=kind)
     return words.say("and_more").join([first, *(f"{n:,} {word}" for word, n in more)])
 

@@ -47,6 +47,16 @@ UNANSWERED = {
     "without_answer": "silent_without_answer",
 }
 """Sentences on connections without an exchange, by how far these got (keys of `silent`)."""
+ENDED = {
+    "client_fin": "ended_client_fin",
+    "client_rst": "ended_client_rst",
+    "server_fin": "ended_server_fin",
+    "server_rst": "ended_server_rst",
+}
+"""Sentences on connections that were closed (keys of `ends`)."""
+STALLED = {"client": "stall_client", "server": "stall_server"}
+STALLED_IN_BOTH = {"client": "stall_client_and_server", "server": "stall_server_and_client"}
+"""Sentences on a stall by its sender, in one direction and in both."""
 PART_OF_TIME = {
     (True, False): "part_most",
     (False, False): "part_largest",
@@ -209,7 +219,7 @@ def nothing_judged(facts: NoRequests) -> Headline:
 
 def _ends(facts: NoRequests) -> str:
     """Describe how connections without an exchange ended."""
-    return words.joined(words.say(f"ended_{word}", n=n) for word, n in facts.ends.items())
+    return words.joined(words.say(ENDED[word], n=n) for word, n in facts.ends.items())
 
 
 def of_requests(facts: RequestFacts) -> Headline:
@@ -408,10 +418,10 @@ def _stall(facts: Judged, finding: LatencyFinding, at: str) -> str:
     other = SIDES[sender]
     stalls = [stall for stall in facts.common.findings[1:] if stall.cause == STALL and stall.owner == other]
     reverse = [stall for stall in stalls if stall.share >= show.MIN_CAUSE_SHARE]
-    why = words.say(f"stall_{sender}")
+    why = words.say(STALLED[sender])
     if reverse:
         sure = _grade_words(reverse[0].grade) if finding.grade == "proven" else ""
-        why = words.say(f"stall_{sender}_and_{other}", why=why, sure=sure)
+        why = words.say(STALLED_IN_BOTH[sender], why=why, sure=sure)
     return words.say(
         "stall_slow" if slow["how"] == "typical" else "stall_few",
         at=at, server=facts.requests.server, n=slow["count"], many=_many(facts.requests, slow["of"]),
@@ -465,7 +475,7 @@ def contradicted(answer: Overall) -> str | None:
     for source in answer.beside:
         is_of_server = [endpoint(*server) for server in source.get("servers", ())] == [facts.requests.server]
         if word in source.get("contradicts", ()) and is_of_server and first.owner in source["side"]:
-            return words.say(f"trace_{word}")
+            return words.say("trace_program" if word == "program" else "trace_stall")
     return None
 
 

@@ -28,7 +28,7 @@ from latpcap.findings import lookups
 from latpcap.findings.schema import Finding, grade_and_confidence
 from latpcap.findings.socket_options import Pool
 from latpcap.format import escaped, ms, printable, requested
-from latpcap.vocabulary import PROGRAMS, SIDES, STALL, cause_names, grade_of
+from latpcap.vocabulary import SIDES, STALL, cause_names, grade_of
 from latpcap.words import joined, say
 
 
@@ -76,7 +76,28 @@ Lines: TypeAlias = list[tuple[int, Line]]
 """Lines with their priority; if there are too many, those with the highest number are left out."""
 _ALWAYS_REMARKED = ("one_direction", "capture_gap", "doubles", "unseen_frames", "clock_ahead", "merged")
 """Checks with a line even where they limit no confidence."""
-_FAILED_CONNECTIONS = ("unanswered", "unreachable", "traceroute", "refused", "reset", "half_open")
+_CAPTURED = {"at_client": "captured_at_client", "at_server": "captured_at_server"}
+"""Sentences on where a capture was taken."""
+_FAILED_CONNECTIONS = {
+    "unanswered": "also_unanswered",
+    "unreachable": "also_unreachable",
+    "traceroute": "also_traceroute",
+    "refused": "also_refused",
+    "reset": "also_reset",
+    "half_open": "also_half_open",
+}
+"""Sentences on connections that failed, by cause."""
+_EXCLUDED = {"network": "not_network", "server_think": "not_server_think", "client_think": "not_client_think"}
+"""Words for causes that took no notable time."""
+_NODELAY_SEEN = {"on": "seen_on", "off": "seen_off", "mixed": "seen_mixed", "unknown": "seen_unknown"}
+"""Words for the observations of TCP_NODELAY, by its state."""
+_FAMILY_TIME = {
+    (True, False): "slow_time",
+    (True, True): "slow_time_waited",
+    (False, False): "all_time",
+    (False, True): "all_time_waited",
+}
+"""Words for a family's time: whether it is that of the slow requests, and whether streams of events are left out."""
 MAX_PARAGRAPH_FINDINGS = 3
 """Upper bound on the findings in an owner's paragraph."""
 _ENDPOINTS = ("server", "client")
@@ -154,7 +175,7 @@ def _first_line(facts: Facts) -> str:
         file=escaped(head.file), filter=printable(head.filter or ""), frames=head.frames, streams=head.streams,
         exchanges=head.exchanges,
         span=say("span", seconds=head.seconds) if days < 2 else say("span_days", days=days),
-        place=say(f"captured_{positions[0]}") if positions in (["at_client"], ["at_server"]) else "",
+        place=say(_CAPTURED[positions[0]]) if positions in (["at_client"], ["at_server"]) else "",
     )  # fmt: skip
 
 
@@ -245,9 +266,7 @@ def _server(row: Row) -> str:
 def _families(requests: WithRequests) -> Lines:
     """One line per family of causes: its share of the slow requests' time, and its causes."""
     lines: Lines = []
-    sentence = ("slow_time" if headline.waited_for(requests) else "all_time") + (
-        "_waited" if requests.slow["streams"] else ""
-    )
+    sentence = _FAMILY_TIME[headline.waited_for(requests), bool(requests.slow["streams"])]
     for rank, row in enumerate(requests.families[: show.MAX_FAMILIES]):
         if rank and row["share"] < show.MIN_NEXT_SHARE:
             continue
@@ -458,11 +477,11 @@ def _remarks(answer: Overall, facts: RequestFacts) -> list[str]:
         proven = first is None or first.grade == "proven"
         held_acks = sum(row.delayed_ack_seen_on or 0 for row in harmless)
         parts.append(say("held_harmless" if proven else "held_for_nobody", n=held_acks))
-    for cause in _FAILED_CONNECTIONS:
+    for cause, sentence in _FAILED_CONNECTIONS.items():
         rows = facts.common.of_cause(cause)
         number = sum(row.streams or 0 for row in rows)
         if number:
-            parts.append(say(f"also_{cause}", n=number, whose=headline.servers_of(facts.requests, rows)))
+            parts.append(say(sentence, n=number, whose=headline.servers_of(facts.requests, rows)))
     held_up = {cause for family in facts.requests.families for cause in family["causes"]}
     held_up |= {row.cause for row in facts.common.of_kind("wait")}
     if "zero_window" not in held_up:
@@ -482,10 +501,10 @@ def _not(requests: WithRequests, skip: tuple[str, ...]) -> Lines:
     for row in requests.causes:
         spent_ms[row["cause"]] = spent_ms.get(row["cause"], 0.0) + row["total_ms"]
     parts = []
-    for name in ("network", *PROGRAMS):
+    for name, sentence in _EXCLUDED.items():
         share = spent_ms.get(name, 0.0) / total
         if name not in skip and share < show.MAX_EXCLUDED_SHARE:
-            parts.append(say(f"not_{name}", part_share=share))
+            parts.append(say(sentence, part_share=share))
     repair = sum(spent_ms.get(name, 0.0) for name in cause_names(trait="repair"))
     if not requests.common.lost and not repair:
         parts.append(say("not_losses"))
@@ -505,8 +524,8 @@ def _options(facts: Judged, sender: str, receiver: str) -> Line:
         "options_no_choice" if receiver_nodelay == "unknown" and not pool.opportunities else "options",
         sender=sender, receiver=receiver, nodelay=row.nodelay, delayed_ack=row.delayed_ack, back=receiver_nodelay,
         seen=say(
-            f"seen_{row.nodelay}", on=row.nodelay_seen_on, off=row.nodelay_seen_off, n=row.nodelay_streams_off,
-            of=row.nodelay_streams_on + row.nodelay_streams_off,
+            _NODELAY_SEEN[row.nodelay or "unknown"], on=row.nodelay_seen_on, off=row.nodelay_seen_off,
+            n=row.nodelay_streams_off, of=row.nodelay_streams_on + row.nodelay_streams_off,
         ),
     ))  # fmt: skip
 

@@ -141,13 +141,14 @@ def of_comparison(changes: str, numbers: dict[str, Any], sides: Sequence[Subject
     both sides.
     """
     bodies = [
-        _section("changed", f"<pre>{parts.safe_lines(changes.splitlines())}</pre>"),
-        _section("latency", _changes(numbers["metrics"])),
-        _section("causes", _changes(numbers["causes"])),
+        _section("page_changed", f"<pre>{parts.safe_lines(changes.splitlines())}</pre>"),
+        _section("page_latency", _changes(numbers["metrics"])),
+        _section("page_causes", _changes(numbers["causes"])),
     ]
-    for word, side in zip(("before", "after"), sides, strict=True):
-        bodies.append(_answered(words.say(f"page_{word}", title=side.title), side, word))
-        bodies += _waterfall(side, words.say(f"page_{word}_waterfall"), f"{word}-waterfall")
+    heads = (("page_before", "page_before_waterfall", "before"), ("page_after", "page_after_waterfall", "after"))
+    for (answer_head, waterfall_head, word), side in zip(heads, sides, strict=True):
+        bodies.append(_answered(words.say(answer_head, title=side.title), side, word))
+        bodies += _waterfall(side, words.say(waterfall_head), f"{word}-waterfall")
     title = " → ".join(side.title for side in sides)
     return _document(title, "latpcap compare", bodies)
 
@@ -177,7 +178,7 @@ def _actions(actions: pa.Table | None) -> list[str]:
     ]
     note = words.say("page_actions_all" if len(rows) == actions.num_rows else "page_actions_some",
                      n=len(rows), of=actions.num_rows)  # fmt: skip
-    return [_section("actions", parts.note(note), parts.table(heads, rows))]
+    return [_section("page_actions", parts.note(note), parts.table(heads, rows))]
 
 
 def _rates(capture: Listed) -> list[str]:
@@ -188,12 +189,12 @@ def _rates(capture: Listed) -> list[str]:
         drawn = capture.throughput(by="server")
     except ValueError:  # no segment with payload
         return []
-    return [_section("rates", f'<figure><div class="wide">{_inline(drawn.svg())}</div></figure>')]
+    return [_section("page_rates", f'<figure><div class="wide">{_inline(drawn.svg())}</div></figure>')]
 
 
-def _section(name: str, *bodies: str) -> str:
-    """Return a section under the catalogue's heading for this name."""
-    return parts.section(words.say(f"page_{name}"), *bodies, name=name)
+def _section(head: str, *bodies: str) -> str:
+    """Return a section under this heading of the catalogue, named as its id goes on after "page_"."""
+    return parts.section(words.say(head), *bodies, name=head.removeprefix("page_"))
 
 
 def _page(
@@ -204,9 +205,9 @@ def _page(
     rates: Sequence[str] = (),
 ) -> str:
     text = subject.why().text
-    bodies = [*_actions(actions), _section("answer", parts.answer(text))]
+    bodies = [*_actions(actions), _section("page_answer", parts.answer(text))]
     if requests.total:
-        bodies.append(_section("servers", _servers(subject)))
+        bodies.append(_section("page_servers", _servers(subject)))
     bodies += _findings(subject)
     bodies += rates
     if len(requests.timed):
@@ -216,7 +217,7 @@ def _page(
         bodies += _waterfall(subject, words.say("page_waterfall"), "waterfall")
         bodies.append(_longest(requests))
     if graphs:
-        bodies.append(_section("flow", *graphs))
+        bodies.append(_section("page_flow", *graphs))
     return _document(subject.title, text.title, bodies)
 
 
@@ -296,7 +297,7 @@ def _findings(subject: Subject) -> list[str]:
         row["fix"] = row["fix"] or row["text"]
     cells = [[row[head.name] for head in heads] for row in rows]
     more = _more(len(subject.findings), "page_more_findings")
-    return [_section("findings", parts.table(heads, cells, stacks=True) + more)]
+    return [_section("page_findings", parts.table(heads, cells, stacks=True) + more)]
 
 
 def _timeline(requests: _Requests, dots: pictures.Dots) -> str:
@@ -304,7 +305,7 @@ def _timeline(requests: _Requests, dots: pictures.Dots) -> str:
     about = words.say("page_dots_merged" if len(dots.ns) > pictures.MAX_DOTS else "page_dots",
                       first=pictures.instant(first), last=pictures.instant(last))  # fmt: skip
     tips = [row["tip"] for row in requests.rows(requests.timed[dots.named()])]
-    return _section("timeline", parts.note(about), pictures.timeline(dots, tips))
+    return _section("page_timeline", parts.note(about), pictures.timeline(dots, tips))
 
 
 def _waterfall(subject: Subject, head: str, name: str) -> list[str]:
@@ -312,8 +313,8 @@ def _waterfall(subject: Subject, head: str, name: str) -> list[str]:
         plan = subject.waterfall(top=BARS).plan
     except ValueError:  # no exchange
         return []
-    shown = "one" if plan.total == 1 else "all" if plan.shown == plan.total else "some"
-    about = parts.note(words.say(f"page_bars_{shown}", n=plan.shown, of=plan.total))
+    sentence = "page_bars_all" if plan.shown == plan.total else "page_bars_some"
+    about = parts.note(words.say("page_bars_one" if plan.total == 1 else sentence, n=plan.shown, of=plan.total))
     return [parts.section(head, about, pictures.waterfall(plan), name=name)]
 
 
@@ -334,7 +335,7 @@ def _longest(requests: _Requests) -> str:
     find = safe(words.say("page_find"))
     box = f'<input type="search" data-table="exchanges-table" placeholder="{find}" aria-label="{find}">'
     table = parts.table(heads, cells, name="exchanges-table")
-    return _section("exchanges", parts.note(about), box, table)
+    return _section("page_exchanges", parts.note(about), box, table)
 
 
 def _graphs(drawing: Drawing, worst: Sequence[dict[str, Any]], evidence: int | None) -> list[str]:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from latpcap.views.recording import Recording
     from latpcap.views.view import View
 
-PICKS: tuple[Pick, ...] = get_args(Pick)
+PICKS: dict[Pick, str] = {"worst": "flow_worst", "typical": "flow_typical", "first": "flow_first"}
+"""Words that choose an exchange, each with the id of its name in a title."""
 FLOWS: tuple[Flows, ...] = get_args(Flows)
 MAX_DRAWN = 1 << 20
 """Upper bound on the packets read for a picture; its pages have far fewer rows."""
@@ -137,7 +138,7 @@ def _graph(
         causes = _where(causes, "exchange", exchanges["exchange"].to_pylist())
         options = options._replace(frames=(row["request_first_frame"], _last_frame(events, row)))
         if isinstance(exchange, str):
-            title.append(words.say(f"flow_{exchange}"))
+            title.append(words.say(PICKS[exchange]))
     else:
         causes = of_stretches(view.arrow("causes"), pushes=True)
         exchanges = with_pushes(exchanges, view.arrow("pushes"))

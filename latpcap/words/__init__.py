@@ -8,7 +8,9 @@ A catalogue (`en.py`, `zh.py`) maps each id to a template. In a template `{name}
 - `client` and `server` as values of `owner`, `sender`, `receiver`, `holder` or `side` are translated.
 - integers get thousands separators, text is unchanged; other formats are Python's.
 
-The id of a finding's fix is the finding's id and ".fix".
+The id of a finding's fix is the finding's id and ".fix". A search for an id finds where it is used, but for the ids
+that end in a word of a table: those of a cause (`cause_`, `meaning_`, `fix_of_`, `cost_`, `profile_`), a rival or its
+ground (`rival_`, `because_`, `ruled_out_`), a grade (`sure_`), a column of a page (`column_`) and an owner (`side_`).
 """
 
 from __future__ import annotations
