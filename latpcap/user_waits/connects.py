@@ -59,7 +59,7 @@ class Opened:
     @property
     def settled(self) -> int:
         """The first SYN-ACK; without one, the last SYN."""
-        return self.answered or self.syns[-1]
+        return self.syns[-1] if self.answered is None else self.answered
 
     def ms_until(self, instant: int) -> float:
         """Return the time from the first SYN to an instant."""
@@ -135,6 +135,7 @@ def opened_streams(rows: dict[str, Array], wanted_streams: Array | None = None) 
 
 
 def _opened(rows: dict[str, Array], first: int, end: int) -> Opened:
+    """How the stream of the rows from `first` to `end` began. An instant may be 0."""
     syns: list[int] = []
     answered = answer_frame = refused = gave_up = first_data = last_line = client_spoke = None
     server_first = False
@@ -146,12 +147,15 @@ def _opened(rows: dict[str, Array], first: int, end: int) -> Opened:
         elif packet_bits & SYN and packet_bits & ACK and not is_by_client and answered is None:
             answered, answer_frame = time, int(rows["frame"][first + i])
         elif packet_bits & RST and answered is None:
-            refused, gave_up = (refused, gave_up or time) if is_by_client else (refused or time, gave_up)
+            if is_by_client:
+                gave_up = time if gave_up is None else gave_up
+            else:
+                refused = time if refused is None else refused
         elif packet_bits & (DATA | MORE):
             if packet_bits & DATA and first_data is None:
                 first_data, server_first = time, not is_by_client
-            if is_by_client:
-                client_spoke = client_spoke or time
+            if client_spoke is None and is_by_client:
+                client_spoke = time
             elif client_spoke is None:
                 last_line = time
     frame, stamp = rows["frame"], rows["tsval"]
@@ -164,7 +168,10 @@ def _opened(rows: dict[str, Array], first: int, end: int) -> Opened:
 
 
 def late_streams(rows: dict[str, Array], ms: float) -> Array:
-    """Return the streams with repeated SYNs, without exactly one SYN-ACK, or with a first byte after `ms` or more."""
+    """Return the streams with repeated SYNs, without exactly one SYN-ACK, or with a first byte after `ms` or more.
+
+    Of the first bytes of both sides the later one counts.
+    """
     stream, time, bits = rows["stream"], rows["time"], rows["bits"]
     if not len(stream):
         return stream
@@ -172,8 +179,8 @@ def late_streams(rows: dict[str, Array], ms: float) -> Array:
     is_syn = (bits & (SYN | ACK | CLIENT) == (SYN | CLIENT)).astype(np.int64)
     is_answer = (bits & (SYN | ACK) == (SYN | ACK)).astype(np.int64)
     syn_counts, answer_counts = np.add.reduceat(is_syn, edges), np.add.reduceat(is_answer, edges)
-    data_times = np.where(bits & DATA != 0, time, 0)
-    first_data = np.maximum.reduceat(data_times, edges)
-    is_slow = (first_data > 0) & (first_data - time[edges] >= ms * NS_PER_MS)
+    first_times = np.repeat(time[edges], np.diff(np.r_[edges, len(stream)]))
+    is_late_byte = (bits & DATA != 0) & (time - first_times >= ms * NS_PER_MS)
+    is_slow = np.logical_or.reduceat(is_late_byte, edges)
     late: Array = stream[edges][(syn_counts > 0) & ((syn_counts > 1) | (answer_counts != 1) | is_slow)]
     return arrays.distinct(late)

@@ -260,11 +260,12 @@ def _services(questions: Sequence[Question], streams: pa.Table) -> list[Action]:
             continue
         case = cases.get(q.number)
         never = "given_up" if case is not None else "never"
+        end = q.last if q.end is None else q.end
         wait = Wait(
             kind="request", client=q.client, server=q.server, server_port=q.server_port,
             name=f"{q.kind} {q.name}".strip(), start=q.start,
-            end=case.until if case is not None else q.end or q.last, ended=never if q.end is None else "answered",
-            stream=None, table="lookups", row=q.number,
+            end=end if case is None else case.until, ended=never if q.end is None else "answered", stream=None,
+            table="lookups", row=q.number,
         )  # fmt: skip
         if case is not None:
             wait.cause, wait.owner, wait.family = case.reason, services.owner_of(case.reason), "server"
