@@ -22,19 +22,20 @@ def fronts(servers: Sequence[Server], exchanges: pa.Table) -> dict[int, int]:
     """Map the position of each backend in the list to that of its proxy."""
     front_by_back: dict[int, int] = {}
     examined = list(enumerate(servers[: show.MIN_SERVERS_EXAMINED]))
-    for back, server in examined:
-        for front, other in examined:
-            if front != back and _may_be_proxy(other, server) and _is_nested(server, other, exchanges):
+    for back, back_server in examined:
+        for front, front_server in examined:
+            may_be_proxy = front != back and _may_be_proxy(front_server, back_server)
+            if may_be_proxy and _is_nested(front_server, back_server, exchanges):
                 front_by_back[back] = front
                 break
     return front_by_back
 
 
-def in_order(count: int, behind: dict[int, int]) -> list[int]:
+def in_order(count: int, front_by_back: dict[int, int]) -> list[int]:
     """Return the positions of `count` servers, each followed by its backends; the first server stays the first."""
     order: dict[int, None] = {}
     backs_of_front: dict[int, list[int]] = {}
-    for back, front in behind.items():
+    for back, front in front_by_back.items():
         backs_of_front.setdefault(front, []).append(back)
 
     def put(position: int) -> None:
@@ -44,7 +45,7 @@ def in_order(count: int, behind: dict[int, int]) -> list[int]:
                 put(back)
 
     for position in range(count):
-        proxy = behind.get(position)
+        proxy = front_by_back.get(position)
         if position == 0 or proxy is None or proxy in order:
             put(position)
     for position in range(count):
@@ -63,35 +64,36 @@ def _is_loopback(address: str) -> bool:
     return ip_address(without_site(address)).is_loopback
 
 
-def _is_nested(back: Server, front: Server, exchanges: pa.Table) -> bool:
+def _is_nested(front: Server, back: Server, exchanges: pa.Table) -> bool:
     """Return whether nearly all requests of the backend lie inside requests of the proxy, and more than by chance."""
     start, end = arrays.numbers(exchanges, "start"), arrays.numbers(exchanges, "end")
     starts = start[front.rows]
     order = np.argsort(starts, kind="stable")
     ends = np.maximum.accumulate(end[front.rows][order])
     last = np.searchsorted(starts[order], start[back.rows], side="right") - 1
-    inside = (last >= 0) & (ends[np.maximum(last, 0)] >= end[back.rows])
-    if inside.sum() < show.MIN_NESTED_SHARE * len(back.rows):
+    is_inside = (last >= 0) & (ends[np.maximum(last, 0)] >= end[back.rows])
+    if is_inside.sum() < show.MIN_NESTED_SHARE * len(back.rows):
         return False
     # the share expected inside by chance, for a host that sends unrelated requests while it serves others
-    took_ns = (end[back.rows] - start[back.rows])[inside]
-    around_ns = ends[last[inside]] - starts[order][last[inside]]
+    took_ns = (end[back.rows] - start[back.rows])[is_inside]
+    around_ns = ends[last[is_inside]] - starts[order][last[is_inside]]
     chance = float(np.mean(1 - np.minimum(took_ns / np.maximum(around_ns, 1), 1)))
     deviation = np.sqrt(chance * (1 - chance) / len(back.rows))
-    return bool(inside.mean() > chance + show.MIN_NESTED_DEVIATIONS * deviation)
+    return bool(is_inside.mean() > chance + show.MIN_NESTED_DEVIATIONS * deviation)
 
 
 def source(server: Server, cause: str, totals: CauseTotals, exchanges: pa.Table) -> CauseTotal | None:
-    """Return the time of this cause at the backend with the most of it, following chains of proxies to their end.
+    """Return the time of this cause at the backend with the most of it.
 
-    None if no server of the capture is a backend of this one.
+    A backend that is itself a proxy is replaced by its backend with the most, and so on. None if no server of the
+    capture is a backend of this one.
     """
-    behind = fronts(totals.servers, exchanges)
+    front_by_back = fronts(totals.servers, exchanges)
     position, visited = totals.servers.index(server), set[int]()
     while position not in visited:
         visited.add(position)
-        backs = [totals.servers[back] for back, front in behind.items() if front == position]
-        items = [item for leg in backs for item in totals.spent(leg) if item.cause == cause]
+        backs = [totals.servers[back] for back, front in front_by_back.items() if front == position]
+        items = [item for back in backs for item in totals.spent(back) if item.cause == cause]
         largest = max(items, key=lambda item: item.total_ms, default=None)
         if largest is None or largest.owner != BACKEND:
             return largest
