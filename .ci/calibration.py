@@ -236,7 +236,7 @@ def print_figures(halves: Halves) -> Halves:
             sums[grade][half].update({key: figures[key] for key in ("right", "wrong")})
         print(f"{rule:24} {grade:10}{cells}")
     for grade, both in sums.items():
-        cells = "".join(f" {f['right']:20.0f} {f['wrong']:9.0f} {share(f) or 0:6.3f}" for f in both)
+        cells = "".join(f" {half['right']:20.0f} {half['wrong']:9.0f} {share(half) or 0:6.3f}" for half in both)
         print(f"{'all':24} {grade:10}{cells}")
     return sums
 

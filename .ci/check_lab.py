@@ -233,13 +233,15 @@ def wrong_of(name: str, capture: latpcap.Capture) -> str:
     rows = capture.arrow("causes").to_pylist()
     findings = capture.arrow("findings").to_pylist()
     if name in STORIES:
-        first = max((f for f in findings if f["kind"] in ("latency", "setup")), key=lambda f: f["total_ms"])
+        delays = [finding for finding in findings if finding["kind"] in ("latency", "setup")]
+        first = max(delays, key=lambda finding: finding["total_ms"])
         cause_and_owner = first["cause"], first["owner"]
         return "" if cause_and_owner == STORIES[name] else f"{cause_and_owner} found"
     held_acks = [c for c in rows if c["cause"] == "delayed_ack" and c["parent"] == "nagle"]
     if name in DECOYS:
         proven = sum(c["confidence"] >= 0.9 for c in held_acks)
-        named = [f for f in findings if f["cause"] == STALL and (f["grade"] == "proven" or not f["finding"])]
+        stalls = [finding for finding in findings if finding["cause"] == STALL]
+        named = [stall for stall in stalls if stall["grade"] == "proven" or not stall["finding"]]
         return f"accused in {proven} exchanges, {len(named)} findings" if proven or named else ""
     stalls = [c for c in held_acks if c["duration_ms"] >= 15 and c["confidence"] >= 0.9]
     named = [c for c in rows if c["cause"] == "client_think" and 48 <= c["duration_ms"] <= 54]

@@ -284,7 +284,7 @@ def _facts(capture: Subject, scope: HasTables, stream: int | None, question: Que
     totals = cause_totals.CauseTotals(streams, exchanges, tables["causes"], question.slow_ms)
     if question.server is not None:
         totals.put_first(question.server, lambda server: evidence.names_of(server, tables))
-    rows = findings.rows(tables, checks, totals, servers=1)
+    rows = findings.rows(tables, checks, totals, max_servers=1)
     other_findings = [row for row in rows if row.kind != "latency"]
     is_without_tcp = not streams.num_rows and capture.display_filter is None
     kind = capture_kind.kind_of(tables, other_findings, alone=not totals.servers)

@@ -67,9 +67,9 @@ def of(table: pa.Table, probes: pa.Table | None = None) -> list[Finding]:
         (~streams.host_answers(), "unanswered_all"),
     ):
         outages = _events(streams, "unanswered", "server", is_unanswered & mask, sentence)
-        findings += [_outage(streams, event, is_unanswered & mask) for event in outages]
+        findings += [_outage(streams, outage, is_unanswered & mask) for outage in outages]
     traces = _events(streams, "traceroute", "client", is_expired, "traced")
-    findings += [_traced(streams, event, is_silent) for event in traces]
+    findings += [_traced(streams, trace, is_silent) for trace in traces]
     findings += _events(streams, "unreachable", "network", is_unreachable & streams.half_open, "unreachable")
     findings += _events(streams, "half_open", "client", half_open & streams.answered, "half_open")
     is_refused = (streams.code & Completeness.SYN != 0) & (streams.code & Completeness.SYN_ACK == 0)
@@ -77,7 +77,13 @@ def of(table: pa.Table, probes: pa.Table | None = None) -> list[Finding]:
     has_data = streams.code & Completeness.DATA != 0
     for side in ("server", "client"):
         findings += _events(streams, "reset", side, has_data & streams.reset_by(side), f"reset_by_{side}")
-    return sorted(findings, key=lambda e: (e.cause != "syn_flood", -(e.streams or 0), e.server, e.server_port, e.cause))
+    return sorted(findings, key=_rank)
+
+
+def _rank(finding: Finding) -> tuple[Any, ...]:
+    """Return a sort key: floods first, then the findings with the most streams."""
+    is_flood = finding.cause == "syn_flood"
+    return not is_flood, -(finding.streams or 0), finding.server, finding.server_port, finding.cause
 
 
 def noted(tables: Mapping[str, pa.Table]) -> list[Finding]:
@@ -170,7 +176,7 @@ def _noted(
             worst_frames=(int(frame[is_of_server][worst]),), filter=wireshark_filter(row['stream']), sentence=cause,
             values={"server": end, "n": count, "frame": int(frame[is_of_server][worst]), **values},
         ))  # fmt: skip
-    return sorted(findings, key=lambda e: -(e.values or {})["n"])
+    return sorted(findings, key=lambda finding: -(finding.values or {})["n"])
 
 
 class _StreamArrays:
@@ -244,10 +250,10 @@ class _StreamArrays:
         [row] = self._streams.select(["server", "server_port"]).slice(int(self._first[server]), 1).to_pylist()
         return row["server"], row["server_port"]
 
-    def server_number(self, event: Finding, mask: Array) -> int:
+    def server_number(self, finding: Finding, mask: Array) -> int:
         """Return the number of the server of a finding about these streams."""
         numbers = (number for number, _ in self.by_server(mask))
-        return next(number for number in numbers if self.name(number) == (event.server, event.server_port))
+        return next(number for number in numbers if self.name(number) == (finding.server, finding.server_port))
 
     def first(self, rows: Array) -> dict[str, Any]:
         """Return number, client and first frame of the earliest of these streams."""
@@ -291,28 +297,28 @@ def _flood(streams: _StreamArrays, server: int, half_open: Array) -> Finding | N
     return replace(flood, rate_per_s=rate)
 
 
-def _outage(streams: _StreamArrays, event: Finding, unanswered: Array) -> Finding:
+def _outage(streams: _StreamArrays, finding: Finding, unanswered: Array) -> Finding:
     """Add the clients' wait to a finding if most connections to a port that answered others got no answer."""
-    count, of = event.streams or 0, event.of_streams or 0
-    if count < MIN_OUTAGE or 2 * count < of or count == of:
-        return event
-    is_of_server = unanswered & (streams.server == streams.server_number(event, unanswered))
+    count, total = finding.streams or 0, finding.of_streams or 0
+    if count < MIN_OUTAGE or 2 * count < total or count == total:
+        return finding
+    is_of_server = unanswered & (streams.server == streams.server_number(finding, unanswered))
     # a SYN that was not repeated waited for its first timeout, or for the rest of the capture
     remaining = np.minimum(streams.end.max() - streams.start[is_of_server], SYN_RTO_NS)
     waited_ns = np.maximum(streams.end[is_of_server] - streams.start[is_of_server], remaining)
     ms = waited_ns / NS_PER_MS
-    values = {**(event.values or {}), "waited": words.say("unanswered_waited", span_ms=(ms.min(), ms.max()))}
-    return replace(event, harm="never", total_ms=float(ms.sum()), max_ms=float(ms.max()), values=values)
+    values = {**(finding.values or {}), "waited": words.say("unanswered_waited", span_ms=(ms.min(), ms.max()))}
+    return replace(finding, harm="never", total_ms=float(ms.sum()), max_ms=float(ms.max()), values=values)
 
 
-def _traced(streams: _StreamArrays, event: Finding, silent: Array) -> Finding:
+def _traced(streams: _StreamArrays, trace: Finding, silent: Array) -> Finding:
     """Add to a traceroute how many of its other SYNs were lost, or reached the target."""
-    is_of_server = streams.server == streams.server_number(event, streams.half_open)
+    is_of_server = streams.server == streams.server_number(trace, streams.half_open)
     lost, reached = int((is_of_server & silent).sum()), int((is_of_server & streams.answered).sum())
     parts = [words.say("traced_lost", n=lost)] if lost else []
     parts += [words.say("traced_reached", n=reached)] if reached else []
     rest = words.say("traced_rest", parts=words.say("and_more").join(parts)) if parts else ""
-    return replace(event, values={**(event.values or {}), "rest": rest})
+    return replace(trace, values={**(trace.values or {}), "rest": rest})
 
 
 def _events(streams: _StreamArrays, cause: str, owner: str, mask: Array, sentence: str) -> list[Finding]:

@@ -50,7 +50,7 @@ class ExampleExchange:
     @property
     def filter(self) -> str:
         """A display filter of Wireshark that shows the frames."""
-        frames = ", ".join(str(f) for f in self.frames)
+        frames = ", ".join(str(frame) for frame in self.frames)
         if self.elsewhere:
             return f"frame.number in {{{frames}}}"
         return f"tcp.stream eq {self.stream}" + (f" and frame.number in {{{frames}}}" if frames else "")

@@ -63,8 +63,8 @@ def _pushes(search: Search) -> list[Finding]:
 
 def _silences(search: Search) -> list[Finding]:
     # streams whose data went to another address are explained by that finding
-    moved = {e.worst_stream for e in search.openings[0] if e.cause == "data_other_address"}
-    return [e for e in silence.find(search.tables, search.pushed) if e.worst_stream not in moved]
+    moved = {finding.worst_stream for finding in search.openings[0] if finding.cause == "data_other_address"}
+    return [finding for finding in silence.find(search.tables, search.pushed) if finding.worst_stream not in moved]
 
 
 def _round_trips(search: Search) -> list[Finding]:
@@ -74,8 +74,8 @@ def _round_trips(search: Search) -> list[Finding]:
 
 def _transfers(search: Search) -> list[Finding]:
     # an upload that waited for "100 Continue" was not slowed by the network
-    paused = {(e.server, e.server_port) for e in search.waits_at_servers if e.sentence == "expect_continue"}
-    slow = [e for e in transfers.find(search.tables) if (e.server, e.server_port) not in paused]
+    paused = {(wait.server, wait.server_port) for wait in search.waits_at_servers if wait.sentence == "expect_continue"}
+    slow = [finding for finding in transfers.find(search.tables) if (finding.server, finding.server_port) not in paused]
     return slow + search.queue_costs
 
 
@@ -86,7 +86,7 @@ def _options_without_wait(search: Search) -> list[Finding]:
 
 
 def _servers_left(search: Search) -> list[Finding]:
-    servers = search.totals.servers[len(search.main_servers) :] if search.servers is None else []
+    servers = search.totals.servers[len(search.main_servers) :] if search.max_servers is None else []
     if not servers:
         return []
     slow, requests = sum(len(server.slow) for server in servers), sum(len(server.rows) for server in servers)
@@ -108,7 +108,7 @@ class Finder:
 
 FINDERS = (
     # floods of SYNs, which may be why nobody is answered
-    Finder(lambda search: [e for e in search.connections if e.cause == "syn_flood"]),
+    Finder(lambda search: [finding for finding in search.connections if finding.cause == "syn_flood"]),
     # causes that took the time of requests, and queues inside a server's time
     Finder(_latency),
     # waits at a server that are not work: locks, pools of workers, proxies, transactions
@@ -120,7 +120,7 @@ FINDERS = (
     # peers that do not answer, or stopped answering
     Finder(_silences),
     # what else happened to connections
-    Finder(lambda search: [e for e in search.connections if e.cause != "syn_flood"]),
+    Finder(lambda search: [finding for finding in search.connections if finding.cause != "syn_flood"]),
     # round trips that fewer would spare
     Finder(_round_trips),
     # pauses before a connection's first request
@@ -154,20 +154,21 @@ def rows(
     tables: Mapping[str, pa.Table],
     checks: Sequence[quality.Check] | None = None,
     totals: cause_totals.CauseTotals | None = None,
-    servers: int | None = None,
+    max_servers: int | None = None,
 ) -> list[Finding]:
     """Return the findings, in the order of `FINDERS`.
 
-    `checks` and `totals` are computed from the tables unless given. `servers` limits the latency findings to that
+    `checks` and `totals` are computed from the tables unless given. `max_servers` limits the latency findings to that
     many servers, those whose slow requests did the most harm. Without it the limit is `MAX_SERVERS`, and a row of
     kind "rest" counts the others.
     """
     pushed, tables = pushes_of(tables), with_stretches(tables)
     checks = quality.judge(tables) if checks is None else checks
     totals = totals or cause_totals.CauseTotals(tables["streams"], tables["exchanges"], tables["causes"])
-    search = Search(tables, pushed, checks, totals, servers)
+    search = Search(tables, pushed, checks, totals, max_servers)
     finders = [finder for finder in FINDERS if all(name in tables for name in finder.needs)]
-    findings = transfers.excused([f for finder in finders for f in finder.find(search)], search.queue_costs)
+    findings = [finding for finder in finders for finding in finder.find(search)]
+    findings = transfers.excused(findings, search.queue_costs)
     return [replace(_with_text(finding), finding=number) for number, finding in enumerate(findings)]
 
 

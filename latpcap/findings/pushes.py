@@ -199,7 +199,7 @@ def find(
         server, port, protocol = ends[row]
         groups.setdefault((server, port, bool(held.by_client[row]), protocol), []).append(row)
     findings = [_finding(key, np.array(rows), held, pushed, streams, evidence, checks) for key, rows in groups.items()]
-    return sorted((f for f in findings if f is not None), key=lambda f: -(f.total_ms or 0.0))
+    return sorted(filter(None, findings), key=lambda finding: -(finding.total_ms or 0.0))
 
 
 def _finding(

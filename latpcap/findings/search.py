@@ -40,13 +40,13 @@ class Search:
     pushed: Pushed | None
     checks: Sequence[quality.Check]
     totals: CauseTotals
-    servers: int | None
+    max_servers: int | None
     """Upper bound on the servers with latency findings; None for `MAX_SERVERS` and a row that counts the rest."""
 
     @property
     def main_servers(self) -> list[Server]:
         """The servers with latency findings of their own."""
-        return self.totals.servers[: MAX_SERVERS if self.servers is None else self.servers]
+        return self.totals.servers[: MAX_SERVERS if self.max_servers is None else self.max_servers]
 
     @cached_property
     def evidence(self) -> dict[tuple[str, int], list[dict[str, Any]]]:
@@ -62,12 +62,12 @@ class Search:
     def waits_at_servers(self) -> list[Finding]:
         """Waits at a server that are not work: locks, pools of workers, proxies, transactions."""
         findings: list[Finding] = []
-        count = MAX_SERVERS if self.servers is None else max(self.servers, show.MIN_SERVERS_EXAMINED)
+        count = MAX_SERVERS if self.max_servers is None else max(self.max_servers, show.MIN_SERVERS_EXAMINED)
         for server in self.totals.servers[:count]:
             findings += self._waits_at(server)
         # a server that a stampede comes from waits for the server that it goes to
-        clients = {f.client for f in findings if f.sentence == "stampede"}
-        return [f for f in findings if f.sentence != "stampede" or f.server not in clients]
+        clients = {wait.client for wait in findings if wait.sentence == "stampede"}
+        return [wait for wait in findings if wait.sentence != "stampede" or wait.server not in clients]
 
     def _waits_at(self, server: Server) -> list[Finding]:
         tables, spent = self.tables, self.totals.spent(server)
@@ -88,7 +88,7 @@ class Search:
     @cached_property
     def openings(self) -> tuple[list[Finding], set[int]]:
         """Waits before the first request of a connection, and the streams that they explain."""
-        busy = {endpoint(f.server, f.server_port) for f in self.waits_at_servers if f.cause == "pool"}
+        busy = {endpoint(wait.server, wait.server_port) for wait in self.waits_at_servers if wait.cause == "pool"}
         return openings.find(self.tables, busy)
 
     @cached_property

@@ -49,7 +49,7 @@ def find(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[F
         if peer.stream not in explained.streams and peer.stream not in explained.reset:
             groups[peer.cause, peer.server, peer.port].append(peer)
     findings += [_unexplained("silent_peer", side, cases, 0) for (side, *_), cases in groups.items()]
-    return sorted(explained.findings + findings, key=lambda f: -(f.max_ms or 0.0))
+    return sorted(explained.findings + findings, key=lambda finding: -(finding.max_ms or 0.0))
 
 
 def _unexplained(cause: str, owner: str, cases: list[UnansweredWait], of: int) -> Finding:

@@ -315,7 +315,7 @@ def _halve_until_fit(
         return [(start, end)]
     middle = (start + end) // 2
     halves = ((start, middle), (middle, end))
-    return [piece for s, e in halves for piece in _halve_until_fit(x, y, up, s, e, tolerance, depth + 1)]
+    return [piece for begin, stop in halves for piece in _halve_until_fit(x, y, up, begin, stop, tolerance, depth + 1)]
 
 
 def hulls(x: Array, y: Array, up: Array) -> tuple[Array, Array]:

@@ -61,7 +61,8 @@ class DelayPlot(Display):
         self, delays: Mapping[str, Delays], lanes: Mapping[tuple[str, str], Array], *, title: str = "", note: str = ""
     ):
         self.delays = {name: delays[name] for name in WORDS if name in delays and len(delays[name].seconds)}
-        self.lanes = {key: lanes[key] for key in ((f, d) for f in LANES for d in WORDS) if len(lanes.get(key, ()))}
+        keys = [(fate, direction) for fate in LANES for direction in WORDS]
+        self.lanes = {key: lanes[key] for key in keys if len(lanes.get(key, ()))}
         if not self.delays:
             raise ValueError("no packet is at both points: there is no delay to draw")
         self.title = f"Delays between {title}" if title else "Delays"

@@ -245,7 +245,7 @@ def _rates(
     wide = span[1] - span[0]
     step = wide / _BINS if wide else 1.0
     unit = 10.0 ** np.floor(np.log10(step))
-    step = float(unit * next(f for f in (1, 2, 5, 10) if f * unit >= step * 0.999))
+    step = float(unit * next(factor for factor in (1, 2, 5, 10) if factor * unit >= step * 0.999))
     edges = np.arange(0, max(1, np.ceil(wide / step - 1e-9)) + 1) * step + span[0]
     sent = np.histogram(seconds[data], edges, weights=length[data])[0]
     acknowledged = np.zeros(len(edges) - 1)
