@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from latpcap.reading.filters.grammar import Computed, Field
+from latpcap.reading.filters.grammar import Computed, Field, Operand, Word
 
 Values = dict[int, list[Any]]
 TIMES = {"+", "-", "negative", "max", "min", "abs"}
@@ -34,7 +34,7 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
 _CHOICES: dict[str, Callable[[list[Any]], Any]] = {"max": max, "min": min}
 
 
-def fields(node: Any) -> Iterator[Field]:
+def fields(node: Operand | None) -> Iterator[Field]:
     """Yield the fields of an expression, from left to right."""
     if isinstance(node, Field):
         yield node
@@ -43,7 +43,7 @@ def fields(node: Any) -> Iterator[Field]:
             yield from fields(part)
 
 
-def operators(node: Any) -> Iterator[str]:
+def operators(node: Operand | None) -> Iterator[str]:
     """Yield the operators of an expression."""
     if isinstance(node, Computed):
         yield node.operator
@@ -51,7 +51,7 @@ def operators(node: Any) -> Iterator[str]:
             yield from operators(part)
 
 
-def values(node: Any, read: Callable[[Field], Values], literal: Callable[[Any], Any]) -> Values | list[Any]:
+def values(node: Operand, read: Callable[[Field], Values], literal: Callable[[Word], int]) -> Values | list[Any]:
     """Return the values by frame of an expression with fields, or the list of values of a constant expression."""
     if isinstance(node, Field):
         return read(node)

@@ -12,7 +12,7 @@ import operator
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from latpcap.errors import FilterError
 from latpcap.lazy import pa, pc
@@ -34,11 +34,13 @@ _WITHOUT_QUANTIFIER = {"any_eq": "eq", "all_eq": "eq", "any_ne": "ne", "all_ne":
 _TIMES = ("duration", "ms", "seconds", "instant")
 _NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 
-_Test = Callable[[Any], Any]
-"""A test of a column's values; returns a mask."""
+Mask: TypeAlias = "pa.ChunkedArray"
+"""A column of booleans."""
+_Test: TypeAlias = "Callable[[pa.ChunkedArray], Mask]"
+"""A test of a column's values."""
 
 
-def mask(capture: Recorded, expression: str) -> pa.ChunkedArray:
+def mask(capture: Recorded, expression: str) -> Mask:
     """Return a mask of the rows of `events` that pass, without nulls. Raises FilterError for a mistake."""
     return truths(Source(capture), expression)
 
@@ -58,7 +60,7 @@ def passing(source: Source, expression: str) -> pa.Array:
     return source.events["frame"].filter(truths(source, expression)).combine_chunks()
 
 
-def truths(source: Source, expression: str) -> pa.ChunkedArray:
+def truths(source: Source, expression: str) -> Mask:
     """Return a mask of the source's rows."""
     expression = grammar.expanded(expression)
     tree = grammar.parse(expression)
@@ -73,63 +75,104 @@ def fields_of(expression: str) -> set[str]:
 class _Evaluation:
     """The evaluation of one parsed filter. Its methods return masks with one row per row of the source's events."""
 
-    def __init__(self, source: Source, expression: str, tree: Any):
+    def __init__(self, source: Source, expression: str, tree: grammar.Node):
         self.expression = expression
         source.wanted |= _names(tree)
         self.meaning = Meaning(expression)
         self.source = source
 
-    def truths(self, node: Any) -> Any:
-        if isinstance(node, grammar.Joined):
-            return functools.reduce(pc.and_ if node.word == "and" else pc.or_, map(self.truths, node.parts))
-        if isinstance(node, grammar.Not):
-            return pc.invert(self.truths(node.inner))
-        if isinstance(node, grammar.Relation):
-            return self.relation(node)
-        node = self.in_octets(node)
-        field = self.field(node.field)
-        of_bytes = FIELDS[node.field.name].kind == "protocol" and not node.field.functions
-        if of_bytes and (node.field.slices or _searches(node)):
-            field = replace(field, get=lambda source: source.shown(node.field.name))  # its bytes
-        if isinstance(node, grammar.Exists):
-            if node.field.mask is not None:
-                bits = self.meaning.value(node.field.mask, field, node.field.name)
-                if isinstance(bits, bytes):
-                    return self.some(field, self.octets(node.field, lambda octets: any(_masked(octets, bits))))
-                return self.some(field, lambda column: pc.not_equal(pc.bit_wise_and(column.cast("int64"), bits), 0))
-            if node.field.name == "frame" and not node.field.slices:  # every frame has this field
-                return pc.is_valid(self.source.events["frame"])
-            return self.some(field, self.octets(node.field, lambda _: True) if node.field.slices else pc.is_valid)
-        if field.kind == "protocol" and not node.field.slices and not _searches(node):
-            reason = f"{node.field.name} is there or not: write it alone, or search it with 'contains' or 'matches'"
-            raise FilterError(self.expression, node.field.at, reason, length=len(node.field.name))
-        if field.kind == "label":
-            reason = f"{node.field.name} is there or not and has no value: write it alone"
-            raise FilterError(self.expression, node.field.at, reason, length=len(node.field.name))
-        if isinstance(node, grammar.Among):
-            tests = [self.item(item, field, node.field) for item in node.items]
-            passes = self.some(field, lambda column: functools.reduce(pc.or_, (test(column) for test in tests)))
-            if node.field.every:
-                passes = self.every(field, lambda column: functools.reduce(pc.or_, (test(column) for test in tests)))
-            return pc.invert(passes) if node.without else passes
-        return self.test(node, field)
+    def truths(self, node: grammar.Node) -> Mask:
+        """Return the mask of the frames for which a filter, or a part of it, is true."""
+        match node:
+            case grammar.Joined():
+                return functools.reduce(pc.and_ if node.word == "and" else pc.or_, map(self.truths, node.parts))
+            case grammar.Not():
+                return pc.invert(self.truths(node.inner))
+            case grammar.Relation():
+                return self.relation(node)
+            case grammar.Exists():
+                return self.exists(replace(node, field=self.in_octets(node.field)))
+            case grammar.Among():
+                return self.among(replace(node, field=self.in_octets(node.field)))
+            case grammar.Test():
+                named = self.in_octets(node.field)
+                value = node.value if named is node.field else self.octets_of(node.value, named)
+                return self.test(replace(node, field=named, value=value))
 
-    def in_octets(self, node: Any) -> Any:
-        """Convert the literals of a test with a masked address to bytes: `ip.src & 255.0.0.0 == 10.0.0.0`.
+    def exists(self, node: grammar.Exists) -> Mask:
+        """Test whether the frames have a field, or any of the bits in its mask."""
+        named = node.field
+        field = self.field_or_bytes(named, of_bytes=bool(named.slices))
+        if named.mask is not None:
+            bits = self.meaning.value(named.mask, field, named.name)
+            if isinstance(bits, bytes):
+                return self.some(field, self.octets(named, lambda octets: any(_masked(octets, bits))))
+            return self.some(field, lambda column: pc.not_equal(pc.bit_wise_and(column.cast("int64"), bits), 0))
+        if named.name == "frame" and not named.slices:  # every frame has this field
+            return pc.is_valid(self.source.events["frame"])
+        return self.some(field, self.octets(named, lambda _: True) if named.slices else pc.is_valid)
 
-        Other tests are returned unchanged.
-        """
-        masked_field = node.field
-        field = FIELDS.get(masked_field.name)
-        if masked_field.mask is None or masked_field.functions or field is None or field.kind not in ("ipv4", "ipv6"):
-            return node
+    def among(self, node: grammar.Among) -> Mask:
+        """Test whether a field's value is in a set."""
+        field = self.field_or_bytes(node.field, of_bytes=bool(node.field.slices))
+        self.require_value(node.field, field, searched=False)
+        tests = [self.item(item, field, node.field) for item in node.items]
+        is_member: _Test = lambda column: functools.reduce(pc.or_, (test(column) for test in tests))  # noqa: E731
+        passes = self.every(field, is_member) if node.field.every else self.some(field, is_member)
+        return pc.invert(passes) if node.without else passes
 
-        def octets(word: Any) -> Any:
-            packed_address = self.meaning.value(word, field, masked_field.name).network_address.packed
-            return grammar.Word(packed_address.hex(":"), word.at)
+    def test(self, node: grammar.Test) -> Mask:
+        """Test a comparison with a literal or with another field, or a search."""
+        named, searched = node.field, node.operator in ("contains", "matches")
+        field = self.field_or_bytes(named, of_bytes=bool(named.slices) or searched)
+        self.require_value(named, field, searched=searched)
+        if searched:
+            return self.search(node, field)
+        word = _WITHOUT_QUANTIFIER.get(node.operator, node.operator)
+        every = node.operator in ("all_eq", "all_ne") if named.every is None else named.every
+        if isinstance(node.value, grammar.Word) and node.value.text in FIELDS:
+            return self.two_fields(node, field, word, every)
+        truths = self.compared(node.value, field, named, word)
+        return self.every(field, truths) if every else self.some(field, truths)
 
-        node = replace(node, field=replace(masked_field, mask=octets(masked_field.mask)))
-        return replace(node, value=octets(node.value)) if isinstance(node, grammar.Test) else node
+    def search(self, node: grammar.Test, field: Field) -> Mask:
+        """Test whether texts or bytes contain a part, or match a pattern."""
+        name = node.field.name
+        of_ether = field.kind == "ether" and node.operator == "contains"
+        if field.kind not in ("text", "bytes", "protocol") and not of_ether:
+            reason = f"{name} is no text, and {node.operator!r} is for text"
+            raise FilterError(self.expression, node.field.at, reason, length=len(name))
+        truths = self.searching(node) if field.kind != "text" else self.containing(node)
+        return self.every(field, truths) if node.field.every else self.some(field, truths)
+
+    def field_or_bytes(self, named: grammar.Field, *, of_bytes: bool) -> Field:
+        """Look up a field as `field` does; with `of_bytes` a protocol is read as its bytes."""
+        field = self.field(named)
+        if of_bytes and FIELDS[named.name].kind == "protocol" and not named.functions:
+            return replace(field, get=lambda source: source.shown(named.name))
+        return field
+
+    def require_value(self, named: grammar.Field, field: Field, *, searched: bool) -> None:
+        """Raise FilterError for a field that is there or not, and has no value to compare."""
+        reason = None
+        if field.kind == "protocol" and not named.slices and not searched:
+            reason = f"{named.name} is there or not: write it alone, or search it with 'contains' or 'matches'"
+        elif field.kind == "label":
+            reason = f"{named.name} is there or not and has no value: write it alone"
+        if reason is not None:
+            raise FilterError(self.expression, named.at, reason, length=len(named.name))
+
+    def in_octets(self, named: grammar.Field) -> grammar.Field:
+        """Return a field with its mask as bytes if it is a masked address: `ip.src & 255.0.0.0`."""
+        field = FIELDS.get(named.name)
+        if named.mask is None or named.functions or field is None or field.kind not in ("ipv4", "ipv6"):
+            return named
+        return replace(named, mask=self.octets_of(named.mask, named))
+
+    def octets_of(self, literal: grammar.Word | grammar.Text, named: grammar.Field) -> grammar.Word:
+        """Return the address that is compared with a masked address, as bytes."""
+        packed_address = self.meaning.value(literal, FIELDS[named.name], named.name).network_address.packed
+        return grammar.Word(packed_address.hex(":"), literal.at)
 
     def field(self, node: grammar.Field) -> Field:
         """Look up a field and apply its slices and functions. Raises FilterError where they do not fit its kind."""
@@ -166,8 +209,37 @@ class _Evaluation:
             raise FilterError(self.expression, node.at, reason, length=len(node.name))
         return field
 
-    def relation(self, node: grammar.Relation) -> Any:
-        """Evaluate a test with arithmetic, frame by frame."""
+    def relation(self, node: grammar.Relation) -> Mask:
+        """Test a comparison with arithmetic, frame by frame."""
+        literal_field, name = self.fields_of_one_kind(node)
+
+        def number(word: grammar.Word) -> int:
+            sign = -1 if word.text.startswith("-") else 1
+            positive = replace(word, text=word.text.removeprefix("-"))
+            return sign * int(self.meaning.value(positive, literal_field, name))
+
+        def values_of(side: grammar.Operand) -> arithmetic.Values | list[Any]:
+            events = self.source.events["frame"]
+            return arithmetic.values(side, lambda field: per_frame(self.field(field).get(self.source), events), number)
+
+        left = cast(arithmetic.Values, values_of(node.left))  # it has a field
+        if node.operator is None or node.right is None:
+            return self.mask_of({frame: any(values) for frame, values in left.items()})
+        right = values_of(node.right)
+        compare = _COMPARE[_WITHOUT_QUANTIFIER.get(node.operator, node.operator)]
+        every = node.operator in ("all_eq", "all_ne") if node.every is None else node.every
+        passes = {}
+        for frame, values in left.items():
+            others = right.get(frame, []) if isinstance(right, dict) else right
+            pairs = [compare(value, other) for value in values for other in others]
+            passes[frame] = bool(pairs) and (all if every else any)(pairs)
+        return self.mask_of(passes)
+
+    def fields_of_one_kind(self, node: grammar.Relation) -> tuple[Field, str]:
+        """Return the field, with its name, whose kind the numbers of a relation have.
+
+        Raises FilterError unless all its fields are numbers, or times that are added and subtracted.
+        """
         named = [*arithmetic.fields(node.left), *arithmetic.fields(node.right)]
         signs = {*arithmetic.operators(node.left), *arithmetic.operators(node.right)}
         if next(arithmetic.fields(node.left), None) is None:
@@ -175,44 +247,29 @@ class _Evaluation:
             raise FilterError(self.expression, node.at, reason)
         kinds = {field.name: self.field(field) for field in named}
         first = kinds[named[0].name]
-        numbers = ("int", "signed")
+        numbers = {"int", "signed"}
         for field in named:
             kind = kinds[field.name].kind
-            fits = kind in numbers or (kind in _TIMES and signs <= arithmetic.TIMES)
-            if not fits or (kind != first.kind and not {kind, first.kind} <= {*numbers}):
-                what = _KINDS.get(kind, "there or not")
-                reason = f"{field.name} is {what}: no arithmetic with {', '.join(sorted(signs))} here; "
-                reason += (
-                    f"times are added and subtracted: {field.name} - 0.01 > 0.04"
-                    if kind in _TIMES
-                    else f"compare it alone: {field.name}"
-                )
-                raise FilterError(self.expression, field.at, reason, length=len(field.name))
-        events = self.source.events["frame"]
-        literal = replace(first, bits=64)
+            has_arithmetic = kind in numbers or (kind in _TIMES and signs <= arithmetic.TIMES)
+            if has_arithmetic and (kind == first.kind or {kind, first.kind} <= numbers):
+                continue
+            meaning = _KINDS.get(kind, "there or not")
+            reason = f"{field.name} is {meaning}: no arithmetic with {', '.join(sorted(signs))} here; "
+            reason += (
+                f"times are added and subtracted: {field.name} - 0.01 > 0.04"
+                if kind in _TIMES
+                else f"compare it alone: {field.name}"
+            )
+            raise FilterError(self.expression, field.at, reason, length=len(field.name))
+        return replace(first, bits=64), named[0].name
 
-        def number(word: grammar.Word) -> Any:
-            sign = -1 if word.text.startswith("-") else 1
-            return sign * self.meaning.value(replace(word, text=word.text.removeprefix("-")), literal, named[0].name)
+    def mask_of(self, passes: dict[int, bool]) -> Mask:
+        """Return the mask of the frames that pass; a frame that is not in `passes` fails."""
+        return pa.chunked_array(
+            [[passes.get(frame, False) for frame in self.source.events["frame"].to_pylist()]], "bool"
+        )
 
-        def values_of(side: Any) -> Any:
-            return arithmetic.values(side, lambda field: per_frame(self.field(field).get(self.source), events), number)
-
-        left = values_of(node.left)
-        if node.operator is None:
-            fits_by = {frame: any(values) for frame, values in left.items()}
-        else:
-            right = values_of(node.right)
-            compare = _COMPARE[_WITHOUT_QUANTIFIER.get(node.operator, node.operator)]
-            every = node.operator in ("all_eq", "all_ne") if node.every is None else node.every
-            fits_by = {}
-            for frame, values in left.items():
-                others = right.get(frame, []) if isinstance(right, dict) else right
-                pairs = [compare(value, other) for value in values for other in others]
-                fits_by[frame] = bool(pairs) and (all if every else any)(pairs)
-        return pa.chunked_array([[fits_by.get(frame, False) for frame in events.to_pylist()]], "bool")
-
-    def some(self, field: Field, truths: _Test) -> Any:
+    def some(self, field: Field, truths: _Test) -> Mask:
         """Return a mask of the rows that have a value that passes."""
         events = self.source.events
         masks = []
@@ -224,26 +281,9 @@ class _Evaluation:
             masks.append(passed)
         return functools.reduce(pc.or_, masks)
 
-    def every(self, field: Field, truths: _Test) -> Any:
+    def every(self, field: Field, truths: _Test) -> Mask:
         """Return a mask of the rows that have the field and whose values all pass."""
         return pc.and_not(self.some(field, pc.is_valid), self.some(field, lambda column: pc.invert(truths(column))))
-
-    def test(self, node: grammar.Test, field: Field) -> Any:
-        """Evaluate a comparison with a literal or with another field."""
-        name = node.field.name
-        if node.operator in ("contains", "matches"):
-            of_ether = field.kind == "ether" and node.operator == "contains"
-            if field.kind not in ("text", "bytes", "protocol") and not of_ether:
-                reason = f"{name} is no text, and {node.operator!r} is for text"
-                raise FilterError(self.expression, node.field.at, reason, length=len(name))
-            truths = self.searching(node) if field.kind != "text" else self.containing(node)
-            return self.every(field, truths) if node.field.every else self.some(field, truths)
-        word = _WITHOUT_QUANTIFIER.get(node.operator, node.operator)
-        every = node.operator in ("all_eq", "all_ne") if node.field.every is None else node.field.every
-        if isinstance(node.value, grammar.Word) and node.value.text in FIELDS:
-            return self.two_fields(node, field, word, every)
-        truths = self.compared(node.value, field, node.field, word)
-        return self.every(field, truths) if every else self.some(field, truths)
 
     def columns(self, field: Field) -> list[Column | Keyed]:
         """Return a field's values, as `Column` wherever each frame has at most one."""
@@ -255,7 +295,7 @@ class _Evaluation:
             out.append(column)
         return out
 
-    def compared(self, value: Any, field: Field, named: grammar.Field, word: str) -> _Test:
+    def compared(self, value: grammar.Word | grammar.Text, field: Field, named: grammar.Field, word: str) -> _Test:
         """Return a test that compares a column with one literal."""
         is_word = isinstance(value, grammar.Word)
         if is_word and field.kind == "text" and re.fullmatch(r"[a-z_]+(\.[a-z_]+)+", value.text):
@@ -278,7 +318,7 @@ class _Evaluation:
         arrow = getattr(pc, _ARROW[word])
         bits = None if named.mask is None else self.meaning.value(named.mask, field, named.name)
 
-        def truths(column: Any) -> Any:
+        def truths(column: pa.ChunkedArray) -> Mask:
             if bits is not None:
                 column = pc.bit_wise_and(column.cast("int64"), bits)
             return arrow(column, pa.scalar(literal, pa.int64()))
@@ -307,7 +347,7 @@ class _Evaluation:
         test = _test_of_slices(named, is_match)
         return lambda c: pa.chunked_array([[row is not None and test(row) for row in c.to_pylist()]], "bool")
 
-    def item(self, item: Any, field: Field, named: grammar.Field) -> _Test:
+    def item(self, item: grammar.Word | grammar.Text | grammar.Range, field: Field, named: grammar.Field) -> _Test:
         """Return a test for one member of a set: a value, or a range that includes both ends."""
         if not isinstance(item, grammar.Range):
             return self.compared(item, field, named, "eq")
@@ -315,7 +355,7 @@ class _Evaluation:
         high = self.compared(item.high, field, named, "le")
         return lambda column: pc.and_(low(column), high(column))
 
-    def two_fields(self, node: grammar.Test, field: Field, word: str, every: bool) -> Any:
+    def two_fields(self, node: grammar.Test, field: Field, word: str, every: bool) -> Mask:
         """Compare two fields of each frame."""
         other = FIELDS[node.value.text]
         if other.kind != field.kind or field.kind == "label":
@@ -337,31 +377,34 @@ class _Evaluation:
             return pc.and_not(has_both, passes)  # `passes` has the negated comparison
         return passes
 
-    def two_lists(self, left: list[Column | Keyed], right: list[Column | Keyed], word: str, every: bool) -> Any:
+    def two_lists(self, left: list[Column | Keyed], right: list[Column | Keyed], word: str, every: bool) -> Mask:
         """Compare two fields that a frame may have several times; some pair of values or (`every`) all pairs pass."""
         events = self.source.events["frame"]
         a, b = (per_frame(columns, events) for columns in (left, right))
-        fits = {
-            frame: (all if every else any)(_COMPARE[word](one, two) for one in a[frame] for two in b[frame])
-            for frame in a.keys() & b.keys()
-        }
-        return pa.chunked_array([[fits.get(frame, False) for frame in events.to_pylist()]], "bool")
+        compare, quantified = _COMPARE[word], all if every else any
+        return self.mask_of(
+            {
+                frame: quantified(
+                    compare(left_value, right_value) for left_value in a[frame] for right_value in b[frame]
+                )
+                for frame in a.keys() & b.keys()
+            }
+        )
 
 
-def _names(node: Any) -> set[str]:
+def _names(node: grammar.Node) -> set[str]:
     """Return every name in a tree that may be a field."""
-    if isinstance(node, grammar.Joined):
-        return set().union(*map(_names, node.parts))
-    if isinstance(node, grammar.Not):
-        return _names(node.inner)
-    if isinstance(node, grammar.Relation):
-        return {field.name for side in (node.left, node.right) for field in arithmetic.fields(side)}
-    value = getattr(node, "value", None)
-    return {node.field.name} | ({value.text} if isinstance(value, grammar.Word) else set())
-
-
-def _searches(node: Any) -> bool:
-    return isinstance(node, grammar.Test) and node.operator in ("contains", "matches")
+    match node:
+        case grammar.Joined():
+            return set().union(*map(_names, node.parts))
+        case grammar.Not():
+            return _names(node.inner)
+        case grammar.Relation():
+            return {field.name for side in (node.left, node.right) for field in arithmetic.fields(side)}
+        case grammar.Test(field, _, grammar.Word(text)):
+            return {field.name, text}
+        case _:
+            return {node.field.name}
 
 
 _HEADERS: dict[str, Callable[[bytes], int]] = {

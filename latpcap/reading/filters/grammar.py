@@ -10,7 +10,7 @@ import functools
 import re
 import threading
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias, cast
 
 import pyparsing as pp
 
@@ -98,17 +98,21 @@ class Computed:
 
     operator: str
     """A sign, "negative", "max", "min" or "abs"."""
-    parts: tuple[Any, ...]
+    parts: tuple[Operand, ...]
     at: int
+
+
+Operand: TypeAlias = Field | Word | Computed
+"""A side of a test with arithmetic, or a part of it."""
 
 
 @dataclass(frozen=True)
 class Relation:
     """A test with arithmetic on one side or both. Without an operator it passes if the value is not 0."""
 
-    left: Any
+    left: Operand
     operator: str | None
-    right: Any
+    right: Operand | None
     every: bool | None
     at: int
 
@@ -117,7 +121,7 @@ class Relation:
 class Not:
     """A negated test."""
 
-    inner: Any
+    inner: Node
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,11 @@ class Joined:
     """`and` or `or` (`word`) over two or more tests."""
 
     word: str
-    parts: tuple[Any, ...]
+    parts: tuple[Node, ...]
+
+
+Node: TypeAlias = Joined | Not | Relation | Exists | Among | Test
+"""A filter, or a part of it that is true or false for a frame."""
 
 
 OPERATORS = {
@@ -155,11 +163,11 @@ _CAPTURE_FILTER = re.compile(r"\b(?:(tcp|udp)\s+)?(?:(src|dst)\s+)?(port|host|ne
 _ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
 
 
-def parse(expression: str) -> Any:
+def parse(expression: str) -> Node:
     """Return the root of the filter's tree. Raises FilterError with the offset of a mistake."""
     try:
         with _PARSER_LOCK:
-            return _grammar().parse_string(expression, parse_all=True)[0]
+            return cast(Node, _grammar().parse_string(expression, parse_all=True)[0])
     except pp.ParseBaseException as problem:
         raise _mistake(expression, problem.loc, problem.msg) from None
     except RecursionError:
@@ -342,7 +350,7 @@ def _grammar() -> pp.ParserElement:
     return pp.And([either]).parse_with_tabs()
 
 
-def _name(text: str, at: int, tokens: Any) -> Word:
+def _name(text: str, at: int, tokens: pp.ParseResults) -> Word:
     if tokens[0] in _RESERVED:
         raise pp.ParseException(text, at, "Expected a field")
     return Word(tokens[0], at)
@@ -369,11 +377,11 @@ def _slices(text: str, at: int, inside: str) -> tuple[tuple[int | None, int | No
     return tuple(out)
 
 
-def _item(text: str, at: int, tokens: Any) -> Any:
+def _item(text: str, at: int, tokens: pp.ParseResults) -> Word | Text | Range:
     return Range(tokens[0], tokens[1], at) if len(tokens) > 1 else tokens[0]
 
 
-def _operand(text: str, at: int, tokens: Any) -> Field:
+def _operand(text: str, at: int, tokens: pp.ParseResults) -> Field:
     parts = list(tokens)
     every = {"all": True, "any": False}[parts.pop(0)] if isinstance(parts[0], str) else None
     called = parts[0] if isinstance(parts[0], _Called) else _Called(parts[0], ())
@@ -383,15 +391,15 @@ def _operand(text: str, at: int, tokens: Any) -> Field:
     return Field(word, called.word.at, mask, every, slices, called.functions)
 
 
-def _folded(text: str, at: int, tokens: Any) -> Any:
+def _folded(text: str, at: int, tokens: pp.ParseResults) -> Operand:
     """Combine operands with signs between them, from left to right."""
-    left = tokens[0]
+    left: Operand = tokens[0]
     for sign, right in zip(tokens[1::2], tokens[2::2], strict=True):
         left = Computed(sign, (left, right), at)
     return left
 
 
-def _relation(text: str, at: int, tokens: Any) -> Relation:
+def _relation(text: str, at: int, tokens: pp.ParseResults) -> Relation:
     """Build a test with arithmetic. A field alone, or its bits compared with a number, is left to `_test`."""
     parts = list(tokens)
     every = {"all": True, "any": False}[parts.pop(0)] if isinstance(parts[0], str) else None
@@ -404,7 +412,7 @@ def _relation(text: str, at: int, tokens: Any) -> Relation:
     return Relation(left, operator, right, every, at)
 
 
-def _test(text: str, at: int, tokens: Any) -> Exists | Test | Among:
+def _test(text: str, at: int, tokens: pp.ParseResults) -> Exists | Test | Among:
     if len(tokens) == 1:
         return Exists(tokens[0])
     field, operator, value = tokens
