@@ -9,7 +9,7 @@ is complete: none of the packets that must have passed its point is missing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from latpcap import spill
 from latpcap.joined import limits
@@ -72,6 +72,40 @@ class _End:
         return self.rows[first:last]
 
 
+@dataclass(frozen=True)
+class _View:
+    """What the packets of one capture (`here`) are judged by: the other capture, and what both have."""
+
+    here: _End
+    there: _End
+    run: tuple[int, int]
+    """First and last instant of the other capture."""
+    at_a: bool
+    """Whether `here` is A."""
+    matched: Array
+    """The rows of `here` that are in both captures."""
+    fates: Fates
+    """The fates of the packets of `here`; judging fills them in."""
+    pairing: Pairing
+
+    def judge(self, rows: Array | int, fate: int | Array, because: int) -> None:
+        """Set the fate of these rows."""
+        self.fates.fate[rows], self.fates.because[rows] = fate, because
+
+    def judge_outside(self, rows: Array, *, sent: bool) -> Array:
+        """Judge packets that passed the other point, after or before this one, while no capture was running there.
+
+        Returns whether it was running, both at the earliest and at the latest instant, for each packet.
+        """
+        min_ns, median_ns, max_ns = self.pairing.typical[self.at_a == sent]
+        slack, sign = max(max_ns - median_ns, limits.MIN_STEP_NS), 1 if sent else -1
+        early, late = sorted((sign * (min_ns - slack), sign * (max_ns + slack)))
+        time = self.here.time[rows]
+        was_running = (time + early > self.run[0]) & (time + late < self.run[1])
+        self.judge(rows[~was_running], OUTSIDE, NOT_RUN)
+        return was_running
+
+
 def _distance(numbers: Array, origin: int) -> Array:
     """Return the signed distance of these 32-bit numbers from `origin`, modulo 2^32: positive if they are greater."""
     return ((numbers.astype(np.int64) - origin + (1 << 31)) % (1 << 32)) - (1 << 31)
@@ -95,22 +129,21 @@ def classify(a: Point, b: Point, pairing: Pairing) -> tuple[Fates, Fates]:
         is_open[end.pair[end_fates.fate == UNKNOWN]] = True
     for end in ends:
         end.index(is_open)
+    views = (
+        _View(ends[0], ends[1], runs[1], True, matched[0], fates[0], pairing),
+        _View(ends[1], ends[0], runs[0], False, matched[1], fates[1], pairing),
+    )
     # 2. packets that arrived at a point; 3. packets that left it, by the proofs of the other end
-    for here in (0, 1):
-        _judge_received(ends[here], ends[1 - here], runs[1 - here], here == 0, fates[here], pairing, matched[here])
-    doubts: list[list[int]] = [[], []]
-    for here in (0, 1):
-        doubts[here] = _judge_sent(ends[here], ends[1 - here], runs[1 - here], here == 0, fates[here], pairing)
+    for view in views:
+        _judge_received(view)
+    unproven = [_judge_sent(view) for view in views]
     # 4. packets without a proof, and connections of one capture, by whether the other capture is complete
-    for here in (0, 1):
-        other = ends[1 - here]
-        lacking = int((fates[here].fate == UNSEEN).sum())  # packets that passed the other point and are not captured
-        count = int((other.up[matched[1 - here]] == (here == 1)).sum())
+    for view, rows, other in zip(views, unproven, reversed(views), strict=True):
+        lacking = int((view.fates.fate == UNSEEN).sum())  # packets that passed the other point and are not captured
+        count = int((other.here.up[other.matched] == other.at_a).sum())
         complete = lacking == 0 and count >= limits.CONTROLS
-        rows = np.array(doubts[here], np.int64)
-        fates[here].fate[rows] = LOST if complete else UNKNOWN
-        fates[here].because[rows] = COMPLETE if complete else INCOMPLETE
-        _judge_unpaired(ends[here], ends[1 - here], runs[1 - here], here == 0, fates[here], pairing, complete)
+        view.judge(rows, LOST if complete else UNKNOWN, COMPLETE if complete else INCOMPLETE)
+        _judge_unpaired(view, complete)
     spill.release_memory()
     return fates[0], fates[1]
 
@@ -131,39 +164,29 @@ def _initial(point: Point, matched: Array, copies: Array) -> Fates:
     return Fates(fate, because)
 
 
-def _ran(time: Array, run: tuple[int, int], delay: tuple[float, float, float], sign: int) -> Array:
-    """Return whether the other capture was running at the earliest and at the latest instant of each packet there."""
-    min_ns, median_ns, max_ns = delay
-    slack = max(max_ns - median_ns, limits.MIN_STEP_NS)
-    early, late = sorted((sign * (min_ns - slack), sign * (max_ns + slack)))
-    return (time + early > run[0]) & (time + late < run[1])
-
-
-def _judge_received(
-    here: _End, there: _End, run: tuple[int, int], at_a: bool, fates: Fates, pairing: Pairing, matched: Array
-) -> None:
+def _judge_received(view: _View) -> None:
     """Judge packets that arrived at this point and are not in the sender's capture: unseen there, or made between.
 
     A packet whose time to live differs from that of its connection, or an RST after which the supposed sender went on
     sending, was made by something between the points.
     """
-    rows = np.flatnonzero((here.pair >= 0) & (fates.fate == UNKNOWN) & (here.up != at_a))
+    here = view.here
+    rows = np.flatnonzero((here.pair >= 0) & (view.fates.fate == UNKNOWN) & (here.up != view.at_a))
     if not len(rows):
         return
-    was_running = _ran(here.time[rows], run, pairing.typical[not at_a], -1)
-    fates.fate[rows[~was_running]], fates.because[rows[~was_running]] = OUTSIDE, NOT_RUN
-    is_open = np.zeros(len(pairing.streams.a) + 1, bool)
+    was_running = view.judge_outside(rows, sent=False)
+    is_open = np.zeros(len(view.pairing.streams.a) + 1, bool)
     is_open[here.pair[rows]] = True
-    ttls_of = _times_to_live(here, spill.selected(matched, is_open[here.pair]))
+    ttls_of = _times_to_live(here, spill.selected(view.matched, is_open[here.pair]))
     for row in rows[was_running].tolist():
         pair, ttl = int(here.pair[row]), int(here.point.packets["ttl"][row])
         usual_ttls = ttls_of.get((pair, bool(here.up[row])))
         if usual_ttls is not None and ttl not in usual_ttls:
-            fates.fate[row], fates.because[row] = MADE, TTL
-        elif here.point.packets["flags"][row] & RST and _went_on(here, there, row, pairing):
-            fates.fate[row], fates.because[row] = MADE, WENT_ON
+            view.judge(row, MADE, TTL)
+        elif here.point.packets["flags"][row] & RST and _went_on(view, row):
+            view.judge(row, MADE, WENT_ON)
         else:
-            fates.fate[row], fates.because[row] = UNSEEN, RECEIVED
+            view.judge(row, UNSEEN, RECEIVED)
 
 
 def _times_to_live(here: _End, matched: Array) -> dict[tuple[int, bool], set[int]]:
@@ -176,38 +199,40 @@ def _times_to_live(here: _End, matched: Array) -> dict[tuple[int, bool], set[int
     return ttls
 
 
-def _went_on(here: _End, there: _End, row: int, pairing: Pairing) -> bool:
+def _went_on(view: _View, row: int) -> bool:
     """Return whether the supposed sender of this RST sent anything but RSTs afterwards."""
+    here, there = view.here, view.there
     sent = there.of(int(here.pair[row]), bool(here.up[row]))
     later = sent[there.time[sent] > here.time[row]]
     return bool(((there.point.packets["flags"][later] & RST) == 0).any())
 
 
-def _judge_sent(here: _End, there: _End, run: tuple[int, int], at_a: bool, fates: Fates, pairing: Pairing) -> list[int]:
+def _judge_sent(view: _View) -> Array:
     """Judge packets that left this point and are not in the receiver's capture. Returns the rows without a proof."""
-    rows = np.flatnonzero((here.pair >= 0) & (fates.fate == UNKNOWN) & (here.up == at_a))
-    was_running = _ran(here.time[rows], run, pairing.typical[at_a], 1)
-    fates.fate[rows[~was_running]], fates.because[rows[~was_running]] = OUTSIDE, NOT_RUN
+    here = view.here
+    rows = np.flatnonzero((here.pair >= 0) & (view.fates.fate == UNKNOWN) & (here.up == view.at_a))
+    was_running = view.judge_outside(rows, sent=True)
     unproven = []
     sizes = counted(here.point, rows)
     for row, size in zip(rows[was_running].tolist(), sizes[was_running].tolist(), strict=True):
-        verdict = _of_data(here, there, row, size, at_a, pairing) if size else _of_ack(here, there, row, at_a, pairing)
+        verdict = _of_data(view, row, size) if size else _of_ack(view, row)
         if verdict is None:
             unproven.append(row)
         else:
-            fates.fate[row], fates.because[row] = verdict
-    return unproven
+            view.judge(row, *verdict)
+    return np.array(unproven, np.int64)
 
 
-def _of_data(here: _End, there: _End, row: int, size: int, up: bool, pairing: Pairing) -> tuple[int, int] | None:
+def _of_data(view: _View, row: int, size: int) -> tuple[int, int] | None:
     """Return the fate and reason of a packet with data, by the receiver's acknowledgements at its own point; None if
     unproven.
 
     Unseen if its bytes were acknowledged before any other copy of them arrived. Lost if an ACK after its latest
     possible arrival, and before any other copy, acknowledges less.
     """
+    here, there, up = view.here, view.there, view.at_a
     pair, begin = int(here.pair[row]), int(here.seq[row])
-    min_ns, median_ns, max_ns = pairing.typical[up]
+    min_ns, median_ns, max_ns = view.pairing.typical[up]
     arrived = there.of(pair, up)
     before = _distance(there.seq[arrived], begin)
     covers_first = (before <= 0) & (before + counted(there.point, arrived) > 0)
@@ -229,16 +254,17 @@ def _of_data(here: _End, there: _End, row: int, size: int, up: bool, pairing: Pa
     return (LOST, HOLE) if bool(np.any(shows_hole)) else None
 
 
-def _of_ack(here: _End, there: _End, row: int, up: bool, pairing: Pairing) -> tuple[int, int] | None:
+def _of_ack(view: _View, row: int) -> tuple[int, int] | None:
     """Return the fate and reason of a packet without data, by the echo of its time stamp; None if unproven.
 
     A receiver echoes the newest time stamp of the segments that arrived in order (RFC 7323, section 4.3).
     """
+    here, there, up = view.here, view.there, view.at_a
     packet = here.point.packets.row(row)
-    if not packet["bits"] & TIMESTAMPS or packet["flags"] & RST or not pairing.kept.stamps:
+    if not packet["bits"] & TIMESTAMPS or packet["flags"] & RST or not view.pairing.kept.stamps:
         return None
     pair, stamp = int(here.pair[row]), int(packet["tsval"])
-    min_ns, median_ns, max_ns = pairing.typical[up]
+    min_ns, median_ns, max_ns = view.pairing.typical[up]
     arrived, replies = there.of(pair, up), there.of(pair, not up)
     replies = replies[(there.point.packets["bits"][replies] & TIMESTAMPS) != 0]
     late = here.time[row] + max_ns + max(max_ns - median_ns, limits.MIN_STEP_NS)
@@ -255,48 +281,56 @@ def _of_ack(here: _End, there: _End, row: int, up: bool, pairing: Pairing) -> tu
     return (LOST, NOT_ECHOED) if in_order else None
 
 
-def _judge_unpaired(
-    here: _End, there: _End, run: tuple[int, int], at_a: bool, fates: Fates, pairing: Pairing, complete: bool
-) -> None:
+def _judge_unpaired(view: _View, complete: bool) -> None:
     """Judge connections that only this capture has.
 
     A connection to the address and port of paired connections, without an answer or refused by RSTs, ended between the
     points. A connection with any other answer may have taken another path.
     """
+    here = view.here
     rows = np.flatnonzero(here.pair < 0)
     if not len(rows):
         return
     stream_of = here.point.packets["stream"]
-    paired_a, paired_b = pairing.streams.a.tolist(), pairing.streams.b.tolist()
-    paired_here, paired_there = (paired_a, paired_b) if at_a else (paired_b, paired_a)
-    names, names_there = addresses(here.point), addresses(there.point)
+    names, same_path, ttls_of = _paired_servers(view)
+    for number in np.unique(stream_of[rows]).tolist():
+        stream_rows = rows[stream_of[rows] == number]
+        sent = here.up[stream_rows] == view.at_a
+        was_running = view.judge_outside(stream_rows, sent=True)
+        flags = here.point.packets["flags"][stream_rows]
+        usual_ttls = ttls_of.get(names[number][1])
+        refused = stream_rows[~sent & ((flags & RST) != 0)]
+        only_refused = bool(usual_ttls) and len(refused) == (~sent).sum() and len(refused) > 0
+        if only_refused and not np.isin(here.point.packets["ttl"][refused], list(usual_ttls or ())).any():
+            view.judge(refused, MADE, TTL)
+            view.judge(stream_rows[sent], LOST, REFUSED)
+            continue
+        if names[number] not in same_path or not complete or bool(((flags[~sent] & RST) == 0).any()):
+            continue
+        view.judge(stream_rows[was_running], np.where(sent[was_running], LOST, MADE), NO_STREAM)
+
+
+_Address: TypeAlias = tuple[str, str, int]
+"""A stream's client address, server address and server port."""
+
+
+def _paired_servers(view: _View) -> tuple[dict[int, _Address], set[_Address], dict[str, set[int]]]:
+    """Return the addresses of each stream here, those with the same server at both points, and each server's TTLs."""
+    here, fates = view.here, view.fates
+    paired_a, paired_b = view.pairing.streams.a.tolist(), view.pairing.streams.b.tolist()
+    paired_here, paired_there = (paired_a, paired_b) if view.at_a else (paired_b, paired_a)
+    names, names_there = addresses(here.point), addresses(view.there.point)
     pairs = zip(paired_here, paired_there, strict=True)
-    same_path = {names[stream][:3] for stream, other in pairs if names[stream][1:] == names_there[other][1:]}
-    received = np.flatnonzero((fates.fate == PASSED) & (here.up != at_a))
+    same_path = {names[stream] for stream, other in pairs if names[stream][1:] == names_there[other][1:]}
+    received = np.flatnonzero((fates.fate == PASSED) & (here.up != view.at_a))
     ttls_of: dict[str, set[int]] = {}
     for pair in np.unique(here.pair[received]).tolist():
         ttls = here.point.packets["ttl"][received[here.pair[received] == pair]]
         ttls_of.setdefault(names[paired_here[pair]][1], set()).update(np.unique(ttls).tolist())
-    for number in np.unique(stream_of[rows]).tolist():
-        stream_rows = rows[stream_of[rows] == number]
-        sent = here.up[stream_rows] == at_a
-        was_running = _ran(here.time[stream_rows], run, pairing.typical[at_a], 1)
-        answers = here.point.packets["flags"][stream_rows[~sent]]
-        fates.fate[stream_rows[~was_running]], fates.because[stream_rows[~was_running]] = OUTSIDE, NOT_RUN
-        usual_ttls = ttls_of.get(names[number][1])
-        refused = stream_rows[~sent & ((here.point.packets["flags"][stream_rows] & RST) != 0)]
-        only_refused = bool(usual_ttls) and len(refused) == (~sent).sum() and len(refused) > 0
-        if only_refused and not np.isin(here.point.packets["ttl"][refused], list(usual_ttls or ())).any():
-            fates.fate[refused], fates.because[refused] = MADE, TTL
-            fates.fate[stream_rows[sent]], fates.because[stream_rows[sent]] = LOST, REFUSED
-            continue
-        if names[number][:3] not in same_path or not complete or bool(((answers & RST) == 0).any()):
-            continue
-        fates.because[stream_rows[was_running]] = NO_STREAM
-        fates.fate[stream_rows[was_running]] = np.where(sent[was_running], LOST, MADE)
+    return names, same_path, ttls_of
 
 
-def addresses(point: Point) -> dict[int, tuple[str, str, int]]:
+def addresses(point: Point) -> dict[int, _Address]:
     """Return the client's address and the server's address and port of each stream."""
     table = point.table("streams").select(["stream", "client", "server", "server_port"]).to_pydict()
     columns = zip(table["stream"], table["client"], table["server"], table["server_port"], strict=True)
