@@ -39,7 +39,8 @@ KERNEL = {"nagle", "delayed_ack", "cork", "cwnd", "receive_window", "zero_window
 STALL = {"nagle", "delayed_ack"}
 PROGRAM = {"server_think", "client_think"}
 TOLERANCE_NS = 1_000_000
-MIN_ROW_MS = 1.0  # shorter rows are noise of a busy host
+MIN_ROW_MS = 1.0
+"""Minimum duration of a row; shorter ones are noise of a busy host."""
 GRADES = list(vocabulary.GRADES)
 BOUNDS = {"proven": (0.9, 0.99), "probable": (0.51, 0.89), "suspected": (0.1, 0.5), "unknown": (0.0, 0.0)}
 DEFAULT = {"proven": 0.9, "probable": 0.7, "suspected": 0.5, "unknown": 0.0}

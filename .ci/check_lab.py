@@ -207,11 +207,12 @@ def unseen(folders: list[Path]) -> tuple[int, int]:
     return exact, checked
 
 
-STORIES = {  # cause and owner of the finding with the most time
+STORIES = {
     "latency2": ("network", "network"),
     "latency3": ("client_think", "client"),
     "latency4": ("server_think", "server"),
 }
+"""Cause and owner of the finding with the most time."""
 DECOYS = ("206_example_c", "teams", "inconsistent_printer", "echo-connections")
 NAGLE_TOO = "rfc3030"
 

@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from robustness import RTTS, decoys, judged_file, mixtures, precision, recall, runs, stalls  # noqa: E402
 from simulator import Truth  # noqa: E402
 
-FLOORS = {  # precision, recall
+FLOORS = {
     "quiet": (1.0, 0.96),
     "bursts 12 ms": (0.99, 0.96),
     "bursts 24 ms": (0.99, 0.96),
@@ -36,6 +36,7 @@ FLOORS = {  # precision, recall
     "lab, 4 % missing": (0.99, 0.86),
     "lab, 10 % missing": (0.99, 0.71),
 }
+"""Minimum precision and recall."""
 LEFT_OUT = ("s8_c2s_only", "s8_s2c_only", "s8_midstream")
 """Captures of one direction, and one with exchanges from before the capture."""
 Task = tuple[Any, ...]

@@ -16,7 +16,6 @@ OPEN_STREAM_KB = 4
 OTHER_STREAM_KB = 0.5
 """Memory of an open stream with data, and of a stream that is closed or without data."""
 
-# Arguments: capture, "kept" or "taken". Prints the number of rows, the bytes of a row by its types, and the peak in KB.
 EVENTS = """
 import json, resource, sys
 import pyarrow as pa
@@ -42,8 +41,8 @@ analysis.finish()
 take()
 print(json.dumps([rows, bits / 8, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]))
 """
+"""Prints the number of rows, bytes of a row by its types, and the peak in KB; takes a capture, "kept" or "taken"."""
 
-# Arguments: capture, Parquet file. Prints the number of rows, CPU seconds of writing them, and the size of the file.
 PARQUET = """
 import json, os, sys, time
 from pathlib import Path
@@ -67,6 +66,7 @@ for _ in range(3):
     best = min(best, time.process_time() - since)
 print(json.dumps([file.rows, best, os.stat(sys.argv[2]).st_size]))
 """
+"""Prints the number of rows, CPU seconds of writing them, and the size of the file; takes a capture, a Parquet file."""
 
 
 @dataclass(frozen=True)

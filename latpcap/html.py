@@ -23,10 +23,8 @@ _MONO = "font-family:'DejaVu Sans Mono',Menlo,Consolas,monospace;"
 _PRE = f"{_INK}{_MONO}margin:6px 0 0;padding:0;white-space:pre-wrap;word-break:normal;font-size:12px;line-height:1.35"
 _CELL = "padding:1px 8px;white-space:nowrap;border:0;"
 _HEAD = f"{_CELL}border-bottom:1px solid #888;font-weight:bold;"
-_ROW = f'<tr style="{_INK}">'  # notebooks colour every second row, and the row below the mouse, by their theme
-
-# Handles a click on a table's head: sorts the rows by that column, by the cells' data-v if they have one, else by
-# their text. A second click reverses the order. The script holds no data of a capture.
+_ROW = f'<tr style="{_INK}">'
+"""Begin of a row, with colours: notebooks colour every second row, and the row below the mouse, by their theme."""
 _SORT = (
     "var h=event.target.closest('th');if(!h)return;var t=h.closest('table'),b=t.tBodies[0],n=h.cellIndex,"
     "d=t.dataset.by==n?-t.dataset.way:-1;t.dataset.by=n;t.dataset.way=d;"
@@ -34,6 +32,9 @@ _SORT = (
     "return d*(u!==undefined&&v!==undefined?u-v:p.textContent.localeCompare(q.textContent));})"
     ".forEach(function(r){b.appendChild(r);});"
 )
+"""Handles a click on a table's head: sorts the rows by that column, by the cells' data-v if they have one, else by
+their text. A second click reverses the order. The script holds no data of a capture.
+"""
 
 
 def card(title: str, *bodies: str) -> str:

@@ -94,8 +94,8 @@ MIN_SERVERS_EXAMINED = 100
 MAX_NAME_LETTERS = 60
 """Upper bound on the letters of a request's target in a sentence."""
 MIN_FAILED_SHARE = 0.1
-"""Share of the actions from which on failures rank before waits; rarer ones rank by their time."""
+"""Minimum share of the actions that fail for which failures rank before waits; rarer ones rank by their time."""
 PATH_WEIGHT = 0.25
 """Weight of the path's round trips, relative to other waits."""
 MIN_EXCEEDED_SHARE = 0.5
-"""Share of "time exceeded" among the answers to pings from which on the pings are a traceroute."""
+"""Minimum share of "time exceeded" among the answers to pings for which the pings are a traceroute."""

@@ -14,8 +14,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from latpcap import _core
-from latpcap.archive import inputs as captures_given
-from latpcap.archive import layout, lock, packfile, packs, plan, series, stored, worker
+from latpcap.archive import inputs, layout, lock, packfile, packs, plan, series, stored, worker
 from latpcap.archive.checked import DamagedError
 from latpcap.archive.dataset import Stored
 from latpcap.archive.model import Failure, Manifest, Options, Outcome, Pack
@@ -104,7 +103,7 @@ def _rewrite(
     metadata = packfile.file_metadata(options)
     try:
         with PackFiles(output) as files:
-            for name in layout.TABLES[:-1] if captures else ():
+            for name in _core.TABLES if captures else ():
                 if any(layout.file_of(name, manifest.pack) in manifest.files for manifest in manifests):
                     files.add(name, stored.empty(name), name)
                     for batch in stored.dataset(name, captures).to_batches():
@@ -119,7 +118,7 @@ def _rewrite(
 
 
 def run(
-    inputs: captures_given.Inputs,
+    given: inputs.Inputs,
     output: str,
     *,
     jobs: int | None,
@@ -134,7 +133,7 @@ def run(
     results.prepare()
     options = Options(results.location, events, _VERSION, _core.SCHEMA_VERSION, keylog, keys.state(keylog))
     with lock.alone(results):
-        files = captures_given.find(inputs, leave_out=locations.bare(results.location))
+        files = inputs.find(given, leave_out=locations.bare(results.location))
         planned = plan.make(series.tasks(files.parts.values(), stitch=stitch), options, results)
         clear(planned, options, results)
         batch = Batch(results.location, planned, files)

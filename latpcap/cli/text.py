@@ -18,7 +18,6 @@ ROWS = 1024
 """Rows that are laid out together."""
 _GAP = "  "
 
-# The columns shown on a terminal, as far as it is wide enough; --columns and files have the others.
 BRIEF = {
     "events": "frame time stream src sport dst dport flags seq ack len time_delta_ms released_by waited_ms",
     "streams": "stream client client_port server server_port protocol exchanges initial_rtt_ms client_payload_bytes "
@@ -37,6 +36,7 @@ BRIEF = {
     "probes": "kind src dst dport answer answer_from rtt_ms repeats sent",
     "issues": "kind frame layer reason count",
 }
+"""The columns shown on a terminal, as far as it is wide enough; --columns and files have the others."""
 
 
 class Layout:

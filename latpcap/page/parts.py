@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 MAX_LETTERS = 160
 """Default upper bound on the letters of a text from a capture."""
-_LONG = 30  # letters from which a cell stays wide on a phone
+_LONG = 30
+"""Letters above which a cell stays wide on a phone."""
 
 
 def safe(text: object, most: int = MAX_LETTERS) -> str:

@@ -27,7 +27,7 @@ _EDGE, _SMALL, _GAP, _CLOSE = 0.9, 0.85, 3.6, 1.2
 """Margin, size of small letters, distance of two panels, and of two that share an x axis, in em."""
 GRID = "#E3E3E3"
 RASTER = 5_000
-"""Marks from which SVG and PDF hold them as an image (300 pixels per inch)."""
+"""Upper bound on the marks that SVG and PDF draw one by one; more are an image (300 pixels per inch)."""
 
 MARKERS = {
     "dot": "o",

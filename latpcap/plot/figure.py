@@ -32,7 +32,8 @@ _METADATA: dict[str, dict[str, str | None]] = {
     ".svg": {"Date": None},
     ".pdf": {"CreationDate": None},
 }
-_MAX_PIXELS = 65_000  # on a side; Agg's limit is 2**16
+_MAX_PIXELS = 65_000
+"""Upper bound on the pixels of a side; Agg's is 2**16."""
 CHINESE = (
     "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "Source Han Sans CN", "WenQuanYi Micro Hei",
     "WenQuanYi Zen Hei", "Microsoft YaHei", "PingFang SC", "Heiti SC", "SimHei", "Noto Sans CJK JP",

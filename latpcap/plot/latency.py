@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
 PANELS: tuple[LatencyPanel, ...] = get_args(LatencyPanel)
 SCALES: tuple[Scale, ...] = get_args(Scale)
-_MAX_POINTS = 4_000  # of a curve: a step of 1/4,000 is less than a pixel
+_MAX_POINTS = 4_000
+"""Upper bound on the points of a curve: a step of 1/4,000 is less than a pixel."""
 _BINS = 90
-_SPREAD = 20.0  # ratio of the 90th to the 10th percentile from which "auto" chooses a logarithmic axis
+_SPREAD = 20.0
+"""Ratio of the 90th to the 10th percentile above which "auto" chooses a logarithmic axis."""
 _DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 _NONE = "#7A7A7A"
 

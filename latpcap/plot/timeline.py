@@ -47,7 +47,8 @@ _CELLS = (160, 60)
 """Columns and rows of a grid of cells as large as a dot; all exchanges in a cell are one dot."""
 _SIZES = ((1, 1.0), (10, 1.5), (100, 2.1), (1000, 2.8))
 """Least number of exchanges in a dot, and the factor of the dot's width from that number on."""
-_LANE = 1.7  # em, height of a lane
+_LANE = 1.7
+"""Height of a lane in em."""
 _NONE = "#7A7A7A"
 
 

@@ -42,7 +42,8 @@ LIMITS = {
 """The colour of each limit of a transfer; a limit that is also a cause has the cause's colour."""
 LIMIT_WORDS = "limits the transfer"
 _PAPER = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.6}
-_MAX_CAPPED = 300  # marks up to which each has caps at its ends
+_MAX_CAPPED = 300
+"""Upper bound on the marks that have caps at their ends."""
 
 
 class TimeSequence(Display):

@@ -22,9 +22,10 @@ from latpcap.vocabulary import CAUSES, PROVEN
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_ROW, _HEAD, _BODY = 1.25, 1.6, 40.0  # em: height of a named bar, of a group's line, and of all bars without names
-_NAME = 22  # letters of an exchange's name
-_CAPTURE = 16  # further letters where the name includes its capture
+_ROW, _HEAD, _BODY = 1.25, 1.6, 40.0
+"""Height in em of a named bar, of a group's line, and of all bars without names."""
+_NAME, _CAPTURE = 22, 16
+"""Letters of an exchange's name, and further letters where the name includes its capture."""
 
 PROBABLE = "//////"
 """Hatch of causes that are not proven; the hatches of families are thinner."""

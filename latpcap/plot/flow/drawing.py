@@ -34,7 +34,8 @@ from latpcap.plot.pen import BLACK, GREY, RED, WHITE, Ink
 from latpcap.plot.text import width_of, wrap
 from latpcap.vocabulary import CAUSES
 
-MESSAGE_COLOUR = "#1F4E8C"  # a request, a status
+MESSAGE_COLOUR = "#1F4E8C"
+"""Colour of a request, or of a status."""
 PASTELS = (
     "#EAF1FB",
     "#FDF3DF",

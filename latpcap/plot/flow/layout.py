@@ -18,15 +18,20 @@ from latpcap.plot.text import WIDTH, width_of, wrap
 
 TYPICAL_GAP, MAX_GAP = 10.0, 24.0
 """Height in em of a gap at the third quartile, and of the highest gap; a higher one is drawn with a break."""
-# All lengths in em.
-MARGIN, ROW, SLOT, LINE = 0.7, 1.75, 1.9, 1.45  # heights of a row, of a wait's line, and of a line of text
-UNDER = 0.47  # from an arrow to the lower edge of its row
-SMALL, PORT, TINY = 0.8, 0.8, 0.7  # sizes of letters
-BAND, LANE, INSET = 0.55, 0.8, 0.95  # width of a band, width of its lane, distance from a lifeline to its text
-MAX_LANES = 4  # side by side at one lifeline; further bands share the last lane
-BRACE = 0.75  # width of a bracket's lane
-FEW_HOSTS = 4  # up to this number of hosts the columns are as wide as the words of each row
-MIN_COLUMN = 8.5  # least width of a column among more hosts
+MARGIN, ROW, SLOT, LINE = 0.7, 1.75, 1.9, 1.45
+"""Width in em of the page's margin; heights of a row, of a wait's line, and of a line of text."""
+UNDER = 0.47
+"""Distance in em from an arrow to the lower edge of its row."""
+SMALL, PORT, TINY = 0.8, 0.8, 0.7
+"""Sizes of letters in em."""
+BAND, LANE, INSET, BRACE = 0.55, 0.8, 0.95, 0.75
+"""Width in em of a band and of its lane, distance from a lifeline to its text, and width of a bracket's lane."""
+MAX_LANES = 4
+"""Upper bound on the lanes at one lifeline; further bands share the last lane."""
+FEW_HOSTS = 4
+"""Upper bound on the hosts for which the columns are as wide as the words of each row."""
+MIN_COLUMN = 8.5
+"""Minimum width in em of a column among more hosts."""
 
 
 @dataclass(frozen=True, slots=True)

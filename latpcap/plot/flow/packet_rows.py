@@ -54,7 +54,8 @@ CELL = 20
 """Characters of an address's column in tshark's text, with its bar."""
 MAX_COLUMNS = 40
 """Addresses that get a column in tshark's text."""
-_HEAD = CELL // 2 - 1  # characters of the cell of the time, and of a port
+_HEAD = CELL // 2 - 1
+"""Characters of the cell of the time, and of a port."""
 
 
 def seconds(ns: int, digits: int) -> str:
