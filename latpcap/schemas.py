@@ -64,6 +64,7 @@ def _or_null(word: str, nullable: bool) -> str | list[str]:
 
 
 def _why() -> dict[str, Any]:
+    """Return the JSON schema of `Why.to_dict()`."""
     text, number, count = {"type": "string"}, {"type": ["number", "null"]}, {"type": "integer", "minimum": 0}
     confidence = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
     finding = {

@@ -27,6 +27,7 @@ class Stored:
     """The results at a location. Packs without a manifest are incomplete and ignored."""
 
     def __init__(self, location: str):
+        """Find the packs at a location. CaptureError where there are no results that this version reads."""
         output = Output(location)
         where = locations.bare(output.location)
         try:

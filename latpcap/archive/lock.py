@@ -62,6 +62,7 @@ def _refuse(output: Output, owner: str) -> NoReturn:
 
 @contextmanager
 def _flocked(output: Output) -> Iterator[None]:
+    """Hold the lock file of a local folder; OutputError while another batch holds it."""
     import fcntl
 
     path = os.path.join(output.location, LOCK)
@@ -96,6 +97,7 @@ def _flocked(output: Output) -> Iterator[None]:
 
 @contextmanager
 def _leased(output: Output) -> Iterator[None]:
+    """Hold a lease in a store without file locks, and renew it; OutputError while another batch has one."""
     own_file = f"{LOCK}-{uuid.uuid4().hex}"
     for tries_left in reversed(range(_MAX_TRIES)):
         output.write(own_file, _owner().encode())

@@ -100,6 +100,7 @@ class Union(View):
         return self._tables[name]
 
     def _load(self, name: str) -> pa.Table:
+        """Return a table of the captures, or of the slice, in the order of its keys."""
         if name == "events":
             return self._stored.empty("events")
         limited = self._scope.is_limited

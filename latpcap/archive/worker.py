@@ -117,6 +117,7 @@ def reason_of_breakdown(problem: Exception) -> str:
 
 
 def _attempt(pack: Pack, options: Options, watch: Watch, broken: dict[str, str]) -> list[Outcome]:
+    """Return the outcomes of a pack's tasks; those in `broken` fail for the reason given there."""
     markers: list[Marker] = []
     output = Output(options.output)
     with PackFiles(output) as files, ThreadPoolExecutor(1, thread_name_prefix="parquet") as writer:
@@ -300,6 +301,7 @@ class _Capture:
         self._work.files.add(name, packfile.of_capture(table, self._id), escaped(self._heads[0].part.name))
 
     def _finish(self, outcome: Outcome) -> Failure | None:
+        """Write the last rows and the capture's record; return a Failure if the core refused the file."""
         is_unfinished = self._engine.finish_some()
         first = self._heads[0].part
         if self._engine.refused is not None:

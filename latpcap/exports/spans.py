@@ -117,6 +117,7 @@ def _wait_spans(
     requests: dict[int, dict[str, Any]],
     causes: dict[tuple[str, int], list[dict[str, Any]]],
 ) -> Iterator[Span]:
+    """Yield the span of a wait, and below it one for each of its causes."""
     key = f"wait {row['wait']} {row['client']} {row['start']}"
     request = requests.get(row["row"]) if row["table"] == "exchanges" else None
     attributes = {

@@ -346,6 +346,7 @@ class _Loop:
 
     @classmethod
     def of(cls, item: CauseTotal, exchanges: pa.Table) -> _Loop | None:
+        """Return how the clients of a server asked; None for too few requests."""
         is_of_server = spill.row_mask(item.server.rows, exchanges.num_rows)
         spans = spill.parts(len(is_of_server))
         row_parts = [(np.flatnonzero(is_of_server[span]) + span.start).astype("uint32") for span in spans]

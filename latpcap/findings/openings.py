@@ -483,6 +483,7 @@ SEARCHES = (
 
 
 def _finding(cases: list[LateOpening], streams: Streams) -> Finding:
+    """Return the finding of late openings of one kind; the longest wait is its worst case."""
     cases.sort(key=lambda case: case.waited_ms)
     worst = cases[-1]
     opened, ends = worst.opened, worst.ends

@@ -423,6 +423,7 @@ def _row(
     sentence: str, owner: str, harm: Harmful, server: tuple[str, int], requests: _Requests, rows: Array,
     waited_ms: Array, of: int, more_values: Mapping[str, float | str] | None = None,
 ) -> Finding:  # fmt: skip
+    """Return the finding of requests whose round trips fewer would spare."""
     longest = int(waited_ms.argmax())
     worst, ordered = int(rows[longest]), sorted(waited_ms.tolist())
     stream_row = requests.stream_row[worst]

@@ -53,6 +53,7 @@ def find(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[F
 
 
 def _unexplained(cause: str, owner: str, cases: list[UnansweredWait], of: int) -> Finding:
+    """Return the finding of waits that no answer ended; the longest is its worst case."""
     cases.sort(key=lambda c: c.waited_ms)
     worst = cases[-1]
     key = worst.key

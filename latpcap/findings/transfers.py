@@ -236,6 +236,7 @@ def _matters(row: dict[str, Any]) -> bool:
 
 
 def _finding(rows: list[dict[str, Any]], of: int) -> Finding:
+    """Return the finding of transfers with the same limit; the longest is its worst case."""
     row = max(rows, key=lambda transfer: transfer["duration_ms"])
     sentence = _sentence(row)
     grade: Grade = row["grade"]

@@ -63,6 +63,7 @@ class _StreamFacts:
     """What decides whether a request was left without an answer, for each row of "streams"."""
 
     def __init__(self, streams: pa.Table, exchanges: pa.Table, stream_rows: Array):
+        """Read the facts of all streams; `stream_rows` has the row of each exchange's stream."""
         self.has_answer = arrays.numbers(streams, "server_packets") > 0
         self.end = arrays.numbers(streams, "end")
         self.is_closed = arrays.codes(streams, "closed_by")[0] >= 0

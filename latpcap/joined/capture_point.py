@@ -170,6 +170,7 @@ class Point:
     def __init__(
         self, source: sources.Source, *, keylog: Keylog | None = None, causes: bool = True, progress: bool = False
     ):
+        """Read the source to its end. CaptureError if it cannot be read."""
         feed = Feed(source, keylog)
         feed.analysis.watch_packets()
         kinds = layout()

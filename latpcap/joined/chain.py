@@ -69,6 +69,7 @@ class Chain:
 
     @cached_property
     def _exchanges(self) -> pa.Table:
+        """Return the exchanges that are at all points, with their ms on each way and beyond the last point."""
         tables = [leg.arrow("exchanges").take(pa.array(rows)) for leg, rows in zip(self.legs, self._rows, strict=True)]
         first = tables[0]
         columns: dict[str, Any] = {"a_exchange": first["a_exchange"]}

@@ -324,6 +324,7 @@ def hulls(x: Array, y: Array, up: Array) -> tuple[Array, Array]:
 
 
 def _hull(x: Array, y: Array, sign: float) -> Array:
+    """Return the corners of the upper (`sign` 1) or lower (-1) convex hull of these points, x ascending."""
     if not len(x):
         return np.zeros((0, 2))
     order = np.lexsort((-sign * y, x))

@@ -126,6 +126,7 @@ def _cut(
     matched: Matched,
     rows: _Rows,
 ) -> Parts:
+    """Return the parts of each matched exchange, without empty ones, in the order of time."""
     left, arrived, answered, back = matched.instants()
     front, behind = matched.front, matched.back
     far = answered - arrived

@@ -154,6 +154,7 @@ class EvidencePlot(Display):
             draw[name](ax)
 
     def _path(self, ax: Axes) -> None:
+        """Draw the round trips over time, those of held ACKs apart, and the lower bounds."""
         measured = self.measured
         was_held = (
             np.zeros(len(measured.seconds), bool)

@@ -175,6 +175,7 @@ def _with_text(svg: bytes) -> bytes:
 
 
 def _with_palette(figure: Figure, dpi: float, colours: Sequence[str]) -> bytes:
+    """Return the figure as a PNG of 256 colours, with these colours exact."""
     from PIL import Image, ImageColor
 
     out = io.BytesIO()

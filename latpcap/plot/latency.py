@@ -58,6 +58,7 @@ class LatencyPlot(Display):
         scale: Scale = "auto",
         panel: LatencyPanel | None = None,
     ):
+        """Choose axis and bins for the series; ValueError where none has a latency."""
         if scale not in SCALES:
             raise ValueError(f"no scale {scale!r}; known are {', '.join(SCALES)}")
         if panel is not None and panel not in PANELS:
@@ -163,6 +164,7 @@ class LatencyPlot(Display):
             _letters(note)
 
     def _histogram(self, ax: Axes) -> None:
+        """Draw the number of exchanges by latency, coloured by cause where there is one series."""
         shown = self.counts
         if len(self.series) > 1:  # captures of different lengths: each bar is a share of its own series
             shown = [100 * counts / counts.sum() for counts in self.counts]

@@ -269,6 +269,7 @@ def _draw_stroke(renderer: Any, stroke: Stroke, transform: Any) -> None:
 
 
 def _draw_word(renderer: Any, word: Word, transform: Any, as_outlines: bool) -> None:
+    """Draw a word, on its background if it has one, as text or as outlines of its letters."""
     from matplotlib.colors import to_rgba
     from matplotlib.path import Path
     from matplotlib.transforms import Affine2D

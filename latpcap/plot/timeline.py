@@ -80,6 +80,7 @@ class Timeline(Display):
         scale: Scale = "auto",
         start_ns: int | None = None,
     ):
+        """Choose the axis for the dots; ValueError where there is nothing to draw."""
         if scale not in get_args(Scale):
             raise ValueError(f"no scale {scale!r}; known are auto, log, linear")
         self.dots = tuple(sorted((d for d in dots if len(d.seconds)), key=lambda d: -len(d.seconds)))
@@ -163,6 +164,7 @@ class Timeline(Display):
         clock_axis(below, self.start_ns, last - first)
 
     def _exchanges(self, ax: Axes) -> None:
+        """Draw a dot for each exchange, or one for all in a cell as large as a dot."""
         low, high = self._floor, float(self._values[-1])
         for d in self.dots:
             y = np.maximum(d.latency_ms, low) if self.log else d.latency_ms

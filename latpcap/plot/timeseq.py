@@ -61,6 +61,7 @@ class TimeSequence(Display):
     def __init__(
         self, data: Numbers, *, title: str = "", panels: Sequence[SequencePanel] = PANELS, mark_ms: float = 5.0
     ):
+        """Store the numbers and write the subtitle and notes; ValueError for an unknown panel or none."""
         for name in panels:
             if name not in PANELS:
                 raise ValueError(f"no panel {name!r}; known are {', '.join(PANELS)}")

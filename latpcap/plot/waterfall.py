@@ -52,6 +52,7 @@ class Waterfall(Display):
         sort: Sort = "latency_ms",
         captures: bool = False,
     ):
+        """Store the bars and write the subtitle and note; ValueError without a bar."""
         if not numbers.bars:
             raise ValueError("no exchange: there is nothing to draw")
         self.plan, self.align, self.sort = numbers, align, sort
@@ -132,6 +133,7 @@ class Waterfall(Display):
         return keys
 
     def _draw(self, axes: Mapping[str, Axes]) -> None:
+        """Draw the pieces of all bars, the names of bars, and the heads of groups."""
         from matplotlib.collections import PolyCollection
 
         ax = axes["waterfall"]

@@ -210,6 +210,7 @@ def _bar(exchanges: pa.Table, rows: Any, below: int, stream_name: Callable[[int]
 def _pieces(
     exchanges: pa.Table, causes: pa.Table, bar_of: Any, bars: Sequence[Bar], per_bar: int, align: Align, start_ns: int
 ) -> Pieces:
+    """Return the pieces of all bars; ValueError for causes of unknown exchanges."""
     numbers = exchanges["exchange"].to_numpy()
     at = np.searchsorted(numbers, causes["exchange"].to_numpy())
     if len(numbers) and not (numbers[np.minimum(at, len(numbers) - 1)] == causes["exchange"].to_numpy()).all():

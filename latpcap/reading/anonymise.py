@@ -114,6 +114,7 @@ def _link(link: int | None, data: bytes) -> tuple[tuple[tuple[int, int], ...], i
 
 
 def _internet(hardware: tuple[tuple[int, int], ...], ip: int, data: bytes, padded: bool) -> Layout | None:
+    """Return where a packet has its addresses and payload; None unless it is unfragmented TCP."""
     version = data[ip] >> 4
     if version == 4:
         header = (data[ip] & 15) * 4

@@ -155,6 +155,7 @@ class _Seen(Frame):
 
 
 def _options(data: bytes) -> Iterator[str]:
+    """Yield Wireshark's text of each TCP option."""
     at = 0
     while at < len(data) and data[at]:
         kind = data[at]
@@ -177,6 +178,7 @@ def _options(data: bytes) -> Iterator[str]:
 
 
 def _dns(data: bytes) -> str:
+    """Return Wireshark's text of a DNS message."""
     ident, flags, questions, answers, servers, _ = struct.unpack_from(">HHHHHH", data)
     parts = [f"Standard query{' response' if flags >> 15 else ''} 0x{ident:04x}"]
     if flags >> 15 and (code := flags & 15):

@@ -311,6 +311,7 @@ class _Head:
     """
 
     def __init__(self, data: bytes, start: re.Match[bytes], from_client: bool, word: Word):
+        """Mask the first line and the fields of a head, and find how long its body is."""
         self.mask: Mask = opaque
         self._word = word
         if from_client:
@@ -404,6 +405,7 @@ def _chunked(data: bytes, at: int, mask: Mask) -> bytes:
 
 
 def _tls(data: bytes, word: Word) -> bytes:
+    """Mask TLS records: heads, alerts and plain handshakes keep their form, the rest becomes zeros."""
     output = bytearray()
     at, is_readable, message_left = 0, True, 0
     while at + 5 <= len(data):

@@ -70,6 +70,7 @@ def packets(records: Iterable[Record], *, only_icmp: bool = False) -> Iterator[d
 
 
 def _row(record: Record, requests: dict[tuple[Any, ...], Record]) -> dict[str, Any]:
+    """Return the row of a packet that is not TCP."""
     import dpkt
 
     from latpcap.errors import CaptureError
@@ -117,6 +118,7 @@ def _arp(layer: Any) -> dict[str, Any]:
 
 
 def _ip(layer: Any, record: Record, requests: dict[tuple[Any, ...], Record]) -> dict[str, Any]:
+    """Return what a row shows of an IP packet that is not TCP."""
     import dpkt
 
     inner = layer.data
@@ -142,6 +144,7 @@ def _ip(layer: Any, record: Record, requests: dict[tuple[Any, ...], Record]) -> 
 
 
 def _icmp(layer: Any, inner: Any, record: Record, requests: dict[tuple[Any, ...], Record]) -> dict[str, Any]:
+    """Return what a row shows of an ICMP message; an echo reply names its request."""
     if inner.type not in (0, 8):
         name, codes = _ICMP.get(inner.type, (f"ICMP type {inner.type}", {}))
         what = codes.get(inner.code, f"code {inner.code}")

@@ -115,6 +115,7 @@ def _of_wireshark(body: bytes, order: str) -> Process | None:
 def _of_packet(
     options: list[tuple[int, bytes]], order: str, by_id: dict[int, Process], apple: list[Process]
 ) -> Seen | None:
+    """Return the process that a packet's options name, and whether it sent; None without one."""
     process: Process | None = None
     sent: bool | None = None
     effective = False

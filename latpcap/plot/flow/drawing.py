@@ -89,6 +89,7 @@ def draw_body(pen: Ink, page: Layout, rows: Sequence[FlowRow]) -> None:
 
 
 def _draw_row(pen: Ink, page: Layout, row: FlowRow, y: float, background: str) -> None:
+    """Draw a packet: its time, comment, arrow, ports and label."""
     x0, x1 = page.x[row.source], page.x[row.target]
     sport, dport = row.sport, row.dport
     if row.source == row.target:  # an address that sends to itself
@@ -121,6 +122,7 @@ def _draw_row(pen: Ink, page: Layout, row: FlowRow, y: float, background: str) -
 
 
 def _draw_slot(pen: Ink, page: Layout, slot: Slot, background: str, rows: Sequence[FlowRow]) -> None:
+    """Draw a wait between two rows: its bands, or its text alone where it has none."""
     wait = slot.mark
     gid = f"wait-{upper_frame(wait, rows)}-{rows[wait.lower].frame}"
     y = slot.y - LINE * (slot.lines - 1) / 2 + 0.36

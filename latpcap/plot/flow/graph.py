@@ -75,6 +75,7 @@ class FlowGraph:
         to_scale: bool = False,
         book: FlowPages | None = None,
     ) -> None:
+        """Store what a page shows; ValueError without a packet."""
         if not rows:
             raise ValueError("a flow graph needs at least one packet")
         self.nodes = tuple(nodes)
@@ -390,6 +391,7 @@ class FlowPair:
         return self
 
     def _drawn(self, ax: Axes | None) -> Ink:
+        """Return the ink of both pictures side by side, with rows at equal heights."""
         sides = (self.left, self.right)
         rows = [_rows_from_zero(side) for side in sides]
         pages = [

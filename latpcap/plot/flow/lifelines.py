@@ -129,6 +129,7 @@ class PointsGraph(Display):
             yield f"{where}: {ms(span.end_ms - span.begin_ms)} ms {span.place}, {span.cause} ({span.grade})"
 
     def _draw(self, axes: Mapping[str, Axes]) -> None:
+        """Draw the points, the packets between them, and the parts of the exchange."""
         (ax,) = axes.values()
         ax.set_axis_off()
         ends = [value for arrow in self.arrows for value in (arrow.a_ms, arrow.b_ms)]

@@ -93,6 +93,7 @@ class FlowPages:
         total: int,
         beyond: int = 0,
     ) -> None:
+        """Divide packets into pages; ValueError for options out of range."""
         max_rows, mark_ms = options.max_rows, options.mark_ms
         if max_rows is not None and max_rows < 1:
             raise ValueError(f"max_rows is {max_rows}, but at least 1 packet has to be shown")

@@ -95,6 +95,7 @@ class Frame:
         self.layers += names
 
     def link(self, data: bytes, link: int | None, depth: int = 0) -> None:
+        """Add the fields of a frame with this LINKTYPE_ number."""
         if link in _LINKS:
             self.layers.append(_LINKS[link])
         if link == 1:
@@ -130,6 +131,7 @@ class Frame:
                 self.by_ethertype(number, data, depth)
 
     def ethernet(self, data: bytes, depth: int = 0) -> None:
+        """Add the fields of an Ethernet frame, and of what it carries."""
         target, source, kind = data[:6], data[6:12], struct.unpack_from(">H", data, 12)[0]
         self.layers += ["eth", "ethertype" if kind >= 0x600 else "llc"]
         self.add("eth", data)
@@ -173,6 +175,7 @@ class Frame:
             self.add("eth.trailer", rest)
 
     def by_ethertype(self, kind: int, data: bytes, depth: int) -> None:
+        """Add the fields of VLAN tags, and of the protocol with this number."""
         while kind in _TAGS:
             tag, kind = struct.unpack_from(">HH", data, 0)
             self.add("vlan", data)
@@ -199,6 +202,7 @@ class Frame:
             self.ip(data[4:], depth)
 
     def arp(self, data: bytes) -> None:
+        """Add the fields of ARP, and Wireshark's marks for probes, announcements and duplicate addresses."""
         hardware, protocol, hlen, plen, opcode = struct.unpack_from(">HHBBH", data, 0)
         self.add("arp", data[: 8 + 2 * (hlen + plen)])
         self.add("arp.hw.type", hardware)
@@ -238,6 +242,7 @@ class Frame:
             self.ip6(data, depth)
 
     def ip4(self, data: bytes, depth: int) -> None:
+        """Add the fields of an IPv4 header, and of what it carries."""
         head, tos, total, ident, flags_and_offset, ttl, protocol, checksum = struct.unpack_from(">BBHHHBBH", data, 0)
         size = (head & 15) * 4
         if size < 20 or len(data) < 20:
@@ -288,6 +293,7 @@ class Frame:
             offset += length
 
     def ip6(self, data: bytes, depth: int) -> None:
+        """Add the fields of an IPv6 header with its extensions, and of what it carries."""
         first, length, following, hops = struct.unpack_from(">IHBB", data, 0)
         if len(data) < 40:
             return
@@ -374,6 +380,7 @@ class Frame:
             self.by_ethertype(kind, rest, depth + 1)
 
     def icmp(self, data: bytes, depth: int) -> None:
+        """Add the fields of an ICMP message, and of the packet that it quotes."""
         kind, code, checksum = struct.unpack_from(">BBH", data, 0)
         self.add("icmp", data)
         self.add("icmp.type", kind)
@@ -400,6 +407,7 @@ class Frame:
             self.ip(data[8:], depth + 1)
 
     def icmp6(self, data: bytes, depth: int) -> None:
+        """Add the fields of an ICMPv6 message, and of the packet that it quotes."""
         kind, code, checksum = struct.unpack_from(">BBH", data, 0)
         self.add("icmpv6", data)
         self.add("icmpv6.type", kind)
@@ -458,6 +466,7 @@ class Frame:
             data = data[length:]
 
     def udp(self, data: bytes, depth: int) -> None:
+        """Add the fields of a UDP header, and of DNS or a tunnel in it."""
         source, target, length, checksum = struct.unpack_from(">HHHH", data, 0)
         self.add("udp", data)
         self.add("udp.srcport", source)
@@ -504,6 +513,7 @@ class Frame:
             self.ip(data, depth + 1)
 
     def tcp(self, data: bytes, depth: int) -> None:
+        """Add the fields of a TCP header, and of TLS in its payload."""
         source, target = struct.unpack_from(">HH", data, 0)
         for name, value in (("srcport", source), ("dstport", target), ("port", source), ("port", target)):
             self.add(f"tcp.{name}", value)
@@ -541,6 +551,7 @@ class Frame:
                 self.dns(payload[2:], "dns")
 
     def options(self, data: bytes) -> None:
+        """Add the fields of TCP options, up to one that is damaged."""
         offset = 0
         while offset < len(data):
             kind = data[offset]
@@ -578,6 +589,7 @@ class Frame:
             offset += length
 
     def dns(self, data: bytes, protocol: str) -> None:
+        """Add the fields of a DNS message."""
         if len(data) < 12:
             return
         ident, flags, *counts = struct.unpack_from(">HHHHHH", data, 0)

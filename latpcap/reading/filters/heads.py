@@ -173,6 +173,7 @@ def _basic(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _head_fields(head: str, is_request: bool) -> Iterator[tuple[str, Any]]:
+    """Yield names and values of the fields of an HTTP head."""
     lines = re.split(r"\r?\n", head)
     if is_request:
         parts = lines[0].split(" ")

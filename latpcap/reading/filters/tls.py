@@ -107,6 +107,8 @@ class Tls:
         body: bytes,
         out: dict[str, list[Any]],
     ) -> None:
+        """Add the fields of one record, and of the handshake messages that it completes."""
+
         def add(name: str, value: Any) -> None:
             out.setdefault(name, []).append(value)
 
@@ -145,6 +147,7 @@ class Tls:
             direction.messages = data if len(data) < _MAX_MESSAGE_BYTES else b""
 
     def _hello(self, ends: frozenset[Any], kind: int, body: bytes, add: Any) -> None:
+        """Add the fields of a ClientHello or ServerHello, and its JA3 fingerprint."""
         version = struct.unpack_from(">H", body)[0]
         add("tls.handshake.version", version)
         if kind == _SERVER_HELLO and version == _TLS12:
@@ -201,6 +204,7 @@ class Tls:
     def _extension(
         self, ends: frozenset[Any], kind: int, number: int, content: bytes, add: Any, lists: dict[int, list[int]]
     ) -> None:
+        """Add the fields of one extension; `lists` receives the numbers that the fingerprint needs."""
         is_client = kind == _CLIENT_HELLO
         if number == 0 and is_client and len(content) > 5:
             size, letter, length = struct.unpack_from(">HBH", content)

@@ -116,6 +116,7 @@ class Meaning:
         return int((Decimal(node.text) * 1_000_000_000).to_integral_value())
 
     def _instant(self, node: Word | Text, field: Field, name: str) -> int:
+        """Return a date and time in ns since 1970; without a zone it is local."""
         reason = f'{name} takes a date and time, as in "2026-11-21 06:07:32.5" (local) or "2026-11-21T06:07:32Z"'
         match = re.fullmatch(r"(.*?)(\.[0-9]{1,9})?\s*(Z|UTC|[+-][0-9]{2}:?[0-9]{2})?", node.text)
         if match is None:

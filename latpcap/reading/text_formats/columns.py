@@ -334,6 +334,7 @@ class Columns:
         return None
 
     def _icmp(self, row: Row, network: Network, room: int) -> tuple[int, Part]:
+        """Return number and bytes of the ICMP message that a row describes."""
         is_ipv6 = network.source.version == 6
         protocol = wire.ICMP6 if is_ipv6 else wire.ICMP
         payload = max(0, room - 8)
@@ -374,6 +375,7 @@ class Columns:
     def _tcp(
         self, row: Row, hosts: tuple[Address, Address], room: int, chunk: list[Row], index: int
     ) -> tuple[int, Part] | None:
+        """Return number and bytes of the segment that a row describes; None if its ports are unknown."""
         # 1. Find the connection and the state of its two directions.
         ports = row.ports or self._connection(row, hosts, chunk, index)
         if ports is None:

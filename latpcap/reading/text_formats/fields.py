@@ -177,6 +177,7 @@ def _packet(fields: Fields) -> Part | None:
 
 
 def _tcp(fields: Fields, room: int) -> Part:
+    """Return the segment that these fields describe."""
     options = _hex(_one(fields, "tcp.options")) or _options(fields)
     head = 20 + len(options) + -len(options) % 4
     payload = min(_int(fields, "tcp.len"), wire.MAX_LENGTH) if "tcp.len" in fields else max(0, room - head)
