@@ -24,7 +24,7 @@ from latpcap.answers.types import (
     Typical,
     WithRequests,
 )
-from latpcap.findings import lookups
+from latpcap.findings import lookups, socket_options
 from latpcap.findings.schema import Finding, grade_and_confidence
 from latpcap.findings.socket_options import Pool
 from latpcap.format import escaped, ms, printable, requested
@@ -334,7 +334,9 @@ def _timer(finding: Finding) -> str:
     if finding.timer_ms is None:
         return say("timer_tick", tick=finding.tick_ms) if finding.tick_ms else ""
     tick = say("on_tick", tick=finding.tick_ms) if finding.tick_ms else ""
-    whose = say("timer_of", system=finding.os_hint.partition(" (")[0]) if finding.os_hint else ""
+    whose = ""
+    if finding.os_hint:
+        whose = say("timer_of", system=socket_options.system_with(finding.timer_ms, finding.tick_ms))
     return say("timer_fitted", timer=finding.timer_ms, tick=tick, whose=whose)
 
 

@@ -32,6 +32,7 @@ MIN_OUTAGE = 3
 PASSIVE_NS = 1_000_000_000
 """Longest time between the answer that names a port and the FTP client's data connection to it."""
 ALERT = " alert "
+"""Between the side and the alert in `status_text` of a handshake."""
 HINTS = {
     "trust": ("unknown_ca", "bad_certificate", "certificate_unknown", "unsupported_certificate", "certificate_revoked"),
     "expired": ("certificate_expired",),
@@ -351,21 +352,21 @@ def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find TLS handshakes that an alert ended; by server and alert."""
     exchanges, streams = tables["exchanges"], tables["streams"]
     code, texts = arrays.codes(exchanges, "status_text")
-    alert_codes = [index for index, text in enumerate(texts) if text and ALERT in text]
-    if not alert_codes:
+    alert_by_code = {index: text.split(ALERT, 1) for index, text in enumerate(texts) if text and ALERT in text}
+    if not alert_by_code:
         return []
     is_handshake = arrays.equals(exchanges, "method", "handshake")
-    rows = np.flatnonzero(np.isin(code, alert_codes) & is_handshake)
+    rows = np.flatnonzero(np.isin(code, [*alert_by_code]) & is_handshake)
     stream = arrays.numbers(exchanges, "stream")
     names = ("server", "server_port", "client")
     ends = arrays.looked_up(streams, "stream", stream[rows], names)
     all_ends = arrays.looked_up(streams, "stream", stream[np.flatnonzero(is_handshake)], names)
-    groups: dict[tuple[str, int, str], list[tuple[int, str]]] = defaultdict(list)
+    groups: dict[tuple[str, int, str, str], list[tuple[int, str]]] = defaultdict(list)
     for row, (server, port, client) in zip(rows.tolist(), ends, strict=True):
-        groups[server, port, texts[int(code[row])]].append((row, client))
+        side, alert = alert_by_code[int(code[row])]
+        groups[server, port, side, alert].append((row, client))
     findings = []
-    for (server, port, text), cases in groups.items():
-        side, _, alert = text.partition(ALERT)
+    for (server, port, side, alert), cases in groups.items():
         first = request(exchanges, cases[0][0])
         hint_id = next((hint for hint, alerts in HINTS.items() if alert in alerts), "other")
         if hint_id == "trust" and side == "server":

@@ -23,8 +23,11 @@ from latpcap.user_waits.cause_totals import endpoint
 from latpcap.user_waits.segments import segments
 from latpcap.vocabulary import GUESSED, PROBABLE, SHOWN, SIDES, STALL
 
-TIMERS = (40, 50, 100, 200, 250)
-"""Delayed-ACK timers of known systems in ms (Linux TCP_DELACK_MIN; FreeBSD r360010, cc938206); `words` names them."""
+TIMERS = {40: "timer_user_40", 50: "timer_user_50", 100: "timer_user_100", 200: "timer_user_200", 250: "timer_user_250"}
+"""Delayed-ACK timers of known systems in ms, and the names of these (Linux TCP_DELACK_MIN; FreeBSD r360010, cc938206).
+"""
+TEMPLATE_TIMER = 50
+"""That of Windows in ms where its TCP template is the one for long paths."""
 LINUX_HZ = (250, 300)
 """Values of CONFIG_HZ whose tick distinguishes Linux from other systems with a 40 ms timer."""
 NAGLE_VERDICTS = ("nagle", "mixed")
@@ -180,16 +183,26 @@ def timer(pool: Pool) -> Timer:
     fitting = [t for t in TIMERS if shortest >= t - LIMITS["timer_early_ms"] and median <= t + tolerance]
     value = float(max(fitting)) if fitting else None
     is_close = value is not None and median <= value + (2 * tick if tick else LIMITS["timer_clear_ms"])
-    return Timer(shortest, median, longest, value, tick, tick_p, _os(value, tick) if is_close else None)
+    hint = _os_hint(value, tick) if value is not None and is_close else None
+    return Timer(shortest, median, longest, value, tick, tick_p, hint)
 
 
-def _os(value: float | None, tick: float | None) -> str | None:
-    """Return the system with this timer; None without a timer."""
-    if value is None:
-        return None
-    if value == 40 and tick is not None and round(1000 / tick) in LINUX_HZ:
-        return f"Linux (40 ms on a {tick:.3g} ms tick: CONFIG_HZ={1000 / tick:.0f})"
-    return words.say(f"timer_user_{value:.0f}")
+def system_with(timer_ms: float, tick_ms: float | None) -> str:
+    """Return the system that has this timer; `timer_ms` is one of `TIMERS`."""
+    return "Linux" if _is_linux(timer_ms, tick_ms) else words.say(TIMERS[round(timer_ms)])
+
+
+def _os_hint(timer_ms: float, tick_ms: float | None) -> str:
+    """Return the system with this timer, and what makes it that one."""
+    system = system_with(timer_ms, tick_ms)
+    if tick_ms is not None and _is_linux(timer_ms, tick_ms):
+        return f"{system} (40 ms on a {tick_ms:.3g} ms tick: CONFIG_HZ={1000 / tick_ms:.0f})"
+    return words.say("timer_template", system=system) if timer_ms == TEMPLATE_TIMER else system
+
+
+def _is_linux(timer_ms: float, tick_ms: float | None) -> bool:
+    """Whether other systems with a timer of 40 ms are excluded by the tick."""
+    return timer_ms == 40 and tick_ms is not None and round(1000 / tick_ms) in LINUX_HZ
 
 
 def of_options(evidence: pa.Table) -> list[Finding]:

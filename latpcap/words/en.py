@@ -1745,7 +1745,8 @@ SENTENCES = {
     "flow_frames": "frames {first} \N{RIGHTWARDS ARROW} {last}",
     # systems by delayed-ACK timer (ms)
     "timer_user_40": "Linux, or FreeBSD since 2020",
-    "timer_user_50": "Solaris, or Windows (its template for long paths)",
+    "timer_user_50": "Solaris, or Windows",
+    "timer_template": "{system} (its template for long paths)",
     "timer_user_100": "macOS, or FreeBSD before 2020",
     "timer_user_200": "Windows",
     "timer_user_250": "lwIP",

@@ -1430,7 +1430,8 @@ SENTENCES = {
     "flow_frames": "帧 {first} \N{RIGHTWARDS ARROW} {last}",
     # systems by delayed-ACK timer (ms)
     "timer_user_40": "Linux，或 2020 年起的 FreeBSD",
-    "timer_user_50": "Solaris，或 Windows (其长路径模板)",
+    "timer_user_50": "Solaris，或 Windows",
+    "timer_template": "{system} (其长路径模板)",
     "timer_user_100": "macOS，或 2020 年前的 FreeBSD",
     "timer_user_200": "Windows",
     "timer_user_250": "lwIP",
