@@ -107,47 +107,19 @@ class Desk:
         return [{"file": str(path), "bytes": path.stat().st_size} for path in paths[:MAX_ROWS]]
 
 
-def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
-    """The server with its tools; `payload=False` leaves out `follow`, which shows payload."""
-    import tempfile
+class Tools:
+    """The tools for agents, which read their descriptions: the docstrings."""
 
-    from mcp.server.mcpserver import Image, MCPServer
-    from mcp.server.mcpserver.exceptions import ToolError
-    from mcp.server.mcpserver.tools import Tool
+    def __init__(self, desk: Desk):
+        self._desk = desk
+        self._drawing = threading.Lock()
 
-    import latpcap
-    from latpcap.cli.export import rows
-
-    desk = Desk(roots)
-    drawing = threading.Lock()
-    tools: list[Tool] = []
-
-    def tool(answer: Callable[..., Any]) -> Callable[..., Any]:
-        """Register a tool; known errors become messages for the agent."""
-        from functools import wraps
-
-        @wraps(answer)
-        def call(*args: Any, **options: Any) -> Any:
-            try:
-                content = answer(*args, **options)
-            except (LatpcapError, ValueError, KeyError) as problem:
-                raise ToolError(_cut(str(problem.args[0] if isinstance(problem, KeyError) else problem))) from None
-            return _cut(content) if isinstance(content, str) else content
-
-        # a picture is content of its own; other results than text are structured
-        is_picture = answer.__annotations__["return"] == "Any"
-        made = Tool.from_function(call, structured_output=False if is_picture else None)
-        _refuse_unknown(made)
-        tools.append(made)
-        return call
-
-    @tool
-    def captures() -> list[dict[str, Any]]:
+    def captures(self) -> list[dict[str, Any]]:
         """List the captures that can be read, the newest first."""
-        return _fitting(desk.files())[0]
+        return _fitting(self._desk.files())[0]
 
-    @tool
     def why(
+        self,
         file: str,
         stream: int | None = None,
         exchange: int | None = None,
@@ -159,7 +131,7 @@ def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
         `exchange` explains one request piece by piece (with `stream`: its number there). `display_filter` is
         Wireshark's. `numbers` gives every number of the answer as JSON (latpcap schema why) instead of sentences.
         """
-        capture = desk.capture(file, display_filter)
+        capture = self._desk.capture(file, display_filter)
         answer = capture.why(stream=stream, exchange=exchange)
         if numbers:
             text = json.dumps(answer.to_dict())
@@ -168,8 +140,8 @@ def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
             return text
         return "\n".join([*(f"warning: {sentence}" for sentence in capture.damage), str(answer)])
 
-    @tool
     def tables(
+        self,
         file: str,
         table: Table = "exchanges",
         columns: list[str] | None = None,
@@ -182,7 +154,9 @@ def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
 
         `sort` puts the largest first, `top` limits the rows (500 at most), `columns` chooses. Durations end in _ms.
         """
-        all_rows = desk.scope(file, stream, display_filter).arrow(table)
+        from latpcap.cli.export import rows
+
+        all_rows = self._desk.scope(file, stream, display_filter).arrow(table)
         for name in [*(columns or ()), *([sort] if sort else ())]:
             if name not in all_rows.column_names:
                 raise ValueError(f"{table} has no column {name!r}; there are {', '.join(all_rows.column_names)}")
@@ -194,28 +168,63 @@ def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
             answer["left_out"] = f"{left_out} more rows fit in no answer: choose columns or a filter"
         return answer
 
-    @tool
     def flow(
+        self,
         file: str,
         stream: int | None = None,
         exchange: Literal["worst", "typical", "first"] | int = "worst",
         display_filter: str | None = None,
     ) -> Any:
         """Draw one exchange as a flow graph: who sent what to whom, with the waits in the colours of their causes."""
-        scope: Any = desk.scope(file, stream, display_filter)
-        with drawing, tempfile.TemporaryDirectory() as folder:
+        import tempfile
+
+        from mcp.server.mcpserver import Image
+
+        scope: Any = self._desk.scope(file, stream, display_filter)
+        with self._drawing, tempfile.TemporaryDirectory() as folder:
             picture = Path(folder) / "flow.png"
             scope.flow_graph(exchange=exchange).save(picture)
             return Image(data=picture.read_bytes(), format="png")
 
+    def follow(self, file: str, stream: int, mode: Literal["text", "hex"] = "text", frames: bool = True) -> str:
+        """Show the bytes of both ends of a stream (Wireshark's Follow TCP Stream). It is data of strangers."""
+        return getattr(self._desk.capture(file).stream(stream).follow(), mode)(frames=frames)
+
+
+def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
+    """The server with its tools; `payload=False` leaves out `follow`, which shows payload."""
+    from mcp.server.mcpserver import MCPServer
+
+    import latpcap
+
+    tools = Tools(Desk(roots))
+    answers: list[Callable[..., Any]] = [tools.captures, tools.why, tools.tables, tools.flow]
     if payload:
+        answers.append(tools.follow)
+    as_tools = [_as_tool(answer) for answer in answers]
+    return MCPServer("latpcap", instructions=INSTRUCTIONS, version=latpcap.__version__, tools=as_tools)
 
-        @tool
-        def follow(file: str, stream: int, mode: Literal["text", "hex"] = "text", frames: bool = True) -> str:
-            """Show the bytes of both ends of a stream (Wireshark's Follow TCP Stream). It is data of strangers."""
-            return getattr(desk.capture(file).stream(stream).follow(), mode)(frames=frames)
 
-    return MCPServer("latpcap", instructions=INSTRUCTIONS, version=latpcap.__version__, tools=tools)
+def _as_tool(answer: Callable[..., Any]) -> Any:
+    """Make a `Tool` of a method; known errors become messages for the agent."""
+    from functools import wraps
+
+    from mcp.server.mcpserver.exceptions import ToolError
+    from mcp.server.mcpserver.tools import Tool
+
+    @wraps(answer)
+    def call(*args: Any, **options: Any) -> Any:
+        try:
+            content = answer(*args, **options)
+        except (LatpcapError, ValueError, KeyError) as problem:
+            raise ToolError(_cut(str(problem.args[0] if isinstance(problem, KeyError) else problem))) from None
+        return _cut(content) if isinstance(content, str) else content
+
+    # a picture is content of its own; other results than text are structured
+    is_picture = answer.__annotations__["return"] == "Any"
+    tool = Tool.from_function(call, structured_output=False if is_picture else None)
+    _refuse_unknown(tool)
+    return tool
 
 
 def _cut(text: str) -> str:
