@@ -37,6 +37,7 @@ ORDER = [
     "user_waits.segments",
     "user_waits.stream_ends",
     "user_waits.slow_requests",
+    "user_waits.servers",
     "user_waits.cause_totals",
     "user_waits.proxies",
     "user_waits.connection_attempts",

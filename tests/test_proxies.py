@@ -9,7 +9,7 @@ from conftest import ROOT
 
 import latpcap as lp
 from latpcap.user_waits import proxies
-from latpcap.user_waits.cause_totals import Server
+from latpcap.user_waits.servers import Server
 
 NONE = np.zeros(0, np.int64)
 

@@ -10,7 +10,8 @@ import pytest
 
 from latpcap.findings import queues
 from latpcap.limits import LIMITS
-from latpcap.user_waits.cause_totals import CauseTotal, Server
+from latpcap.user_waits.cause_totals import CauseTotal
+from latpcap.user_waits.servers import Server
 
 US = 1_000
 

@@ -24,6 +24,7 @@ from latpcap.limits import LIMITS
 from latpcap.options import TableName
 from latpcap.tables import NS_PER_MS, SETUP, Completeness, HasTables, of_stretches, stretches
 from latpcap.user_waits import cause_totals, proxies, slow_requests
+from latpcap.user_waits.servers import Server
 from latpcap.vocabulary import BACKEND, PROVEN, STALL
 
 if TYPE_CHECKING:
@@ -436,7 +437,7 @@ def _backend(
     return {"server": source.server.name if source else fixes.unknown_backend(), "text": clause}
 
 
-def _pushes(tables: Mapping[str, pa.Table], server: cause_totals.Server) -> int:
+def _pushes(tables: Mapping[str, pa.Table], server: Server) -> int:
     """The number of messages that this server pushed, if it mainly pushes; else 0."""
     pushed = findings.pushes_of(tables)
     if pushed is None:
@@ -446,9 +447,7 @@ def _pushes(tables: Mapping[str, pa.Table], server: cause_totals.Server) -> int:
     return count if count >= show.MIN_PUSHES_PER_REQUEST * len(server.all_requests) else 0
 
 
-def _halves(
-    requests: WithRequests, client: socket_options.Pool, server: cause_totals.Server, tables: Mapping[str, pa.Table]
-) -> int:
+def _halves(requests: WithRequests, client: socket_options.Pool, server: Server, tables: Mapping[str, pa.Table]) -> int:
     """Count turns of TLS that may be the second half of a request, held until the first half was acknowledged.
 
     Such a turn begins at the client within 0.1 ms of the response before it, which acknowledged the first half. Counted
@@ -498,7 +497,7 @@ def _servers(totals: cause_totals.CauseTotals, checks: Sequence[quality.Check], 
     return rows
 
 
-def _families(items: list[cause_totals.CauseTotal], server: cause_totals.Server) -> list[types.Family]:
+def _families(items: list[cause_totals.CauseTotal], server: Server) -> list[types.Family]:
     """The time of each family of causes, the most first, with its share of their sum."""
     spent = slow_requests.by_family(items, server.waited_for, len(server.rows))
     total = sum(sum(causes.values()) for causes in spent.values()) or 1.0
@@ -509,7 +508,7 @@ def _families(items: list[cause_totals.CauseTotal], server: cause_totals.Server)
 
 
 def _slow(
-    server: cause_totals.Server, items: list[cause_totals.CauseTotal], tables: Mapping[str, pa.Table],
+    server: Server, items: list[cause_totals.CauseTotal], tables: Mapping[str, pa.Table],
     slow_ms: float | None,
 ) -> types.Slow:  # fmt: skip
     """Count this server's slow requests; thresholds and round trips are medians over its requests."""
@@ -538,21 +537,21 @@ def _slow(
     }
 
 
-def _is_of_server(streams: pa.Table, server: cause_totals.Server) -> arrays.Array:
+def _is_of_server(streams: pa.Table, server: Server) -> arrays.Array:
     """A mask of the connections to this server."""
     mask = arrays.equals(streams, "server", server.address)
     mask &= arrays.numbers(streams, "server_port") == server.port
     return mask
 
 
-def _trip_ms(server: cause_totals.Server, streams: pa.Table) -> float:
+def _trip_ms(server: Server, streams: pa.Table) -> float:
     """The median round trip of this server's handshakes; 0 without one."""
     trips = arrays.numbers(streams, "initial_rtt_ms").astype(float)[_is_of_server(streams, server)]
     trips = trips[~np.isnan(trips)]
     return float(np.median(trips)) if len(trips) else 0.0
 
 
-def _unfelt(server: cause_totals.Server, items: list[cause_totals.CauseTotal]) -> bool:
+def _unfelt(server: Server, items: list[cause_totals.CauseTotal]) -> bool:
     """Whether its slow requests are too few and too short to be noticed."""
     if not len(server.slow):
         return False
@@ -560,7 +559,7 @@ def _unfelt(server: cause_totals.Server, items: list[cause_totals.CauseTotal]) -
     return slow_requests.unfelt(items, server.slow, len(server.rows), longest)
 
 
-def _worst(server: cause_totals.Server, items: list[cause_totals.CauseTotal], exchanges: pa.Table) -> types.Request:
+def _worst(server: Server, items: list[cause_totals.CauseTotal], exchanges: pa.Table) -> types.Request:
     """The slowest request: its name, its frames, and the cause with the most time."""
     row_number = int(server.slow[-1])
     columns = ["exchange", "stream", "method", "target", "request_first_frame", "response_last_frame"]

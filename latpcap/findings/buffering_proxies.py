@@ -11,7 +11,7 @@ from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, SETUP
 from latpcap.user_waits import slow_requests
-from latpcap.user_waits.cause_totals import Server, endpoint
+from latpcap.user_waits.servers import Server, endpoint
 
 MIN_PAUSE_RATIO = 2.0
 """An event stream is buffered if its longest pause is this many times the longest pause of the stream behind it."""

@@ -18,8 +18,8 @@ from latpcap.findings.schema import Finding, wireshark_filter
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, Completeness
-from latpcap.user_waits.cause_totals import endpoint, server_keys
 from latpcap.user_waits.segments import segments
+from latpcap.user_waits.servers import endpoint, server_keys
 from latpcap.vocabulary import LIKELY, SEEN, worth
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from latpcap.format import printable
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.user_waits import slow_requests
-from latpcap.user_waits.cause_totals import CauseTotal, Server
+from latpcap.user_waits.cause_totals import CauseTotal
 from latpcap.user_waits.segments import HasSegments
+from latpcap.user_waits.servers import Server
 from latpcap.vocabulary import BACKEND, BECAUSES, PROGRAMS, PROVEN, RIVALS, SIDES, STALL
 from latpcap.words import joined, say
 

@@ -18,8 +18,8 @@ from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, SETUP
 from latpcap.user_waits import stream_ends
-from latpcap.user_waits.cause_totals import endpoint
 from latpcap.user_waits.segments import segments
+from latpcap.user_waits.servers import endpoint
 from latpcap.user_waits.stream_ends import Course, Resent
 from latpcap.vocabulary import GUESSED, PROBABLE, SHOWN
 

@@ -12,6 +12,7 @@ from latpcap.findings.schema import Grade, LatencyFinding, grade
 from latpcap.limits import LIMITS
 from latpcap.presentation import MIN_P99_SHARE, MIN_SHARE
 from latpcap.user_waits import cause_totals, proxies
+from latpcap.user_waits.servers import Server
 from latpcap.vocabulary import BACKEND, PROGRAMS, PROVEN, SIDES, STALL, STALLS
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def find(
-    server: cause_totals.Server, totals: cause_totals.CauseTotals, tables: Mapping[str, pa.Table],
+    server: Server, totals: cause_totals.CauseTotals, tables: Mapping[str, pa.Table],
     evidence_rows: list[dict[str, Any]], checks: Sequence[quality.Check],
 ) -> list[LatencyFinding]:  # fmt: skip
     """Return the causes worth a row, the one most important to the slow requests first.

@@ -19,7 +19,6 @@ from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS
 from latpcap.user_waits import lookups as resolver
 from latpcap.user_waits import services
-from latpcap.user_waits.cause_totals import endpoint
 from latpcap.user_waits.lookups import (
     AGAIN_MS,
     LATE_MS,
@@ -32,6 +31,7 @@ from latpcap.user_waits.lookups import (
     questions,
     resolutions,
 )
+from latpcap.user_waits.servers import endpoint
 from latpcap.words import joined, say
 
 MAX_WORK_SHARE = 0.25

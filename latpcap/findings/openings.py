@@ -23,11 +23,11 @@ from latpcap.findings.schema import Finding, Harmful, wireshark_filter
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, SETUP, Completeness
-from latpcap.user_waits.cause_totals import endpoint
 from latpcap.user_waits.connection_attempts import Ends, Streams, fallbacks, names_of
 from latpcap.user_waits.connects import ACK, CLIENT, RST, SYN, Opened, late_streams, opened_streams
 from latpcap.user_waits.lookups import Question, address_in, questions
 from latpcap.user_waits.segments import segments
+from latpcap.user_waits.servers import endpoint
 from latpcap.vocabulary import LIKELY, PROTOCOLS, SEEN
 
 if TYPE_CHECKING:

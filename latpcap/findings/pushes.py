@@ -16,7 +16,7 @@ from latpcap.findings import fixes, quality, socket_options
 from latpcap.findings.schema import Finding, grade, wireshark_filter
 from latpcap.lazy import np, pa
 from latpcap.user_waits import slow_requests
-from latpcap.user_waits.cause_totals import endpoint
+from latpcap.user_waits.servers import endpoint
 from latpcap.vocabulary import HALVES, PROVEN, SIDES, STALL, SUSPECTED
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from latpcap.findings.schema import Finding
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, SETUP, Completeness
-from latpcap.user_waits.cause_totals import endpoint
+from latpcap.user_waits.servers import endpoint
 
 if TYPE_CHECKING:
     from latpcap.arrays import Array

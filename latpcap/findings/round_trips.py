@@ -17,8 +17,9 @@ from latpcap.findings.schema import Finding, Harmful
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, SETUP
-from latpcap.user_waits.cause_totals import CauseTotal, Server, endpoint
+from latpcap.user_waits.cause_totals import CauseTotal
 from latpcap.user_waits.segments import segments
+from latpcap.user_waits.servers import Server, endpoint
 
 if TYPE_CHECKING:
     from latpcap.arrays import Array

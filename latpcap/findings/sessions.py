@@ -19,8 +19,8 @@ from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS
 from latpcap.user_waits import slow_requests, stream_ends
-from latpcap.user_waits.cause_totals import Server, endpoint
 from latpcap.user_waits.segments import segments
+from latpcap.user_waits.servers import Server, endpoint
 from latpcap.words import say
 
 MIN_BLOCKED_SHARE = 0.75

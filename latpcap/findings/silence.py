@@ -17,7 +17,7 @@ from latpcap.findings.schema import Finding, wireshark_filter
 from latpcap.findings.unanswered import MAX_WAIT_MS, UnansweredWait, silent_peers, unanswered_requests
 from latpcap.lazy import pa
 from latpcap.limits import LIMITS
-from latpcap.user_waits.cause_totals import endpoint
+from latpcap.user_waits.servers import endpoint
 
 
 def find(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[Finding]:

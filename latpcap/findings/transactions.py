@@ -11,7 +11,7 @@ from latpcap.findings.evidence import wait_finding
 from latpcap.findings.schema import Finding
 from latpcap.lazy import np, pa
 from latpcap.tables import NS_PER_MS
-from latpcap.user_waits.cause_totals import Server
+from latpcap.user_waits.servers import Server
 
 if TYPE_CHECKING:
     from latpcap.arrays import Array

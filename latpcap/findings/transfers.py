@@ -25,8 +25,8 @@ from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.presentation import MIN_FELT_SUM_MS
 from latpcap.tables import NS_PER_MS
-from latpcap.user_waits.cause_totals import Server, endpoint
 from latpcap.user_waits.segments import segments
+from latpcap.user_waits.servers import Server, endpoint
 from latpcap.vocabulary import GUESSED, LIKELY, SEEN
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from latpcap.findings.pushes import Pushed
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import CAPTURE_BITS, NS_PER_MS, SETUP
-from latpcap.user_waits.cause_totals import server_keys
 from latpcap.user_waits.segments import Segments, segments
+from latpcap.user_waits.servers import server_keys
 from latpcap.user_waits.slow_requests import event_streams, long_polls
 from latpcap.vocabulary import SIDES, protocol_names
 

@@ -17,7 +17,7 @@ from latpcap.findings.schema import Finding
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS
-from latpcap.user_waits.cause_totals import Server, endpoint
+from latpcap.user_waits.servers import Server, endpoint
 
 if TYPE_CHECKING:
     from latpcap.arrays import Array

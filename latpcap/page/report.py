@@ -21,7 +21,7 @@ from latpcap.format import requested
 from latpcap.lazy import np, pa, pd
 from latpcap.page import parts, pictures
 from latpcap.page.parts import Column, safe
-from latpcap.user_waits.cause_totals import endpoint
+from latpcap.user_waits.servers import endpoint
 from latpcap.user_waits.waits import KINDS
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from latpcap.format import count, printable
 from latpcap.lazy import np, pa, pc
 from latpcap.reports.report_text import Report, Subject, ns_of
 from latpcap.tables import Needed, TableSlice
-from latpcap.user_waits.cause_totals import endpoint
+from latpcap.user_waits.servers import endpoint
 
 HTTP = ("http", "http2", "tls")
 MAX_CONNECTIONS = 20

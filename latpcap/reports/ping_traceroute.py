@@ -15,7 +15,7 @@ from latpcap.reports.probe_packets import Probe, probes
 from latpcap.reports.probe_packets import needed as probed
 from latpcap.reports.report_text import Report, Subject
 from latpcap.tables import Needed, TableSlice
-from latpcap.user_waits.cause_totals import endpoint
+from latpcap.user_waits.servers import endpoint
 
 REACHED = ("reply", "syn_ack", "rst")
 PORT_UNREACHABLE = 3

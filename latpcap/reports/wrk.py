@@ -13,7 +13,7 @@ from latpcap.format import ms
 from latpcap.lazy import np, pa, pc
 from latpcap.reports.report_text import Report, Subject, binary, metric, padded, time_us
 from latpcap.tables import Needed, TableSlice
-from latpcap.user_waits.cause_totals import endpoint
+from latpcap.user_waits.servers import endpoint
 
 if TYPE_CHECKING:
     from latpcap.arrays import Array

@@ -14,7 +14,8 @@ from ipaddress import ip_address
 from latpcap import arrays
 from latpcap import presentation as show
 from latpcap.lazy import np, pa
-from latpcap.user_waits.cause_totals import CauseTotal, CauseTotals, Server, without_site
+from latpcap.user_waits.cause_totals import CauseTotal, CauseTotals
+from latpcap.user_waits.servers import Server, without_site
 from latpcap.vocabulary import BACKEND
 
 

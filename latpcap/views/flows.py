@@ -16,7 +16,7 @@ from latpcap.format import requested
 from latpcap.lazy import np, pa, pc
 from latpcap.options import FlowOptions, Flows, Pick, TableName
 from latpcap.tables import SETUP, HasTables, Needed, TableSlice, of_stretches, stretches, with_pushes
-from latpcap.user_waits import cause_totals
+from latpcap.user_waits.servers import named, servers_of
 from latpcap.views.partial_columns import Exchanges, Streams
 
 if TYPE_CHECKING:
@@ -171,9 +171,9 @@ def _of_server(streams: pa.Table, exchanges: pa.Table, server: str | None) -> pa
     """Return the requests of this server, or of the one that the answer begins with; all requests where no server has
     any.
     """
-    servers = cause_totals.servers(streams, exchanges)
+    servers = servers_of(streams, exchanges)
     if server is not None:
-        servers = cause_totals.named(server, servers, lambda of: names_of(of, {"streams": streams}))
+        servers = named(server, servers, lambda of: names_of(of, {"streams": streams}))
     if not servers:
         return exchanges
     return exchanges.take(arrays.integers(servers[0].all_requests, "int64"))
@@ -182,8 +182,8 @@ def _of_server(streams: pa.Table, exchanges: pa.Table, server: str | None) -> pa
 def of_server(view: HasTables, server: str) -> str:
     """Return the display filter of this server's packets. ValueError for an unknown server."""
     streams = view.arrow("streams")
-    servers = cause_totals.servers(streams, stretches(view))
-    (named_server, *_) = cause_totals.named(server, servers, lambda of: names_of(of, {"streams": streams}))
+    servers = servers_of(streams, stretches(view))
+    (named_server, *_) = named(server, servers, lambda of: names_of(of, {"streams": streams}))
     family = "ipv6" if ":" in named_server.address else "ip"
     return f"{family}.addr == {named_server.address} and tcp.port == {named_server.port}"
 
