@@ -86,8 +86,9 @@ pub struct Pipeline {
     late_time: Option<i64>,
     /// Time of frame 1 in ns, from which Wireshark counts; a later frame may have an earlier time.
     pub zero_time: Option<i64>,
-    /// Earliest and latest time of any record, in ns since 1970; None before the first record.
+    /// Earliest time of any record, in ns since 1970; None before the first record.
     pub first_time: Option<i64>,
+    /// Latest time of any record, in ns since 1970; None before the first record.
     pub last_time: Option<i64>,
     /// Sum of the original lengths of all records.
     pub bytes: u64,
@@ -328,13 +329,16 @@ impl Pipeline {
         // A tool that cuts frames without recording it cuts all of them at the same length. Hence two frames of equal
         // length in a row: trust the IP header. Otherwise: trust the frame.
         let size = record.data.len();
-        let claim = claim.filter(|_| std::mem::replace(&mut self.last_cut_len, size) == size);
-        let reason = match claim {
-            Some(_) => "frames are cut and do not say so: the total length counts",
-            None => "total length is beyond the frame, which counts instead",
+        let (len, reason) = match claim {
+            Some(claim) if std::mem::replace(&mut self.last_cut_len, size) == size => {
+                (claim, "frames are cut and do not say so: the total length counts")
+            }
+            _ => (
+                segment.len,
+                "total length is beyond the frame, which counts instead",
+            ),
         };
         self.report(Issue::new(Kind::Distrusted, "ipv4", reason), record);
-        let len = claim.unwrap_or(segment.len);
         self.uncommon_tcp(&Segment { len, ..*segment }, at, record);
     }
 

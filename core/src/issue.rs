@@ -6,7 +6,7 @@ use std::fmt::Write;
 /// Consequence for the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// The file is no capture: there are no rows.
+    /// The file is not a capture: there are no rows.
     Refused,
     /// The file is damaged at this offset: earlier rows are good, later ones are missing.
     Damaged,
@@ -62,8 +62,9 @@ pub struct Issue {
     pub layer: &'static str,
     /// Lower-case phrase without numbers, so that equal reasons are counted together.
     pub reason: &'static str,
-    /// Bytes needed and bytes present, where the reason is a length.
+    /// Bytes needed, where the reason is a length.
     pub needed: Option<u64>,
+    /// Bytes present, where the reason is a length.
     pub had: Option<u64>,
     /// Detail of the first occurrence (a field's value, say). It does not split the count.
     pub detail: Option<String>,

@@ -20,7 +20,8 @@ mod tests;
 use crate::cursor;
 use crate::issue::Issue;
 
-/// Link type of a record that is no packet, such as a journal entry. Wireshark gives it a frame number, so it counts.
+/// Link type of a record that is not a packet, such as a journal entry. Wireshark gives it a frame number, so it
+/// counts.
 pub const NO_LINK: u32 = u32::MAX;
 
 /// Time stamps that are trusted, from 1823 to 2116. Any two of them are less than 2^63 ns apart, so differences fit an

@@ -28,8 +28,9 @@ pub(super) struct Netmon {
     start_ns: i64,
     /// Offset and length of the frame table. `u64::MAX` as the offset if the header names none.
     table: (u64, u64),
-    /// Offsets of the frames that were read, and of those in the table.
+    /// Offsets of the frames that were read.
     frames: OffsetDigest,
+    /// Offsets of the frames in the table.
     listed: OffsetDigest,
     last_ns: i64,
     in_table: bool,
@@ -57,7 +58,7 @@ impl OffsetDigest {
 /// The kind of a record, by its media type.
 enum Medium {
     Link(u32),
-    /// A note of the capturing program: Wireshark counts it as a frame, but it is no packet.
+    /// A note of the capturing program: Wireshark counts it as a frame, but it is not a packet.
     Note,
     /// A record that is neither a packet nor counted as a frame.
     Uncounted,

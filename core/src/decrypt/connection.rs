@@ -296,13 +296,11 @@ impl Connection {
                     bytes,
                     missing,
                 };
-                match self
-                    .early
-                    .last_mut()
-                    .filter(|_| self.early_bytes > MAX_EARLY_BYTES)
-                {
-                    Some(last) => last.missing += early.missing + early.bytes.len() as u64,
-                    None => self.early.push(early),
+                match self.early.last_mut() {
+                    Some(last) if self.early_bytes > MAX_EARLY_BYTES => {
+                        last.missing += early.missing + early.bytes.len() as u64
+                    }
+                    _ => self.early.push(early),
                 }
                 self.settle_early(taker);
             }
@@ -327,7 +325,7 @@ impl Connection {
         }
     }
 
-    /// Searches the bytes after a loss for a record that decrypts. A header alone is no proof of a record.
+    /// Searches the bytes after a loss for a record that decrypts. A header alone does not prove a record.
     fn search(&mut self, side: Side, at: At, log: &KeyLog, out: &mut Vec<u8>, taker: &mut impl Taker) {
         let held = std::mem::take(&mut self.direction(side).buffer);
         let mut offset = 0;

@@ -30,7 +30,7 @@ pub enum Sealed {
     Wrong,
     /// Records were lost or changed, and none after them decrypts.
     Lost,
-    /// Bytes that are no TLS record.
+    /// Bytes that are not a TLS record.
     NotTls,
 }
 

@@ -123,9 +123,11 @@ impl Pipeline {
 
     /// Times of request and response, if the exchange was answered and may nest.
     fn span(&self, exchange: &Exchange) -> Option<Span> {
+        if exchange.row != RowKind::Exchange || !exchange.complete {
+            return None;
+        }
         let store = &self.streams.context.sender_store;
-        let answer = (exchange.response.as_ref())
-            .filter(|_| exchange.row == RowKind::Exchange && exchange.complete)?;
+        let answer = exchange.response.as_ref()?;
         let key = store.key(exchange.sender_id)?;
         let (may_be_outer, may_be_inner) = (store.hosts.asks(&key), store.hosts.serves(&key));
         let is_at_host = Side::BOTH.map(|side| {

@@ -161,8 +161,9 @@ pub struct Unread {
     pub kind: Kind,
     pub layer: &'static str,
     pub reason: &'static str,
-    /// Bytes needed and bytes there; both 0 if the reason is not a length.
+    /// Bytes needed; 0 if the reason is not a length.
     pub needed: u64,
+    /// Bytes present; 0 if the reason is not a length.
     pub had: u64,
     /// The value that was not understood (link type, ethertype, IP protocol), else 0.
     pub detail: u32,
@@ -203,8 +204,9 @@ pub struct Icmp<'a> {
     /// MTU of the next hop in bytes, in "fragmentation needed" (RFC 1191) and "packet too big" (RFC 4443). 0 from
     /// routers older than RFC 1191.
     pub next_mtu: Option<u32>,
-    /// Identifier and sequence number of an echo or time stamp message, else 0.
+    /// Identifier of an echo or time stamp message, else 0.
     pub id: u16,
+    /// Sequence number of an echo or time stamp message, else 0.
     pub seq: u16,
     pub ttl: u8,
     /// The TCP segment that an error quotes, if it is quoted at least up to the window field. `len` is the length of

@@ -1,5 +1,5 @@
 //! Every case whole and cut at every length; any change of its bytes; any bytes at all. `tunnels.rs` has the
-//! frames in frames, `fragments.rs` what is put together, `unread.rs` what is no whole segment.
+//! frames in frames, `fragments.rs` what is put together, `unread.rs` what is not a whole segment.
 
 mod fragments;
 mod tunnels;

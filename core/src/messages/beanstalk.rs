@@ -1,4 +1,4 @@
-//! Beanstalkd's work queue (beanstalkd's doc/protocol.txt). Messages are lines, some with a job behind them whose
+//! Beanstalkd's work queue (beanstalkd's doc/protocol.txt). Messages are lines, some with a job after them whose
 //! length is the line's last word. One exchange is a command and the next response: responses come in the order of the
 //! commands. `reserve` is a long poll, as it may wait for a job. Jobs are not read.
 
@@ -21,7 +21,8 @@ pub(super) type Reader = Framed<Beanstalk>;
 
 /// Upper bound on a job: the largest that beanstalkd can be configured for; its default is 64 KiB.
 const MAX_JOB: u64 = 1 << 30;
-/// Upper bound on commands that wait for their responses; further ones are only counted until all of these are answered.
+/// Upper bound on commands that wait for their responses; further ones are only counted until all of these are
+/// answered.
 const MAX_WAITING: usize = 4096;
 
 #[derive(Debug, Default)]
@@ -43,7 +44,7 @@ const COMMANDS: [(&str, usize); 24] = [
     ("pause-tube", 2),
 ];
 
-/// Responses, and the minimum and maximum number of words behind them.
+/// Responses, and the minimum and maximum number of words after them.
 #[rustfmt::skip]
 const RESPONSES: [(&str, usize, usize); 23] = [
     ("INSERTED", 1, 1), ("BURIED", 0, 1), ("EXPECTED_CRLF", 0, 0), ("JOB_TOO_BIG", 0, 0), ("DRAINING", 0, 0),
@@ -62,7 +63,7 @@ const ERRORS: [&str; 9] = [
 /// A command or a response.
 struct Line<'a> {
     word: &'static str,
-    /// The words behind the first.
+    /// The words after the first.
     rest: &'a str,
     /// A job follows; the last word is its length.
     has_job: bool,

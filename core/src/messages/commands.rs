@@ -2,7 +2,7 @@
 //! up to a lone dot and literals of a given length are counted, not read. One exchange is a command and its reply.
 //!
 //! Replies come in the order of the commands; in IMAP each repeats its command's tag. The server's greeting is a
-//! message of the connection's set-up. A mail's text is an exchange of its own (`content`) behind the reply to DATA.
+//! message of the connection's set-up. A mail's text is an exchange of its own (`content`) after the reply to DATA.
 //! After STARTTLS the TLS reader continues.
 
 mod answers;
@@ -78,7 +78,7 @@ struct Client {
     reads: Reads,
     /// Key of the command that the next line belongs to: a round of its log-in, the end of IDLE.
     continued: Option<u64>,
-    /// Key of the command whose line continues behind a literal.
+    /// Key of the command whose line continues after a literal.
     literal: Option<u64>,
     /// Bytes before are not in the capture, so that a line may not be whole.
     holed: bool,
@@ -107,7 +107,7 @@ enum Leave {
 }
 
 impl Leave {
-    /// Why the reader leaves behind a cut line. One that cannot be read is skipped like the hole behind it.
+    /// Why the reader leaves after a cut line. One that cannot be read is skipped like the hole after it.
     fn skip_cut_line(self) -> Result<(), Leave> {
         match self {
             Leave::Lost(_) => Ok(()),
@@ -267,7 +267,7 @@ impl Commands {
             self.end_line(sink, key, &line, 0);
             return Ok(());
         }
-        // 2. lines that may be no command: behind lost bytes, or a mail's text
+        // 2. lines that may not be a command: after lost bytes, or a mail's text
         if self.pairing == Pairing::LostUntilCommand {
             self.pairing = Pairing::Known;
         }
@@ -314,7 +314,7 @@ impl Commands {
         Ok(())
     }
 
-    /// Expects the octets behind a command's line, or ends its request.
+    /// Expects the octets after a command's line, or ends its request.
     fn end_line(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64, line: &Line, octets: u64) {
         let literal = line.literal().filter(|_| self.dialect == Dialect::Imap);
         let left = literal.unwrap_or(octets);

@@ -135,6 +135,10 @@ impl Frame {
         u64::from(self.addresses) << 4 | u64::from(self.control & SEQUENCE)
     }
 
+    fn is_first(&self) -> bool {
+        self.transport & FIRST != 0
+    }
+
     fn is_last(&self) -> bool {
         self.transport & FINAL != 0
     }
@@ -189,7 +193,7 @@ impl WireFormat for Dnp3 {
 }
 
 fn read_request(sink: &mut MessageSink<'_, impl Listener>, frame: &Frame) -> Role {
-    let Some((method, true)) = function_name(frame.function).filter(|_| frame.transport & FIRST != 0) else {
+    let (Some((method, true)), true) = (function_name(frame.function), frame.is_first()) else {
         return Role::Ignored;
     };
     let target = format_smolstr!("{}", frame.station);
@@ -199,14 +203,11 @@ fn read_request(sink: &mut MessageSink<'_, impl Listener>, frame: &Frame) -> Rol
 
 impl Dnp3 {
     fn read_response(&mut self, sink: &mut MessageSink<'_, impl Listener>, frame: &Frame) -> Role {
-        if frame.transport & FIRST == 0 {
-            let Some(key) = self.continued.filter(|_| !self.is_push) else {
-                return Role::Ignored;
-            };
-            return if frame.is_last() {
-                Role::Last(key)
-            } else {
-                Role::Part(key)
+        if !frame.is_first() {
+            return match self.continued {
+                Some(key) if !self.is_push && frame.is_last() => Role::Last(key),
+                Some(key) if !self.is_push => Role::Part(key),
+                _ => Role::Ignored,
             };
         }
         (self.continued, self.is_push) = (None, frame.function == UNSOLICITED);

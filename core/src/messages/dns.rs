@@ -1,6 +1,6 @@
 //! DNS over TCP (RFC 1035 4.2.2, RFC 7766). Each message has a 2-byte length before it. One exchange is a query and the
-//! response with its id; responses come in any order. Read are header and question; addresses are read by `records.rs`
-//! for the table of names. Of a zone transfer only the first message of the response is counted.
+//! response with its id; responses come in any order. The reader takes header and question; `records.rs` reads
+//! addresses for the table of names. Of a zone transfer only the first message of the response is counted.
 
 mod message;
 mod records;
@@ -43,7 +43,7 @@ struct Half {
     left: usize,
     /// The message's beginning: header and question, and a response's records.
     head: Vec<u8>,
-    /// Bytes behind `head` are missing, so that no more is kept.
+    /// Bytes after `head` are missing, so that no more is kept.
     holed: bool,
 }
 

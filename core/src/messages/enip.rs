@@ -212,28 +212,23 @@ impl Enip {
         let id = message.id();
         let index = self.waiting.iter().position(|(waiting, _)| *waiting == id)?;
         let (_, key) = self.waiting.remove(index)?;
-        // behind the service and a zero
-        let cip_status = message
-            .cip
-            .get(2)
-            .copied()
-            .filter(|_| message.cip.first() >= Some(&ANSWER));
-        let code = if message.status > 0 {
-            message.status
-        } else {
-            u32::from(cip_status.unwrap_or(0))
+        // after the service and a zero
+        let cip_status = match message.cip {
+            [service, _, status, ..] if *service >= ANSWER => *status,
+            _ => 0,
         };
-        let text: SmolStr = if code == 0 {
-            "ok".into()
-        } else {
-            let cip_code = u16::try_from(code).ok().filter(|_| message.status == 0);
-            cip_code
-                .and_then(|code| errors::word(errors::CIP, code))
-                .map_or_else(|| format_smolstr!("error {code:#04x}"), SmolStr::new_static)
+        let (code, word) = match message.status {
+            0 => (cip_status.into(), errors::word(errors::CIP, cip_status.into())),
+            status => (status, None),
+        };
+        let text = match word {
+            _ if code == 0 => SmolStr::new_static("ok"),
+            Some(word) => SmolStr::new_static(word),
+            None => format_smolstr!("error {code:#04x}"),
         };
         // 6: partial transfer, the rest is requested separately
-        let error = !matches!(code, 0 | 6);
-        let status = Status::new(u16::try_from(code).ok(), Some(&text), error);
+        let is_error = !matches!(code, 0 | 6);
+        let status = Status::new(u16::try_from(code).ok(), Some(&text), is_error);
         sink.exchange(key).answer(status);
         Some(Role::Last(key))
     }

@@ -162,11 +162,9 @@ impl FastCgi {
             .take_while(|line| !line.trim_ascii().is_empty());
         let status = lines
             .filter_map(|line| line.split_first_chunk::<7>())
-            .find_map(|(name, value)| {
-                let digits = value
-                    .trim_ascii()
-                    .get(..3)
-                    .filter(|_| name.eq_ignore_ascii_case(b"status:"))?;
+            .filter(|(name, _)| name.eq_ignore_ascii_case(b"status:"))
+            .find_map(|(_, value)| {
+                let digits = value.trim_ascii().get(..3)?;
                 std::str::from_utf8(digits).ok()?.parse::<u16>().ok()
             });
         let code = status.unwrap_or(200);

@@ -275,7 +275,7 @@ impl<D: WireFormat> MessageReader for Framed<D> {
 }
 
 impl<D: WireFormat> Framed<D> {
-    /// Reads bytes. The error is the rest that is no message, after `Lost` was noted, or that is TLS.
+    /// Reads bytes. The error is the rest that is not a message, after `Lost` was noted, or that is TLS.
     fn read_bytes<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,

@@ -249,7 +249,7 @@ impl Gearman {
             };
         }
         let key = self.jobs.get(index).map_or(0, |(_, key)| *key);
-        // WORK_STATUS is no part of the result
+        // WORK_STATUS is not part of the result
         if kind == types::WORK_STATUS {
             return Role::Interim(key);
         }

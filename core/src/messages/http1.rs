@@ -2,9 +2,8 @@
 //! ends with an empty line, and a body; responses come in the order of the requests.
 //!
 //! A head in one stretch is parsed in place; a head in several stretches is copied until its empty line. Bodies are
-//! counted, and only chunked and streamed ones are read. A hole inside a body is counted if the
-//! body's end can still be found (a known length, the data of a chunk, a body until the close). After any other hole the
-//! reader is lost.
+//! counted, and only chunked and streamed ones are read. A hole inside a body is counted if the body's end can still be
+//! found (a known length, the data of a chunk, a body until the close). After any other hole the reader is lost.
 
 mod broken;
 mod chunked;

@@ -149,7 +149,7 @@ impl Http2 {
         Box::new(reader)
     }
 
-    /// Reads bytes. The error is the rest that is no HTTP/2, after `Lost` was noted.
+    /// Reads bytes. The error is the rest that is not HTTP/2, after `Lost` was noted.
     fn read_bytes<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,

@@ -1,6 +1,6 @@
 //! Interactive sessions and tunnels: SSH (RFC 4253), Telnet (RFC 854), RDP (MS-RDPBCGR), VNC (RFC 6143), OpenVPN over
 //! TCP. The log-in is read in turns, each a request of kind `Setup`. After it pass keys, echoes, screens and tunnelled
-//! packets, which are no requests and get no note. SSH and Telnet are recognised in mid-stream by echoed keys.
+//! packets, which are not requests and get no note. SSH and Telnet are recognised in mid-stream by echoed keys.
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;

@@ -57,7 +57,7 @@ enum Continued {
     /// The unit begins a message.
     #[default]
     Nothing,
-    /// A message that is no exchange.
+    /// A message that is not an exchange.
     Ignored,
     /// The request of the exchange with this key, or its response.
     Request(u64),

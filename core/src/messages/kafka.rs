@@ -1,6 +1,6 @@
 //! Kafka's protocol (kafka.apache.org/protocol). Each message begins with a 4-byte length. One exchange is a request
-//! and the response with its correlation id, which the client chose. Read are the API, the topic of Produce and Fetch,
-//! and how long a Fetch may wait, but no records. A Produce with `acks` 0 gets no response and is no request.
+//! and the response with its correlation id, which the client chose. The reader takes the API, the
+//! topic of Produce and Fetch, and how long a Fetch may wait, but no records. A Produce with `acks` 0 gets no response and is not a request.
 
 mod apis;
 
@@ -75,7 +75,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Whether these fields may be a request's header. All zeros are refused: a block of zeros behind any length would fit,
+/// Whether these fields may be a request's header. All zeros are refused: a block of zeros after any length would fit,
 /// and the response's correlation id would then be 0, too.
 fn is_header(api: u16, version: u16, id: u32, client_id: u16) -> bool {
     let exists = apis::name(api).is_some() && version <= MAX_VERSION;

@@ -8,8 +8,9 @@ pub(super) struct LengthPrefixed<const N: usize> {
     have: usize,
     /// Bytes of the body not read yet.
     left: u64,
-    /// The beginning of the body, and the upper bound on its length.
+    /// The beginning of the body.
     head: Vec<u8>,
+    /// Upper bound on the length of `head`.
     max_head: usize,
     /// A hole lies in the beginning: later bytes do not continue `head`.
     has_hole: bool,
@@ -26,7 +27,7 @@ pub(super) enum Progress {
     Partly,
     /// The message is whole; the bytes that remain follow it.
     Whole,
-    /// The bytes are no header of this protocol.
+    /// The bytes are not a header of this protocol.
     Wrong,
 }
 

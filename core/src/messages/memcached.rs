@@ -1,7 +1,7 @@
 //! memcached's text protocol with its meta commands (memcached's doc/protocol.txt); `binary.rs` has the binary one.
-//! Messages are lines, some with a value behind them whose length is in the line. One exchange is a command and its
-//! response; responses come in the order of the commands. Commands with `noreply` are no requests; a quiet meta command
-//! is answered by the response to a later one. Values are counted, not kept.
+//! Messages are lines, some with a value after them whose length is in the line. One exchange is a command and its
+//! response; responses come in the order of the commands. Commands with `noreply` are not requests; a quiet meta
+//! command is answered by the response to a later one. Values are counted, not kept.
 
 mod binary;
 mod command;
@@ -90,7 +90,7 @@ fn sniff_pair(request: &[u8], input: &[u8]) -> Guess {
 
 /// Upper bound on a line: a multi-get names thousands of keys of at most 250 bytes.
 const MAX_LINE: u64 = 1 << 20;
-/// Bytes of CR LF behind a value.
+/// Bytes of CR LF after a value.
 const LINE_END: u64 = 2;
 
 #[derive(Debug, Default)]
@@ -115,8 +115,9 @@ pub(super) struct Memcached {
 struct Pending {
     expects: Expects,
     quiet: Quiet,
-    /// Opaque word and key of a quiet command, which its response may repeat.
+    /// Opaque word of a quiet command, which its response may repeat.
     opaque: SmolStr,
+    /// Key of a quiet command, which its response may repeat.
     target: SmolStr,
 }
 
@@ -259,7 +260,7 @@ impl Memcached {
         sink: &mut MessageSink<'_, impl Listener>,
         command: &Command,
     ) -> Result<Option<u64>, &'static str> {
-        // an empty line is no command
+        // an empty line is not a command
         if command.has_no_response || command.method.is_empty() {
             return Ok(None);
         }

@@ -203,7 +203,7 @@ pub struct Messages {
     reader: AnyReader,
     /// Bytes held until the protocol is decided. An empty slice stands for the FIN of its side.
     undecided: Vec<(Side, At, Box<[u8]>)>,
-    /// The server has sent in turns, so its next bytes are no greeting that names its software.
+    /// The server has sent in turns, so its next bytes are not a greeting that names its software.
     greeted: bool,
     /// Number of tunnels that this connection was set up through, one inside the other.
     tunnels: u8,

@@ -29,7 +29,7 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 };
 /// Upper bound on the bytes kept of a message: enough for the names of command and collection.
 const MAX_KEPT: usize = 512;
-/// Upper bound on open commands whose names are kept, for the pushes behind their responses.
+/// Upper bound on open commands whose names are kept, for the pushes after their responses.
 const MAX_NAMES: usize = 64;
 
 #[derive(Debug, Default)]
@@ -171,9 +171,9 @@ impl MongoDb {
             _ => None,
         };
         let code = error.and_then(|code| u16::try_from(code).ok());
-        let large = error.filter(|_| code.is_none()).map(|code| code.to_smolstr());
+        let large_code = error.filter(|_| code.is_none()).map(|code| code.to_smolstr());
         let mut exchange = sink.exchange(u64::from(header.to));
-        let text = large
+        let text = large_code
             .as_deref()
             .or_else(|| code.and_then(|code| errors::word(errors::MONGODB, code)))
             .or(error.is_none().then_some("ok"));

@@ -142,7 +142,7 @@ impl WireFormat for Nats {
         let Some(subject) = words.next() else {
             return Role::Ignored;
         };
-        // behind the subject: the reply subject, if any, and one size or two
+        // after the subject: the reply subject, if any, and one size or two
         let rest = self::words(line).skip(2).count();
         match verb {
             b"PUB " if rest == 2 => self.publish(sink, subject, words.next()),

@@ -32,7 +32,7 @@ const MAX_CHUNK: u32 = 1 << 24;
 /// Offsets of the request id and of the service's id in a message.
 const ID: usize = 20;
 const SERVICE: usize = 24;
-/// Offset of a response's result: behind the service, its time and the handle of the request.
+/// Offset of a response's result: after the service, its time and the handle of the request.
 const RESULT: usize = SERVICE + 16;
 /// Upper bound on encrypted requests without a response; beyond it the oldest is dropped.
 const MAX_WAITING: usize = 256;
@@ -134,7 +134,9 @@ impl WireFormat for OpcUa {
         if is_last {
             self.continued[side] = None;
         }
-        if let Some(key) = continued.filter(|_| head.bytes.starts_with(b"MSG")) {
+        if let Some(key) = continued
+            && head.bytes.starts_with(b"MSG")
+        {
             return if is_last { Role::Last(key) } else { Role::Part(key) };
         }
         let role = match (side, head.bytes.get(..3).unwrap_or_default()) {

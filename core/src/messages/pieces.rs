@@ -115,11 +115,11 @@ impl BodySplitter {
 }
 
 /// Server-sent events. An event ends with an empty line. Lines that begin with a colon are comments, which some servers
-/// send to keep the connection alive; comments alone are no event.
+/// send to keep the connection alive; comments alone are not an event.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Events {
     line: Line,
-    /// The event has a line that is no comment.
+    /// The event has a line that is not a comment.
     has_field: bool,
     /// The last byte was a carriage return, so a line feed belongs to it.
     after_return: bool,
@@ -250,7 +250,7 @@ impl GrpcWeb {
         }
     }
 
-    /// Whether a message ends with this byte. Reads the status from the trailers, which are no message.
+    /// Whether a message ends with this byte. Reads the status from the trailers, which are not a message.
     fn ends_with(&mut self, byte: u8) -> bool {
         let [flags, ..] = self.messages.header;
         let inside = self.messages.have == self.messages.header.len();

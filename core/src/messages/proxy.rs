@@ -97,7 +97,7 @@ pub(super) fn skip_head<'a>(sink: &mut MessageSink<'_, impl Listener>, bytes: &'
 }
 
 impl Proxy {
-    /// Reads the head. Returns the bytes after it, an error with the unread bytes where it is no head, and `None`
+    /// Reads the head. Returns the bytes after it, an error with the unread bytes where it is not a head, and `None`
     /// where it is not whole yet.
     fn read<'a>(
         &mut self,
@@ -128,7 +128,7 @@ impl Proxy {
         None
     }
 
-    /// Whether the head is whole; `None` where the bytes are no head.
+    /// Whether the head is whole; `None` where the bytes are not a head.
     fn is_whole(&self) -> Option<bool> {
         if self.head.starts_with(SIGNATURE) {
             let len = cursor::be16_at(&self.head, 14).map(usize::from);

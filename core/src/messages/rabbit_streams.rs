@@ -44,7 +44,7 @@ pub(super) struct RabbitStreams {
     subscriptions: BTreeMap<u8, u64>,
 }
 
-/// Returns a command's name, and, if it names a stream, how many bytes precede that name behind the correlation id.
+/// Returns a command's name, and, if it names a stream, how many bytes precede that name after the correlation id.
 fn command_name(command: u16) -> Option<(&'static str, Option<usize>)> {
     Some(match command {
         1 => ("DeclarePublisher", None),
@@ -167,7 +167,9 @@ impl RabbitStreams {
         }
         exchange.begin_answer();
         // Metadata has a code for each stream
-        if let Some(code) = cursor.u16be().filter(|_| method != "Metadata") {
+        if method != "Metadata"
+            && let Some(code) = cursor.u16be()
+        {
             let text: SmolStr = if code == OK {
                 "ok".into()
             } else {

@@ -12,8 +12,9 @@ use crate::cursor;
 
 /// Upper bound on the bytes of one side held while a protocol answers `Guess::More`.
 pub(super) const MAX_UNDECIDED: usize = 32;
-/// Upper bounds on the bytes and packets of both sides held while a protocol answers `Guess::NeedsOtherSide`.
+/// Upper bound on the bytes of both sides held while a protocol answers `Guess::NeedsOtherSide`.
 const MAX_HELD: usize = 4096;
+/// Upper bound on the packets of both sides held meanwhile.
 const MAX_HELD_PACKETS: usize = 512;
 /// Upper bound on switches to another protocol within the bytes of one packet.
 const MAX_SWITCHES: usize = 4;
@@ -131,7 +132,9 @@ impl Messages {
     #[cold]
     fn greeting(&mut self, stretch: Stretch<'_>) {
         self.greeted = true;
-        if let (Stretch::Bytes(first), true) = (stretch, self.reader.is_turns()) {
+        if let Stretch::Bytes(first) = stretch
+            && self.reader.is_turns()
+        {
             self.open.software = server_software::of_greeting(first);
         }
     }
@@ -174,7 +177,7 @@ impl Messages {
         waits
     }
 
-    /// Whether the client's first bytes behind a hole begin a request of the stream's protocol.
+    /// Whether the client's first bytes after a hole begin a request of the stream's protocol.
     fn is_request_behind_hole(&self, side: Side, stretch: Stretch<'_>) -> bool {
         let Stretch::Bytes(first) = stretch else {
             return false;
@@ -337,8 +340,9 @@ pub(super) struct MidStream {
     pub(super) beginning_missing: bool,
     /// A hole of the client (its packet and length), held until the next bytes show whether it was a request.
     pub(super) hole: Option<(At, u64)>,
-    /// The first bytes of each side's newest turn.
+    /// The first bytes of the client's newest turn.
     client: Vec<u8>,
+    /// The first bytes of the server's newest turn.
     server: Vec<u8>,
     /// Turns compared so far.
     turns: u32,

@@ -1,6 +1,6 @@
-//! ONC RPC over TCP (RFC 5531) and NFS in it (RFC 1813, RFC 8881). A message is a record of fragments, each behind a
-//! 4-byte length. One exchange is a call and the reply with its xid. Read are program, procedure and status, also NFS'
-//! own, but no arguments. Calls of a server (NFSv4.1 callbacks) are pushes.
+//! ONC RPC over TCP (RFC 5531) and NFS in it (RFC 1813, RFC 8881). A message is a record of fragments, each after a
+//! 4-byte length. One exchange is a call and the reply with its xid. The reader takes program, procedure and status,
+//! also NFS' own, but no arguments. Calls of a server (NFSv4.1 callbacks) are pushes.
 
 mod programs;
 
@@ -71,7 +71,7 @@ struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Reads a call from behind its xid and message type.
+    /// Reads a call after its xid and message type.
     fn read(cursor: &mut Cursor<'a>) -> Option<Self> {
         let (rpc, program, version, procedure) =
             (cursor.u32be()?, cursor.u32be()?, cursor.u32be()?, cursor.u32be()?);

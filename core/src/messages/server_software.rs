@@ -56,7 +56,7 @@ fn program(words: &[u8]) -> &[u8] {
     }
     let mut parts = words.splitn(3, |byte| *byte == b' ');
     let (_host, protocol, rest) = (parts.next(), parts.next(), parts.next());
-    let Some(rest) = rest.filter(|_| matches!(protocol, Some(b"ESMTP" | b"SMTP" | b"LMTP"))) else {
+    let (Some(b"ESMTP" | b"SMTP" | b"LMTP"), Some(rest)) = (protocol, rest) else {
         return words;
     };
     // cut off a date (RFC 5322 3.3), which begins with a day of three letters and a comma

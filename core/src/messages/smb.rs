@@ -1,4 +1,4 @@
-//! SMB 1, 2 and 3 over TCP (MS-CIFS, MS-SMB2), also behind the session request of port 139. Each message begins with a
+//! SMB 1, 2 and 3 over TCP (MS-CIFS, MS-SMB2), also after the session request of port 139. Each message begins with a
 //! zero and a 3-byte length, and holds one command or several compounded ones. One exchange is a command and the
 //! response with its message id. STATUS_PENDING is an interim response, and a change notification is a long poll.
 //! Command, share or file and NT status are read. From the first encrypted or compressed message on the stream is read
@@ -109,7 +109,7 @@ impl WireFormat for Smb {
 
 impl Smb {
     /// Keeps which requests were compounded, and ends the exchanges whose responses were not read. The responses are
-    /// compounded, too, and those behind a long one (READ) stand beyond the bytes that are kept of a message.
+    /// compounded, too, and those after a long one (READ) stand beyond the bytes that are kept of a message.
     fn compound(&mut self, sink: &mut MessageSink<'_, impl Listener>, packets: &[Packet<'_>]) {
         let [first, others @ ..] = packets else {
             return;
@@ -191,7 +191,8 @@ impl Smb {
         }
         if let Some(index) = self.opening.iter().position(|(request, _)| *request == key)
             && let Some((_, name)) = self.opening.remove(index)
-            && let Some(id) = packet.opened_file().filter(|_| packet.status == 0)
+            && packet.status == 0
+            && let Some(id) = packet.opened_file()
         {
             push_bounded(&mut self.files, MAX_ENTRIES, (id, name));
         }

@@ -10,7 +10,7 @@ use super::text;
 const MAX_SHOWN: usize = 200;
 /// Upper bound on the bytes of a statement that readers keep, so that masked values leave enough to show.
 pub(super) const MAX_READ: usize = 1024;
-/// Words after PASSWORD or BY that are no password.
+/// Words after PASSWORD or BY that are not a password.
 const NO_PASSWORD: [&str; 17] = [
     "expire", "null", "history", "reuse", "require", "default", "for", "random", "never", "interval",
     "current", "optional", "values", "password", "to", "is", "valid",

@@ -172,7 +172,7 @@ impl MessageReader for Stomp {
 }
 
 impl Stomp {
-    /// Reads a frame's head. Returns false if the bytes are no frame.
+    /// Reads a frame's head. Returns false if the bytes are not a frame.
     fn head(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &mut &[u8]) -> bool {
         let side = sink.side();
         let half = &mut self.sides[side];
@@ -212,7 +212,7 @@ impl Stomp {
         true
     }
 
-    /// Reads a body and the zero byte behind it.
+    /// Reads a body and the zero byte after it.
     fn body(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &mut &[u8]) {
         let side = sink.side();
         let Some(frame) = &mut self.sides[side].frame else {
@@ -348,13 +348,18 @@ impl Stomp {
             let subscription = newest.find(|(listed, _)| command == "MESSAGE" && Some(&**listed) == id);
             return Role::Push(command, target, subscription.map(|(_, key)| *key));
         };
-        let error = command == "ERROR";
-        let message = header(head, b"message").filter(|_| error);
-        if let Some(server) = header(head, b"server").filter(|_| key == CONNECT) {
+        if key == CONNECT
+            && let Some(server) = header(head, b"server")
+        {
             sink.software(text::name_up_to(server, 64, false).as_str().into());
         }
-        let text = message.map_or(if error { "error" } else { "ok" }.into(), text::name);
-        sink.exchange(key).answer(Status::word(&text, error));
+        let is_error = command == "ERROR";
+        let text = if is_error {
+            header(head, b"message").map_or("error".into(), text::name)
+        } else {
+            "ok".into()
+        };
+        sink.exchange(key).answer(Status::word(&text, is_error));
         Role::Answer(key)
     }
 }

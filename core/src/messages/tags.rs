@@ -13,6 +13,7 @@ const MAX_ID: usize = 128;
 pub struct Tags {
     /// Hexadecimal digits of W3C Trace Context, B3 or Jaeger.
     pub trace_id: SmolStr,
+    /// The request's id of a proxy or a cloud's balancer.
     pub request_id: SmolStr,
     /// The address of the client behind a proxy.
     pub forwarded_for: SmolStr,
@@ -74,7 +75,9 @@ impl Tags {
             TagName::Forwarded => (&mut self.forwarded_for, forwarded(value)),
             TagName::ForwardedFor => (&mut self.forwarded_for, value.split(',').next().and_then(address)),
         };
-        if let (true, Some(tag)) = (slot.is_empty(), tag) {
+        if slot.is_empty()
+            && let Some(tag) = tag
+        {
             *slot = tag;
         }
     }

@@ -421,10 +421,10 @@ impl Tls {
             return;
         };
         let hidden = self.inside.as_ref().and_then(|inside| inside.alpn());
-        if let (Some(setup), true) = (
-            handshake.setup(is_finished, hidden),
-            self.client_hello_read && !sink.memory().inside_tls,
-        ) {
+        if self.client_hello_read
+            && !sink.memory().inside_tls
+            && let Some(setup) = handshake.setup(is_finished, hidden)
+        {
             sink.tls_setup(&setup);
         }
     }

@@ -224,7 +224,7 @@ fn password(url: &[u8]) -> Option<(&[u8], &[u8])> {
         let user = authority.get(..at)?;
         let hidden = match memchr(b':', user) {
             Some(colon) => colon + 1,
-            // a token alone, behind a scheme
+            // a token alone, after a scheme
             None if begin > 0 && names::is_plain(user, names::SECRET_FROM) => 0,
             None => return None,
         };
@@ -462,7 +462,7 @@ mod tests {
         }
     }
 
-    /// Nested as it may be: each level looked at all settings behind each setting, and 1,000 characters took minutes.
+    /// Nested as it may be: each level looked at all settings after each setting, and 1,000 characters took minutes.
     #[test]
     fn a_url_costs_what_it_is_long() {
         for (begin, part, end) in [

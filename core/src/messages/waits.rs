@@ -1,5 +1,6 @@
 //! Requests whose answer waits for events, recognised by their names: a watch of Kubernetes, a blocking query of
-//! Consul, a feed of CouchDB, a followed log, calls of gRPC that watch or subscribe. A late answer to them is no delay.
+//! Consul, a feed of CouchDB, a followed log, calls of gRPC that watch or subscribe. A late answer to them is not a
+//! delay.
 
 use super::Kind;
 

@@ -174,7 +174,7 @@ impl WebSocket {
         Box::new(reader)
     }
 
-    /// Reads bytes. The error is the rest that is no WebSocket, after `Lost` was noted.
+    /// Reads bytes. The error is the rest that is not WebSocket, after `Lost` was noted.
     fn read_bytes<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -259,7 +259,9 @@ impl WebSocket {
         }
         let key = self.next_key();
         report_request(sink, key, message, &members);
-        if let Some(id) = members.id.clone().filter(|_| members.is_graphql_subscription) {
+        if members.is_graphql_subscription
+            && let Some(id) = members.id
+        {
             return self.add_subscription(id, key);
         }
         push_bounded(&mut self.waiting, MAX_WAITING, PendingCall::of(key, members));
@@ -357,15 +359,17 @@ impl WebSocket {
             self.inner.skip_hole(sink, missing);
         }
         let half = &mut self.sides[side];
-        let searching = half.search != Search::Found;
-        if searching || half.frames.skip(missing) {
-            if let Some(message) = half.message.as_mut().filter(|_| half.is_data) {
+        let is_searching = half.search != Search::Found;
+        if is_searching || half.frames.skip(missing) {
+            if let Some(message) = &mut half.message
+                && half.is_data
+            {
                 message.bytes += missing;
                 if message.content == Content::Text {
                     (message.content, message.text) = (Content::Other, Vec::new());
                 }
             }
-            if !searching && !half.frames.is_inside() {
+            if !is_searching && !half.frames.is_inside() {
                 self.end_frame(sink);
             }
             return;
@@ -472,13 +476,14 @@ impl Half {
     }
 
     fn payload(&mut self, piece: &[u8]) {
-        let Some(message) = self.message.as_mut().filter(|_| self.is_data) else {
-            return;
-        };
-        message.bytes += piece.len() as u64;
-        if message.content == Content::Text {
-            let room = MAX_LOOKED.saturating_sub(message.text.len());
-            message.text.extend(self.frames.unmasked(piece).take(room));
+        if let Some(message) = &mut self.message
+            && self.is_data
+        {
+            message.bytes += piece.len() as u64;
+            if message.content == Content::Text {
+                let room = MAX_LOOKED.saturating_sub(message.text.len());
+                message.text.extend(self.frames.unmasked(piece).take(room));
+            }
         }
     }
 }

@@ -118,6 +118,7 @@ struct FrameLists {
     ends: [i32; BLOCK_ROWS],
     /// The lists of the batch's flushed rows, concatenated.
     frames: Vec<u64>,
+    /// Where the list of each flushed row begins in `frames`, and the end of the last.
     offsets: Vec<i32>,
 }
 

@@ -48,8 +48,8 @@ pub fn schema_version() -> String {
 /// Rows per batch: small enough that the row buffer stays in the processor's cache.
 pub const BATCH_ROWS: usize = 4096;
 
-/// Rows per batch of connects, pushes, gaps, transfers and lookups, whose rows are kept as structs. Such rows are larger,
-/// so a batch has fewer.
+/// Rows per batch of connects, pushes, gaps, transfers and lookups, whose rows are kept as structs. Such rows are
+/// larger, so a batch has fewer.
 const SHORT_BATCH_ROWS: usize = 512;
 
 /// Names of the tables.

@@ -10,8 +10,8 @@ pub(super) const OLD_PACKET: u32 = 2;
 pub(super) const SIMPLE_PACKET: u32 = 3;
 pub(super) const PACKET: u32 = 6;
 
-/// Whether Wireshark gives a block a frame number although it is no packet: systemd journal entries, custom blocks and
-/// sysdig events (wiretap/pcapng.c).
+/// Whether Wireshark gives a block a frame number although it is not a packet: systemd journal entries, custom blocks
+/// and sysdig events (wiretap/pcapng.c).
 pub(super) fn is_counted(kind: u32) -> bool {
     matches!(
         kind,

@@ -127,7 +127,7 @@ fn media() {
         (found.records[0].2, found.records[0].5.len(), found.records[0].6),
         (100, 21, 44)
     );
-    // Notes that are no frames.
+    // Notes that are not frames.
     let notes = File::new((2, 3))
         .frame(0, b"", 0, 0xfffc)
         .frame(0, b"", 0, 0xfffd);

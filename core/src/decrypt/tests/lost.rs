@@ -7,7 +7,7 @@ use super::talk::{RANDOM, log12, log13};
 use super::{Bytes, Client, Heard, Missing, Part, Sealed, Server, classic, keys, listen, listen_in};
 use crate::decrypt::suite::Hash;
 
-/// Ten answers behind a handshake of TLS 1.3; what is in each record, and the log.
+/// Ten answers after a handshake of TLS 1.3; what is in each record, and the log.
 fn answers() -> (Vec<Part>, Vec<Vec<u8>>, Vec<u8>, String) {
     let mut talk = keyed(1);
     let parts = talk.handshake();

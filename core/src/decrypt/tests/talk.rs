@@ -132,7 +132,7 @@ impl Sealer {
         self.padded(kind, content, 0)
     }
 
-    /// With so many zeros behind the content (TLS 1.3), or more blocks of padding (CBC).
+    /// With so many zeros after the content (TLS 1.3), or more blocks of padding (CBC).
     pub fn padded(&mut self, kind: u8, content: &[u8], padding: usize) -> Vec<u8> {
         let seq = self.seq.to_be_bytes();
         self.seq += 1;

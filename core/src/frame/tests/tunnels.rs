@@ -1,4 +1,4 @@
-//! The same segment in every tunnel, and what is no tunnel although it looks like one.
+//! The same segment in every tunnel, and what looks like a tunnel and is none.
 
 use super::*;
 

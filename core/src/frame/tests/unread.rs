@@ -1,4 +1,4 @@
-//! What is no whole TCP segment: headers that cannot be true, other protocols, fragments, ICMP.
+//! What is not a whole TCP segment: headers that cannot be true, other protocols, fragments, ICMP.
 
 use super::*;
 

@@ -1,5 +1,5 @@
 //! Open requests of one AMQP channel: methods, answered in their order, and publishes, confirmed by their delivery
-//! tags. Also finds where the content behind a method ends.
+//! tags. Also finds where the content after a method ends.
 
 use std::collections::VecDeque;
 
@@ -37,7 +37,7 @@ pub(super) struct Channel {
     pub(super) contents: BySide<Content>,
 }
 
-/// The content that is being read behind a method.
+/// The content that is being read after a method.
 #[derive(Debug, Default)]
 pub(super) struct Content {
     /// None: the content of an unconfirmed publish, or of a method that is not in the capture.
@@ -108,17 +108,19 @@ impl Channel {
 
     /// Counts a publish. Returns whether it is an exchange: the server will confirm it, and its tag is known.
     pub(super) fn publish(&mut self, key: u64, at_ns: i64) -> bool {
-        let later = self.confirmed_at_ns.is_some_and(|confirmed| confirmed < at_ns);
-        if self.tag.is_none() && later && self.uncounted == 0 {
+        let is_later = self.confirmed_at_ns.is_some_and(|confirmed| confirmed < at_ns);
+        if self.tag.is_none() && is_later && self.uncounted == 0 {
             self.tag = self.tag_after;
         }
-        let (Some(tag), true) = (self.tag, self.confirms) else {
-            self.uncounted += u64::from(later);
-            return false;
-        };
-        self.tag = Some(tag.saturating_add(1));
-        push_bounded(&mut self.unconfirmed, MAX_WAITING, (tag, key));
-        true
+        if let Some(tag) = self.tag
+            && self.confirms
+        {
+            self.tag = Some(tag.saturating_add(1));
+            push_bounded(&mut self.unconfirmed, MAX_WAITING, (tag, key));
+            return true;
+        }
+        self.uncounted += u64::from(is_later);
+        false
     }
 
     /// Removes the publishes that the server confirms with this tag (`multiple`: and all before it); returns their

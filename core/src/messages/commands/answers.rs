@@ -27,7 +27,7 @@ pub(super) struct Server {
     pub(super) holed: bool,
     /// Number of lines that began no reply.
     odd: u8,
-    /// The server has sent a reply, so that what follows is no greeting.
+    /// The server has sent a reply, so that what follows is not a greeting.
     pub(super) greeted: bool,
 }
 
@@ -99,12 +99,12 @@ impl Commands {
         }
         let reply_code = code(line.text());
         if let Some(first) = self.server.multiline {
-            let same = line.text().starts_with(&first) || self.dialect == Dialect::Smtp;
-            let Some((code, false)) = reply_code.filter(|_| same) else {
-                return Ok(());
-            };
-            self.server.multiline = None;
-            return self.reply(sink, code, line.text());
+            let is_same = line.text().starts_with(&first) || self.dialect == Dialect::Smtp;
+            if is_same && let Some((code, false)) = reply_code {
+                self.server.multiline = None;
+                return self.reply(sink, code, line.text());
+            }
+            return Ok(());
         }
         match reply_code {
             Some((code, false)) => self.reply(sink, code, line.text()),

@@ -56,7 +56,7 @@ fn port_of_six(text: &[u8]) -> Option<u16> {
     Some(u16::from_be_bytes([high, low])).filter(|port| *port > 0)
 }
 
-/// Returns the port in `|1|10.0.0.1|6446|` or `|||6446|`, behind the third delimiter.
+/// Returns the port in `|1|10.0.0.1|6446|` or `|||6446|`, after the third delimiter.
 fn port_of_delimited(text: &[u8]) -> Option<u16> {
     let delimiter = text.first()?;
     let part = text.split(|byte| byte == delimiter).nth(3)?;

@@ -1,4 +1,4 @@
-//! Command lines of the four protocols: method, target, and the command's effect on the lines behind it. Passwords are
+//! Command lines of the four protocols: method, target, and the command's effect on the lines after it. Passwords are
 //! never a target.
 
 use smol_str::{SmolStr, ToSmolStr};

@@ -5,8 +5,9 @@ use crate::messages::{RequestName, Status};
 pub(in crate::messages) const HEADER: usize = 12;
 /// Upper bound on header and question: the longest name, type and class.
 pub(in crate::messages) const MAX_QUESTION_BYTES: usize = HEADER + MAX_WIRE_NAME + 4;
-/// Upper bounds on a name and on a label of it, in bytes (RFC 1035 2.3.4).
+/// Upper bound on a name in bytes (RFC 1035 2.3.4).
 const MAX_WIRE_NAME: usize = 255;
+/// Upper bound on a label of a name in bytes (RFC 1035 2.3.4).
 const MAX_LABEL: u8 = 63;
 /// The QR bit: the message is a response.
 const ANSWER: u16 = 0x8000;
@@ -71,7 +72,7 @@ fn words(header: &[u8; HEADER]) -> [u16; 6] {
     words
 }
 
-/// Reads name and type of a question. `None`: the bytes are no question. `Some(None)`: they are cut inside it.
+/// Reads name and type of a question. `None`: the bytes are not a question. `Some(None)`: they are cut inside it.
 fn question(mut bytes: &[u8]) -> Option<Option<(String, u16)>> {
     let (mut name, mut length) = (String::new(), 1);
     loop {

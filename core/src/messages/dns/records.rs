@@ -46,7 +46,7 @@ fn record(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     Some((u16::from_be_bytes([high, low]), data, after))
 }
 
-/// Returns the bytes behind a name.
+/// Returns the bytes after a name.
 fn skip_name(mut bytes: &[u8]) -> Option<&[u8]> {
     loop {
         let (label, rest) = bytes.split_first()?;

@@ -193,7 +193,10 @@ impl Half {
                 return true;
             }
         }
-        let Some(end) = memchr(b'\n', new).filter(|_| !self.has_line) else {
+        if self.has_line {
+            return false;
+        }
+        let Some(end) = memchr(b'\n', new) else {
             return false;
         };
         self.has_line = true;

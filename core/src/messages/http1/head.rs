@@ -97,14 +97,14 @@ impl Head {
             self.body = upgrade(headers).map_or(self.body, |to| Ok(Body::Switched(to)));
             return;
         }
-        let plain =
+        let is_plain =
             value(headers, "content-encoding").is_none_or(|coding| coding.eq_ignore_ascii_case(b"identity"));
         let kind = value(headers, "content-type").and_then(|kind| std::str::from_utf8(kind).ok());
         let status = value(headers, "grpc-status")
             .and_then(decimal)
             .and_then(|code| code.try_into().ok());
         self.pieces = kind
-            .filter(|_| plain)
+            .filter(|_| is_plain)
             .and_then(BodySplitter::of)
             .map(|pieces| pieces.with_status(status));
     }
@@ -330,14 +330,14 @@ pub(super) fn start_line(side: Side, bytes: &[u8], cut: bool) -> Option<Start> {
     }
 }
 
-/// Parses the status in a status line. `whole`: the line ends where the bytes end.
-pub(super) fn status(line: &[u8], whole: bool) -> Option<u16> {
+/// Parses the status in a status line. `is_whole`: the line ends where the bytes end.
+pub(super) fn status(line: &[u8], is_whole: bool) -> Option<u16> {
     let (version, rest) = split_at_space(line)?;
-    let digits = rest.get(..3).filter(|_| version.starts_with(VERSION))?;
-    let ended = rest.get(3).map_or(whole, u8::is_ascii_whitespace);
-    decimal(digits)
-        .filter(|_| ended)
-        .and_then(|status| u16::try_from(status).ok())
+    let is_ended = rest.get(3).map_or(is_whole, u8::is_ascii_whitespace);
+    if !version.starts_with(VERSION) || !is_ended {
+        return None;
+    }
+    u16::try_from(decimal(rest.get(..3)?)?).ok()
 }
 
 /// Whether the bytes are a token (RFC 9110 5.6.2), as methods and header names are.

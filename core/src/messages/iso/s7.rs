@@ -140,7 +140,7 @@ fn value_error(body: &[u8], parameters: usize) -> Option<SmolStr> {
 fn plus(data: &[u8]) -> Option<Meaning> {
     let version = cursor::u8_at(data, 1)?;
     let body = cursor::from(data, 4);
-    // version 3 has a digest behind its length before the message
+    // version 3 has a digest after its length before the message
     let digest = usize::from(cursor::u8_at(body, 0)?) + 1;
     let body = if version == 3 {
         cursor::from(body, digest)

@@ -48,7 +48,7 @@ pub(super) fn has_error(api: u16) -> bool {
     ERRORS.iter().any(|(listed, ..)| *listed == api)
 }
 
-/// Returns the error code of a response, whose `body` begins behind the correlation id.
+/// Returns the error code of a response, whose `body` begins after the correlation id.
 pub(super) fn error(api: u16, version: u16, body: &[u8]) -> Option<u16> {
     let (_, throttled, flexible) = *ERRORS.iter().find(|(listed, ..)| *listed == api)?;
     let (mut cursor, compact) = (Cursor::new(body), version >= flexible);
@@ -151,7 +151,7 @@ fn skip_tags(flexible: bool, cursor: &mut Cursor<'_>) -> Option<()> {
     none.then_some(())
 }
 
-/// Reads a string that may be null: behind a 2-byte length, or, if `compact`, behind a varint of its length plus 1.
+/// Reads a string that may be null: after a 2-byte length, or, if `compact`, after a varint of its length plus 1.
 fn string<'a>(compact: bool, cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
     let len = if compact {
         varint(cursor)?.saturating_sub(1)

@@ -74,7 +74,7 @@ fn command(opcode: u8) -> Option<(&'static str, bool)> {
     })
 }
 
-/// Statuses of responses that are no errors.
+/// Statuses of responses that are not errors.
 mod status {
     pub const OK: u16 = 0;
     pub const NOT_FOUND: u16 = 1;

@@ -152,7 +152,7 @@ fn string(kind: u8, value: &[u8]) -> SmolStr {
     text::name_up_to(text.strip_suffix(b"\0").unwrap_or(text), MAX_NAME, false)
 }
 
-/// Returns the error's code of a response, 0 if it has none. None if the response is no error.
+/// Returns the error's code of a response, 0 if it has none. None if the response is not an error.
 pub(super) fn error_code(document: &[u8]) -> Option<u32> {
     let (mut failed, mut code) = (false, 0);
     for (name, kind, value) in elements(document) {

@@ -119,7 +119,7 @@ pub(super) fn length(side: Side, first: &[u8]) -> Length {
     }
 }
 
-/// Splits a packet into its type, its flags, and the bytes behind its length.
+/// Splits a packet into its type, its flags, and the bytes after its length.
 pub(super) fn split(head: &[u8]) -> Option<(Kind, u8, &[u8])> {
     let mut cursor = Cursor::new(head);
     let (kind, flags) = kind(cursor.u8()?)?;
@@ -163,7 +163,7 @@ fn is_text(name: &[u8]) -> bool {
     !name.is_empty() && !name.iter().any(u8::is_ascii_control) && std::str::from_utf8(name).is_ok()
 }
 
-/// Reads bytes behind their 2-byte length.
+/// Reads bytes after their 2-byte length.
 fn length_prefixed<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
     let len = cursor.u16be()?;
     cursor.take(usize::from(len))

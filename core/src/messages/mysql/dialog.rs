@@ -144,10 +144,12 @@ impl Dialog {
             _ if self.stage == Stage::Binlog => return ClientPacket::Read,
             _ => {}
         }
-        let Some((code, body)) = packet.head().split_first().filter(|_| number == 0) else {
-            return ClientPacket::Wrong("not a command of MySQL");
-        };
-        self.command_packet(sink, *code, body, packet.is_cut(), bytes)
+        match packet.head().split_first() {
+            Some((code, body)) if number == 0 => {
+                self.command_packet(sink, *code, body, packet.is_cut(), bytes)
+            }
+            _ => ClientPacket::Wrong("not a command of MySQL"),
+        }
     }
 
     /// Counts a packet that continues a longer command.

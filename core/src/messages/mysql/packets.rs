@@ -158,7 +158,7 @@ pub(super) fn u32_at(body: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes))
 }
 
-/// Returns a length-encoded integer, and the bytes behind it.
+/// Returns a length-encoded integer, and the bytes after it.
 pub(super) fn length_encoded(body: &[u8]) -> Option<(u64, &[u8])> {
     let (first, rest) = body.split_first()?;
     let len = match first {
@@ -193,7 +193,7 @@ pub(super) fn as_last(body: &[u8], len: u64) -> Option<Last> {
     (len < LONGEST_OK).then(|| Last::Ok(ok_status(rest).unwrap_or(0)))
 }
 
-/// Returns the status flags of an OK packet; `body` begins behind its first byte.
+/// Returns the status flags of an OK packet; `body` begins after its first byte.
 pub(super) fn ok_status(body: &[u8]) -> Option<u16> {
     let (_rows, rest) = length_encoded(body)?;
     let (_id, rest) = length_encoded(rest)?;

@@ -243,9 +243,9 @@ impl Dialog {
             self.end_request(sink);
         }
         let sql = self.sql_of(kind, message);
-        let key = match self.waiting.last().filter(|_| self.is_open) {
-            Some((key, _)) => key,
-            None => self.begin(sink, Pending::default(), Kind::Request)?,
+        let key = match self.waiting.last() {
+            Some((key, _)) if self.is_open => key,
+            _ => self.begin(sink, Pending::default(), Kind::Request)?,
         };
         self.is_open = true;
         let Some((_, newest)) = self.waiting.last() else {
@@ -311,7 +311,9 @@ impl Dialog {
 
     /// Counts bytes of the open request.
     fn count(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
-        if let Some((key, _)) = self.waiting.last().filter(|_| self.is_open) {
+        if self.is_open
+            && let Some((key, _)) = self.waiting.last()
+        {
             sink.exchange(key).count(bytes);
         }
     }

@@ -121,7 +121,7 @@ fn is_parse(body: &[u8]) -> bool {
             .is_some_and(|count| types.left() == usize::from(count) * 4)
 }
 
-/// Whether this is the body of a Bind: two names, then formats, values and formats of results, each behind its count.
+/// Whether this is the body of a Bind: two names, then formats, values and formats of results, each after its count.
 fn is_bind(body: &[u8]) -> Option<()> {
     let (_, rest) = text(body);
     let mut rest = Cursor::new(text(rest).1);
@@ -184,7 +184,7 @@ pub(super) fn field(mut fields: &[u8], letter: u8) -> &[u8] {
     &[]
 }
 
-/// Whether the client sends data behind this statement: `COPY t FROM STDIN`.
+/// Whether the client sends data after this statement: `COPY t FROM STDIN`.
 pub(super) fn copies_in(statement: &[u8]) -> bool {
     let is = |word: &[u8], known: &[u8]| word.eq_ignore_ascii_case(known);
     let mut words = statement

@@ -16,7 +16,7 @@ pub(super) struct Command {
     pub(super) target: SmolStr,
     pub(super) kind: Kind,
     pub(super) answers: Answers,
-    /// First word of the pushes that the command subscribes to; None if it is no subscription.
+    /// First word of the pushes that the command subscribes to; None if it is not a subscription.
     pub(super) pushes: Option<&'static [u8]>,
 }
 

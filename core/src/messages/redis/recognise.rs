@@ -129,7 +129,7 @@ fn array(input: &[u8], kind: u8) -> Result<(u64, &[u8]), Guess> {
         .ok_or(Guess::No)
 }
 
-/// Returns the number behind a type byte, and the bytes behind that line.
+/// Returns the number after a type byte, and the bytes after that line.
 fn header(input: &[u8], kind: u8) -> Result<(u64, &[u8]), Guess> {
     let Some((first, text)) = input.split_first() else {
         return Err(Guess::More);

@@ -11,10 +11,11 @@ const MAX_BULK: u64 = 512 << 20;
 const MAX_ELEMENTS: u64 = 1 << 32;
 /// Upper bound on a line: Redis' `PROTO_INLINE_MAX_SIZE`.
 const MAX_LINE: u64 = 64 << 10;
-/// Upper bounds on the words kept of a value, and on the bytes kept of a word.
+/// Upper bound on the words kept of a value.
 const MAX_WORDS: usize = 12;
+/// Upper bound on the bytes kept of a word.
 const MAX_WORD: usize = 200;
-/// Bytes of CR LF behind a string.
+/// Bytes of CR LF after a string.
 const LINE_END: u64 = 2;
 
 /// How far a value was read.
@@ -35,15 +36,17 @@ pub(super) struct Resp {
     pub(super) kind: u8,
     /// Some of the value was read.
     inside: bool,
-    /// The line that is being read, as far as it is kept, and its length so far.
+    /// The line that is being read, as far as it is kept.
     line: Vec<u8>,
+    /// Length of the line so far.
     line_len: u64,
     /// Bytes still to come of a string and its line end.
     left: u64,
     /// Stack of open arrays: the values still to come in each, itself included.
     counts: Vec<u64>,
-    /// The first words of the value, joined, and where each ends.
+    /// The first words of the value, joined.
     text: Vec<u8>,
+    /// Where each word ends in `text`.
     ends: Vec<usize>,
     /// Elements of the outermost array; words of an inline command.
     pub(super) count: u64,
@@ -82,15 +85,15 @@ impl Resp {
 
     /// Skips bytes that are not in the capture. Returns false unless they lie inside a string.
     pub(super) fn skip(&mut self, missing: u64) -> bool {
-        let within = missing < self.left;
-        if within {
+        let is_within = missing < self.left;
+        if is_within {
             self.left -= missing;
         }
-        within
+        is_within
     }
 
-    /// Reads on, up to the value's end. `client`: the values are commands.
-    pub(super) fn next(&mut self, client: bool, bytes: &mut &[u8]) -> Progress {
+    /// Reads on, up to the value's end. `is_client`: the values are commands.
+    pub(super) fn next(&mut self, is_client: bool, bytes: &mut &[u8]) -> Progress {
         if !self.inside {
             self.begin();
         }
@@ -102,7 +105,7 @@ impl Resp {
                 }
                 self.end_word();
             } else {
-                match self.header(client, bytes) {
+                match self.header(is_client, bytes) {
                     None => return Progress::Partly,
                     Some(false) => return Progress::Wrong,
                     Some(true) if self.left > 0 => continue,
@@ -153,9 +156,9 @@ impl Resp {
     }
 
     fn keep(&mut self, part: &[u8]) {
-        let have = self.text.len() - self.ends.last().copied().unwrap_or(0);
+        let word_len = self.text.len() - self.ends.last().copied().unwrap_or(0);
         let room = if self.ends.len() < MAX_WORDS {
-            MAX_WORD.saturating_sub(have)
+            MAX_WORD.saturating_sub(word_len)
         } else {
             0
         };
@@ -169,8 +172,8 @@ impl Resp {
         self.has_word = true;
     }
 
-    /// Reads a header line. None while it is not whole; false if it is no RESP.
-    fn header(&mut self, client: bool, bytes: &mut &[u8]) -> Option<bool> {
+    /// Reads a header line. None while it is not whole; false if it is not RESP.
+    fn header(&mut self, is_client: bool, bytes: &mut &[u8]) -> Option<bool> {
         let end = memchr(b'\n', bytes);
         let part_len = end.map_or(bytes.len(), |end| end + 1);
         let (part, rest) = crate::cursor::split(bytes, part_len);
@@ -178,14 +181,14 @@ impl Resp {
         self.line.extend_from_slice(part.get(..room).unwrap_or(part));
         self.line_len += part.len() as u64;
         *bytes = rest;
-        let top = self.counts.len() == 1;
+        let is_outermost = self.counts.len() == 1;
         let first = self.line.first().copied().unwrap_or_default();
-        let fits = if client {
-            fits_client(top, first)
+        let fits = if is_client {
+            fits_client(is_outermost, first)
         } else {
             b"+-:_,#($=!*~>%|".contains(&first)
         };
-        if top && self.kind == 0 {
+        if is_outermost && self.kind == 0 {
             self.kind = first;
         }
         if !fits || self.line_len > MAX_LINE {
@@ -193,19 +196,19 @@ impl Resp {
         }
         end?;
         let line = std::mem::take(&mut self.line);
-        let is_resp = self.line(client, top, &line);
+        let is_resp = self.line(is_client, is_outermost, &line);
         (self.line, self.line_len) = (line, 0);
         self.line.clear();
         Some(is_resp)
     }
 
-    /// Reads a whole header line; `top`: outside of arrays. Returns false if it is no RESP.
-    fn line(&mut self, client: bool, top: bool, line: &[u8]) -> bool {
+    /// Reads a whole header line; `is_outermost`: outside of arrays. Returns false if it is not RESP.
+    fn line(&mut self, is_client: bool, is_outermost: bool, line: &[u8]) -> bool {
         let line = line.trim_ascii_end();
         let Some((kind, text)) = line.split_first() else {
-            return client && top; // an empty line between commands
+            return is_client && is_outermost; // an empty line between commands
         };
-        if top {
+        if is_outermost {
             self.kind = *kind;
             self.forget_words();
         }
@@ -219,10 +222,10 @@ impl Resp {
                 let Some(count) = number(text).filter(|count| count.unwrap_or(0) <= MAX_ELEMENTS) else {
                     return false;
                 };
-                let pairs = matches!(kind, b'%' | b'|');
-                return self.elements(*kind, count.unwrap_or(0) << u32::from(pairs), top);
+                let has_pairs = matches!(kind, b'%' | b'|');
+                return self.elements(*kind, count.unwrap_or(0) << u32::from(has_pairs), is_outermost);
             }
-            b'+' | b'-' | b':' | b'_' | b',' | b'#' | b'(' if !client => {
+            b'+' | b'-' | b':' | b'_' | b',' | b'#' | b'(' if !is_client => {
                 self.keep(text);
                 self.end_word();
             }
@@ -243,15 +246,15 @@ impl Resp {
     }
 
     /// Begins an array of `count` values. Returns false if it is nested too deep.
-    fn elements(&mut self, kind: u8, count: u64, top: bool) -> bool {
-        if top {
+    fn elements(&mut self, kind: u8, count: u64, is_outermost: bool) -> bool {
+        if is_outermost {
             self.count = count;
         }
-        if top && kind == b'|' {
+        if is_outermost && kind == b'|' {
             self.kind = 0; // attributes precede the value
         }
         if kind == b'|' {
-            // attributes count at this depth, and are no value by themselves
+            // attributes count at this depth, and are not a value by themselves
             if let Some(left) = self.counts.last_mut() {
                 *left = left.saturating_add(count).saturating_add(1);
             }
@@ -267,11 +270,11 @@ impl Resp {
 }
 
 /// Whether a client's value may begin with this byte: a command is an array of strings, or an inline command.
-fn fits_client(top: bool, first: u8) -> bool {
+fn fits_client(is_outermost: bool, first: u8) -> bool {
     match first {
-        b'*' => top,
-        b'$' => !top,
-        _ => top && (first.is_ascii_alphabetic() || first.is_ascii_whitespace()),
+        b'*' => is_outermost,
+        b'$' => !is_outermost,
+        _ => is_outermost && (first.is_ascii_alphabetic() || first.is_ascii_whitespace()),
     }
 }
 

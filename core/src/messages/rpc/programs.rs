@@ -120,13 +120,13 @@ fn operation(mut cursor: Cursor<'_>) -> Option<&'static str> {
     None
 }
 
-/// Skips bytes behind their length.
+/// Skips bytes after their length.
 fn opaque(cursor: &mut Cursor<'_>) -> Option<()> {
     let len = cursor.u32be().filter(|len| *len <= 1024)?;
     cursor.take(len.next_multiple_of(4) as usize).map(drop)
 }
 
-/// Reads the status of a reply, from behind its message type: a code, and the name of an error.
+/// Reads the status of a reply, after its message type: a code, and the name of an error.
 pub(super) fn status(reply: &mut Cursor<'_>, is_nfs: bool) -> Option<(u32, Option<&'static str>)> {
     if reply.u32be()? == 1 {
         let why = reply.u32be()?;

@@ -63,7 +63,7 @@ impl<L: Listener> ExchangeSink<'_, '_, L> {
     }
 
     /// Begins an answer that gives its status first. Use `begin_answer`, and `status` before `end_answer`, where the
-    /// status follows later, as behind rows, or may be missing.
+    /// status follows later, as after rows, or may be missing.
     pub(in crate::messages) fn answer(&mut self, status: Status<'_>) {
         self.begin_answer();
         self.status(status);

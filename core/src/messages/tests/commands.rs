@@ -358,7 +358,7 @@ fn behind_starttls_stands_tls() {
         let (notes, spoken) = transcript(&script);
         assert_eq!(spoken, Some(Protocol::Tls), "{protocol}: {notes}");
         assert_eq!(rows(&notes).len(), 2, "{notes}");
-        // the snap length cuts the reply behind its first letters
+        // the snap length cuts the reply after its first letters
         let (mut messages, mut notes, at) = (
             Messages::new(),
             Notes::default(),

@@ -233,7 +233,7 @@ proptest! {
             let body = message.body.as_bytes();
             let (before, rest) = body.split_at((*start).min(body.len()));
             let mut len = (*len).min(rest.len());
-            // so much behind a chunk's data is taken for the last chunk, which a snap length may have cut off
+            // so much after a chunk's data is taken for the last chunk, which a snap length may have cut off
             let seems_last = |end: usize| end > 7 && body[end - 8] == b'y' && body[end - 7..].starts_with(b"\r\n");
             if len < rest.len() && seems_last(before.len() + len) {
                 len += 1;

@@ -1,8 +1,8 @@
-//! DNS over TCP: many queries in one packet, answers in any order, cuts, holes, and what is no DNS.
+//! DNS over TCP: many queries in one packet, answers in any order, cuts, holes, and what is not DNS.
 
 use super::*;
 
-/// A message with one question, behind its length.
+/// A message with one question, after its length.
 fn message(id: u16, flags: u16, name: &str, kind: u16, more: usize) -> Vec<u8> {
     let mut body = [id, flags, 1, 0, 0, 0]
         .iter()

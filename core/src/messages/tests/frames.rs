@@ -19,7 +19,8 @@ fn heard_in(script: &[(Side, Vec<u8>)], cut: impl Fn(&[u8]) -> Vec<Vec<u8>>) -> 
     (short(&notes.list), notes.protocols)
 }
 
-/// The notes in short and the protocols, the same however the bytes are cut: whole, byte by byte, in two at every place.
+/// The notes in short and the protocols, the same however the bytes are cut: whole, byte by byte, in two at every
+/// place.
 pub(super) fn transcript(script: &[(Side, Vec<u8>)]) -> (String, Vec<Protocol>) {
     let whole = heard_in(script, |bytes| vec![bytes.to_vec()]);
     let single = heard_in(script, |bytes| bytes.chunks(1).map(<[u8]>::to_vec).collect());

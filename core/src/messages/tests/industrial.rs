@@ -25,7 +25,7 @@ fn a_controller_asks_over_the_connection_of_its_switch() {
             [of(4, 5, 3, &[]), of(4, 18, 4, &[0, 1, 0, 0, 0, 0, 0, 0])].concat(),
         ),
         (C, of(4, 6, 3, &[0; 24])),
-        (C, of(4, 2, 9, &[])), // an echo is no request
+        (C, of(4, 2, 9, &[])), // an echo is not a request
         (S, of(4, 3, 9, &[])),
         (C, of(4, 19, 4, &[0, 1, 0, 1, 0, 0, 0, 0])),
         (C, of(4, 10, 0, &[0; 40])), // a packet of its own
@@ -103,7 +103,7 @@ fn a_controller_of_s7_is_asked_and_asks() {
     );
 }
 
-/// A unit of MMS, fully encoded behind its session.
+/// A unit of MMS, fully encoded after its session.
 fn mms(kind: u8, body: &[u8]) -> Vec<u8> {
     let tag = |tag: u8, inside: &[u8]| [&[tag, inside.len() as u8], inside].concat();
     let entry = [vec![2, 1, 3], tag(0xA0, &tag(kind, body))].concat();

@@ -1,5 +1,5 @@
-//! What several protocols do behind bytes that the capture lacks: the next answers are whose they are, and what follows
-//! is no command that nobody gave.
+//! What several protocols do after bytes that the capture lacks: the next answers are whose they are, and what follows
+//! is not a command that nobody gave.
 
 use super::commands::holed;
 use super::*;

@@ -1,4 +1,4 @@
-//! HTTP/1 behind bytes that the capture lacks.
+//! HTTP/1 after bytes that the capture lacks.
 
 use super::*;
 

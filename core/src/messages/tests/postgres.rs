@@ -28,7 +28,7 @@ fn told(script: &[(Side, String)]) -> (String, Option<Protocol>) {
     transcript(&script)
 }
 
-/// What is told behind a log-in, without the bytes.
+/// What is told after a log-in, without the bytes.
 fn after_log_in(script: &[(Side, String)]) -> String {
     let mut whole = vec![
         (C, startup()),

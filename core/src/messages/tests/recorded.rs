@@ -25,8 +25,8 @@ const PLACES: usize = 48;
 const MIN_SAMPLES: usize = 9;
 /// Changed bytes of each stream.
 const CHANGES: usize = 60;
-/// No case has a whole stream of them in the clear that is not compressed; they have tests of their own. Of `ftp-data` the
-/// bytes alone tell nothing.
+/// No case has a whole stream of them in the clear that is not compressed; they have tests of their own. Of `ftp-data`
+/// the bytes alone tell nothing.
 const NO_CASE: [&str; 12] = [
     "ssh", "vnc", "rdp", "telnet", "openvpn", "rtsp", "smtp", "ftp", "ftp-data", "pop3", "imap", "dns",
 ];
@@ -384,7 +384,8 @@ fn of_two_protocols_that_meet_no_third_is_recognised() {
 
 /// Of a stream of another protocol a reader has so many names at most before it gives up.
 const FEW: usize = 3;
-/// Any bytes may follow in the first six; the others take any line for a command, and are known by both sides' first ones.
+/// Any bytes may follow in the first six; the others take any line for a command, and are known by both sides' first
+/// ones.
 const TAKES_ALL: [&str; 12] = [
     "ssh",
     "vnc",

@@ -220,7 +220,7 @@ fn joined_in_the_middle_answers_before_the_first_command_are_dropped() {
         short(&notes),
         "C( C)17 S( S)4 C0:( C0:GET.k@ C0:20) S0:( S0:5=ok S0:)"
     );
-    // a reply is no command because it is an array of words
+    // an array of words may be a reply
     assert_eq!(likely_sender(b"*2\r\n$1\r\na\r\n$1\r\n1\r\n"), None);
     for verb in ["get", "ZUNIONSTORE", "json.SET"] {
         assert_eq!(likely_sender(command(&[verb, "k"]).as_bytes()), Some(C), "{verb}");

@@ -1,5 +1,5 @@
-//! iSCSI, OPC UA, EtherNet/IP, RabbitMQ's streams, NATS, STOMP, FastCGI, Gearman and beanstalkd: what only looks like them, holes, and what goes on.
-//! Their conversations are in `tests/cases`, which `recorded.rs` cuts in every way.
+//! iSCSI, OPC UA, EtherNet/IP, RabbitMQ's streams, NATS, STOMP, FastCGI, Gearman and beanstalkd: what only looks like
+//! them, holes, and what goes on. Their conversations are in `tests/cases`, which `recorded.rs` cuts in every way.
 
 use super::frames::*;
 use super::*;

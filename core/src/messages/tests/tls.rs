@@ -119,7 +119,7 @@ fn a_hello_behind_the_request_for_it() {
     );
     assert_eq!(packet_by_packet(&script), (want, "tls"));
 
-    // where one packet holds both, nobody sees the hello: the server's is no dialogue's answer
+    // where one packet holds both, nobody sees the hello: the server's does not answer a dialogue
     let script = [&asked[..1], &[(C, [vec![32; 36], hello.clone()].concat())], &rest].concat();
     let want = format!("{before} C){} S( S){set_up} C( C)105 S( S)405", 36 + sent);
     assert_eq!(packet_by_packet(&script), (want, "tls"));

@@ -11,7 +11,7 @@ fn opened(more: Script) -> Script {
     [vec![(C, ask.to_vec()), (S, switch.to_vec())], more].concat()
 }
 
-/// The notes behind those of the upgrade.
+/// The notes after those of the upgrade.
 fn behind(notes: String) -> String {
     let upgrade = "C( GET./chat @h C)72 S( 101 S)46";
     notes

@@ -134,7 +134,7 @@ pub(super) fn is_secret(name: &[u8], value: &[u8], link: Link) -> bool {
 }
 
 /// Whether a name has characters that the lists do not cover (other scripts, control characters, invalid escapes) and
-/// a value that is no number. It may be the name of a secret.
+/// a value that is not a number. It may be the name of a secret.
 pub(super) fn is_foreign(name: &[u8], value: &[u8]) -> bool {
     let unread = |byte: &u8| !(byte.is_ascii_graphic() || *byte == b' ') || b"%\\".contains(byte);
     decoded_all(name).iter().any(unread) && !value.iter().all(u8::is_ascii_digit)

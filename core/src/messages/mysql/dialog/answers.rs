@@ -1,4 +1,4 @@
-//! The server's packets: where the response to a command ends, behind its definitions, rows and further results.
+//! The server's packets: where the response to a command ends, after its definitions, rows and further results.
 
 use super::super::super::pending_queue::push_bounded;
 use super::super::super::sink::MessageSink;
@@ -148,7 +148,7 @@ impl Dialog {
         }
     }
 
-    /// Ends the oldest response with an error: its code, and in `rest` its SQLSTATE behind a `#`.
+    /// Ends the oldest response with an error: its code, and in `rest` its SQLSTATE after a `#`.
     fn error(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64, code: Option<u16>, rest: &[u8]) {
         let state = rest
             .strip_prefix(b"#")
@@ -176,7 +176,7 @@ fn after_column_count(body: &[u8], capabilities: Option<Capabilities>) -> Expect
         _ => (true, body),
     };
     match packets::length_encoded(count) {
-        // MariaDB has the byte behind the number
+        // MariaDB has the byte after the number
         Some((_, [0])) => Expects::Rows { first: true },
         Some((columns @ 1.., _)) if follow => Expects::Definitions(columns),
         _ => Expects::Rows { first: true },

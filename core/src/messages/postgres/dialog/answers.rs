@@ -89,7 +89,7 @@ impl Dialog {
                 oldest.kind == RequestKind::LogIn || !oldest.is_synced
             }
             b'G' => {
-                // CopyInResponse requests the data, and is no answer yet
+                // CopyInResponse requests the data, and is not an answer yet
                 oldest.is_answered = false;
                 sink.exchange(key).interim();
                 false
