@@ -37,12 +37,12 @@ impl Interface {
             ticks_per_second: Some(1_000_000),
             offset_ns: 0,
         };
-        let sound = read_options::<BIG>(options, &mut interface).is_some();
-        let whole = interface
+        let is_well_formed = read_options::<BIG>(options, &mut interface).is_some();
+        let whole_ns_ticks = interface
             .ticks_per_second
             .filter(|ticks| interface.offset_ns == 0 && 1_000_000_000 % ticks == 0);
-        interface.tick_ns = whole.map_or(0, |ticks| (1_000_000_000 / ticks) as u64);
-        Some((interface, sound))
+        interface.tick_ns = whole_ns_ticks.map_or(0, |ticks| (1_000_000_000 / ticks) as u64);
+        Some((interface, is_well_formed))
     }
 
     /// Decimal places of the seconds in a time stamp, rounded down to a number that Wireshark shows.

@@ -232,8 +232,8 @@ impl Connection {
             Next::Needs(needs) => needs,
             _ => 0,
         };
-        let (here, rest) = cursor::split(bytes, needs.saturating_sub(direction.buffer.len()));
-        direction.buffer.extend_from_slice(here);
+        let (part, rest) = cursor::split(bytes, needs.saturating_sub(direction.buffer.len()));
+        direction.buffer.extend_from_slice(part);
         if direction.buffer.len() < needs {
             return rest;
         }

@@ -49,9 +49,9 @@ impl Until {
             End::After(ns) => zero.saturating_add(ns),
         };
         self.is_file_done |= time_ns >= end.saturating_add(LATE_NS);
-        let late = self.is_file_done || time_ns >= end;
-        self.left_out |= late;
-        late
+        let is_left_out = self.is_file_done || time_ns >= end;
+        self.left_out |= is_left_out;
+        is_left_out
     }
 }
 

@@ -98,8 +98,8 @@ fn erspan(view: View<'_>) -> Packet<'_> {
     let Some(head) = Header::<12>::of(view.captured) else {
         return view.cut("erspan", 12);
     };
-    let more = if head.u8::<11>() & 1 != 0 { 8 } else { 0 };
-    let inner = view.skip(12 + more);
+    let platform_len = if head.u8::<11>() & 1 != 0 { 8 } else { 0 };
+    let inner = view.skip(12 + platform_len);
     match head.u8::<10>() >> 2 & 0x1f {
         2 => ip::any(inner),
         _ => ethernet(inner),

@@ -50,9 +50,9 @@ pub(super) struct Amqp {
 
 /// A client begins with `AMQP` and a version; in the middle of a connection both sides' frames have to fit.
 fn sniff(first: &FirstBytes<'_>) -> Guess {
-    let begun = frame::HEADER.get(..first.input.len()).unwrap_or(frame::HEADER);
+    let prefix = frame::HEADER.get(..first.input.len()).unwrap_or(frame::HEADER);
     match first.side {
-        Side::Client if first.input == begun => Guess::More,
+        Side::Client if first.input == prefix => Guess::More,
         Side::Client if first.input.starts_with(frame::HEADER) => Guess::Yes,
         _ => framed::sniff::<Amqp>(first),
     }

@@ -154,7 +154,7 @@ impl MessageReader for Commands {
         }
     }
 
-    fn resume(&mut self, _side: Side, _inside: bool) {
+    fn resume(&mut self, _side: Side, _is_inside_turn: bool) {
         let next_key = self.next_key;
         *self = Commands::new(self.dialect);
         self.next_key = next_key;
@@ -272,15 +272,15 @@ impl Commands {
             self.pairing = Pairing::Known;
         }
         let command = self.dialect.command(line.text());
-        let holed = std::mem::take(&mut self.client.holed);
-        let ignored = holed || line.text().is_empty() || self.dialect == Dialect::Imap;
-        if self.pairing != Pairing::Known || command.is_none() && ignored {
-            self.client.holed = holed && self.dialect == Dialect::Smtp;
+        let is_after_hole = std::mem::take(&mut self.client.holed);
+        let is_ignored = is_after_hole || line.text().is_empty() || self.dialect == Dialect::Imap;
+        if self.pairing != Pairing::Known || command.is_none() && is_ignored {
+            self.client.holed = is_after_hole && self.dialect == Dialect::Smtp;
             sink.unmark();
             return Ok(());
         }
         let command = command.unwrap_or_default();
-        if command.is_odd(self.dialect) && (holed || !self.waiting.is_empty()) {
+        if command.is_odd(self.dialect) && (is_after_hole || !self.waiting.is_empty()) {
             // a client does not pipeline an unknown command, so this is a mail's text
             self.client.holed = true;
             sink.unmark();

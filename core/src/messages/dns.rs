@@ -133,7 +133,7 @@ impl MessageReader for Dns {
         self.sides[sink.side()] = Half::default();
     }
 
-    fn resume(&mut self, _side: Side, _inside: bool) {
+    fn resume(&mut self, _side: Side, _is_inside_turn: bool) {
         *self = Dns::default();
     }
 }
@@ -147,7 +147,7 @@ impl Half {
         while let Some((next, rest)) = bytes.split_first() {
             sink.mark();
             if self.left > 0 {
-                let (body, behind) = bytes.split_at_checked(self.left).unwrap_or((bytes, &[]));
+                let (body, after) = bytes.split_at_checked(self.left).unwrap_or((bytes, &[]));
                 let max_kept = match sink.side() {
                     _ if self.holed => 0,
                     Side::Client => MAX_QUESTION_BYTES,
@@ -156,7 +156,7 @@ impl Half {
                 let room = max_kept.saturating_sub(self.head.len());
                 self.head.extend_from_slice(body.get(..room).unwrap_or(body));
                 self.left -= body.len();
-                bytes = behind;
+                bytes = after;
                 self.end(sink);
                 continue;
             }

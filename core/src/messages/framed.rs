@@ -139,16 +139,16 @@ impl<'a, D: WireFormat> Heads<'a, D> {
             Length::Is(len) if len > 0 => len,
             _ => return Err(Fit::No),
         };
-        let (whole, behind) = cursor::split(self.rest, usize::try_from(len).unwrap_or(usize::MAX));
-        let bytes = cursor::upto(whole, D::MAX_HEAD);
+        let (message, after) = cursor::split(self.rest, usize::try_from(len).unwrap_or(usize::MAX));
+        let bytes = cursor::upto(message, D::MAX_HEAD);
         let head = Head { bytes, len };
         if !D::fits(self.side, head) {
             return Err(Fit::No);
         }
-        if (whole.len() as u64) < len {
+        if (message.len() as u64) < len {
             return Err(Fit::Cut);
         }
-        self.rest = behind;
+        self.rest = after;
         Ok(head)
     }
 }
@@ -266,7 +266,7 @@ impl<D: WireFormat> MessageReader for Framed<D> {
         }
     }
 
-    fn resume(&mut self, _side: Side, _inside: bool) {
+    fn resume(&mut self, _side: Side, _is_inside_turn: bool) {
         for side in Side::BOTH {
             self.sides[side] = Half::default();
             self.format.lost(side);
@@ -360,7 +360,7 @@ impl<D: WireFormat> Framed<D> {
     fn count_body(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
         let half = &mut self.sides[sink.side()];
         half.have += bytes;
-        let ends = half.len.is_none_or(|len| half.have >= len);
+        let is_whole = half.len.is_none_or(|len| half.have >= len);
         if let Some(
             Role::Part(key)
             | Role::Last(key)
@@ -372,7 +372,7 @@ impl<D: WireFormat> Framed<D> {
         {
             sink.exchange(key).piece(bytes);
         }
-        if !ends {
+        if !is_whole {
             return;
         }
         let Half { role, have, .. } = std::mem::take(half);

@@ -120,10 +120,10 @@ impl MessageReader for Http1 {
         self.sides[sink.side()] = Half::default();
     }
 
-    fn resume(&mut self, side: Side, inside: bool) {
+    fn resume(&mut self, side: Side, is_inside_turn: bool) {
         self.sides = BySide::default();
         self.answered_early = false;
-        if side == Side::Client && !inside {
+        if side == Side::Client && !is_inside_turn {
             // a client that begins another turn has received the responses before it
             self.pending.clear();
         }

@@ -93,8 +93,8 @@ struct Block {
 
 fn sniff(first: &FirstBytes<'_>) -> Guess {
     let input = first.input;
-    let begun = PREFACE.get(..input.len()).unwrap_or(PREFACE);
-    if first.side == Side::Client && input.starts_with(begun) {
+    let prefix = PREFACE.get(..input.len()).unwrap_or(PREFACE);
+    if first.side == Side::Client && input.starts_with(prefix) {
         return if input.len() < PREFACE.len() {
             Guess::More
         } else {
@@ -133,7 +133,7 @@ impl MessageReader for Http2 {
         }
     }
 
-    fn resume(&mut self, _side: Side, _inside: bool) {
+    fn resume(&mut self, _side: Side, _is_inside_turn: bool) {
         *self = Http2::default();
     }
 }
@@ -258,22 +258,22 @@ impl Http2 {
     }
 
     /// Takes a piece of the frame's payload. Returns false if the frame is not valid.
-    fn payload(&mut self, sink: &mut MessageSink<'_, impl Listener>, piece: &[u8], last: bool) -> bool {
+    fn payload(&mut self, sink: &mut MessageSink<'_, impl Listener>, piece: &[u8], is_last: bool) -> bool {
         let half = &mut self.sides[sink.side()];
         let max_kept = match half.frame.kind {
             frames::DATA => {
                 let data = half.data_of(piece);
                 let (stream, around) = (half.frame.stream, (piece.len() - data.len()) as u64);
-                let is_whole = last && piece.len() == half.frame.len as usize;
+                let is_whole = is_last && piece.len() == half.frame.len as usize;
                 self.calls.data(sink, stream, around, data, is_whole);
-                return !last || self.end_frame(sink, &[]);
+                return !is_last || self.end_frame(sink, &[]);
             }
             frames::HEADERS | frames::PUSH_PROMISE | frames::CONTINUATION => MAX_BLOCK,
             frames::RST_STREAM | frames::GOAWAY | frames::WINDOW_UPDATE => MAX_SMALL,
             frames::SETTINGS => MAX_SETTINGS,
             _ => 0,
         };
-        if last && half.unread.is_empty() {
+        if is_last && half.unread.is_empty() {
             return self.end_frame(sink, piece);
         }
         let room = max_kept.saturating_sub(half.unread.len());
@@ -283,7 +283,7 @@ impl Http2 {
         {
             block.lost = true;
         }
-        if !last {
+        if !is_last {
             return true;
         }
         let unread = std::mem::take(&mut half.unread);
@@ -378,8 +378,8 @@ impl Http2 {
     fn skip_hole(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
         let half = &mut self.sides[sink.side()];
         let frame = half.frame;
-        let within = half.phase == Phase::Frames && half.frames.skip(missing);
-        if !within || half.data_left.is_none() && frame.kind == frames::DATA {
+        let is_within = half.phase == Phase::Frames && half.frames.skip(missing);
+        if !is_within || half.data_left.is_none() && frame.kind == frames::DATA {
             // the hole may hide the end of the frame or block, and others after it
             sink.flow(FlowEvent::Lost);
             *half = Half {

@@ -209,8 +209,8 @@ impl MessageReader for Interactive {
         if self.logged_in {
             return Outcome::All;
         }
-        let begins = !sink.is_open();
-        if begins && sink.side() == Side::Client {
+        let is_first = !sink.is_open();
+        if is_first && sink.side() == Side::Client {
             self.logged_in = self.is_after_log_in(stretch);
             sink.end_other();
             if self.logged_in {
@@ -220,7 +220,7 @@ impl MessageReader for Interactive {
         }
         sink.end_other();
         sink.count(stretch.len());
-        if begins && sink.side() == Side::Client {
+        if is_first && sink.side() == Side::Client {
             sink.request(&METHOD.into(), &"".into());
             sink.kind(Kind::Setup);
         }
@@ -231,7 +231,7 @@ impl MessageReader for Interactive {
         Turns.close(sink, how);
     }
 
-    fn resume(&mut self, _side: Side, _inside: bool) {}
+    fn resume(&mut self, _side: Side, _is_inside_turn: bool) {}
 }
 
 impl Interactive {

@@ -151,7 +151,7 @@ fn read_request(sink: &mut MessageSink<'_, impl Listener>, key: u64, operation: 
 
 fn read_response(sink: &mut MessageSink<'_, impl Listener>, key: u64, operation: u8, head: &[u8]) -> Role {
     let byte = |at| cursor::u8_at(head, at).unwrap_or(0);
-    let (code, text, error) = match operation {
+    let (code, text, is_error) = match operation {
         0x31 => {
             sink.exchange(key).dialogue(); // R2T: the target is ready for the data of a write
             return Role::Ignored;
@@ -161,14 +161,14 @@ fn read_response(sink: &mut MessageSink<'_, impl Listener>, key: u64, operation:
             return Role::Part(key);
         }
         DATA_IN | 0x21 => {
-            let failed = if operation == 0x21 { byte(2) } else { 0 };
+            let failure = if operation == 0x21 { byte(2) } else { 0 };
             let code = byte(3);
-            let text = if failed > 0 {
-                format_smolstr!("failure {failed}")
+            let text = if failure > 0 {
+                format_smolstr!("failure {failure}")
             } else {
                 status(code)
             };
-            (u16::from(code), text, failed > 0 || !matches!(code, 0 | 4))
+            (u16::from(code), text, failure > 0 || !matches!(code, 0 | 4))
         }
         LOGIN_ANSWER => {
             let code = u16::from(byte(36)) << 8 | u16::from(byte(37));
@@ -191,7 +191,7 @@ fn read_response(sink: &mut MessageSink<'_, impl Listener>, key: u64, operation:
         0x32 => return Role::push("ASYNC MESSAGE", ""),
         _ => return Role::Ignored,
     };
-    let status = Status::new(Some(code), Some(&text), error);
+    let status = Status::new(Some(code), Some(&text), is_error);
     sink.exchange(key).answer(status);
     Role::Last(key)
 }

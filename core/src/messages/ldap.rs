@@ -174,13 +174,13 @@ impl WireFormat for Ldap {
         };
         // only controls may follow the operation
         let before = head.bytes.len() - message.body.left();
-        let rest = head.len.checked_sub((before + message.len) as u64);
-        let behind = message
+        let bytes_after = head.len.checked_sub((before + message.len) as u64);
+        let is_controls = message
             .body
             .rest()
             .get(message.len)
             .is_none_or(|tag| *tag == 0xA0);
-        fits_side && behind && rest.is_some_and(|rest| rest != 1)
+        fits_side && is_controls && bytes_after.is_some_and(|len| len != 1)
     }
 
     fn has_magic(_side: Side) -> bool {

@@ -23,10 +23,11 @@ impl Line {
         *bytes = rest;
         let room = MAX_KEPT.saturating_sub(self.kept.len());
         self.kept.extend_from_slice(piece.get(..room).unwrap_or(piece));
-        let last = piece.len().saturating_sub(MAX_TAIL);
-        self.tail.extend_from_slice(piece.get(last..).unwrap_or_default());
-        let much = self.tail.len().saturating_sub(MAX_TAIL);
-        self.tail.drain(..much);
+        let tail_start = piece.len().saturating_sub(MAX_TAIL);
+        self.tail
+            .extend_from_slice(piece.get(tail_start..).unwrap_or_default());
+        let excess = self.tail.len().saturating_sub(MAX_TAIL);
+        self.tail.drain(..excess);
         self.count(piece.len() as u64);
         end.is_some()
     }
@@ -101,8 +102,8 @@ impl Line {
 /// Parses a decimal number of at most ten digits.
 pub(super) fn number(digits: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(digits).ok()?;
-    let plain = text.len() <= 10 && text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|_| plain)
+    let is_plain = text.len() <= 10 && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| is_plain)
 }
 
 /// The position in a text that ends with a line of a single dot (RFC 5321 4.1.1.4, RFC 1939 3).

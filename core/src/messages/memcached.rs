@@ -171,7 +171,7 @@ impl MessageReader for Memcached {
 
     fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}
 
-    fn resume(&mut self, _side: Side, _inside: bool) {
+    fn resume(&mut self, _side: Side, _is_inside_turn: bool) {
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.clear();
         *self = Memcached {
@@ -439,14 +439,14 @@ impl Memcached {
             return;
         }
         let first = input.split(|byte| *byte == b' ').next().unwrap_or_default();
-        let error = command::is_error(first);
+        let is_error = command::is_error(first);
         let word = match pending.expects {
             Expects::Number if first.iter().all(u8::is_ascii_digit) => SmolStr::new_static("ok"),
-            Expects::Version if !error => SmolStr::new_static("ok"),
+            Expects::Version if !is_error => SmolStr::new_static("ok"),
             _ => text::name_up_to(first, 32, false),
         };
         sink.exchange(key)
-            .status(Status::new((!error).then_some(0), Some(&word), error));
+            .status(Status::new((!is_error).then_some(0), Some(&word), is_error));
     }
 
     /// Skips bytes that are not in the capture. Returns false unless they lie inside a value.

@@ -137,8 +137,8 @@ trait MessageReader {
     }
 
     /// Goes on after `Outcome::Lost` and some turns: the next bytes of `side` begin a message, as `begins_message` or
-    /// (`inside` a turn) `begins_inside_turn` found. Drops every partly read message.
-    fn resume(&mut self, side: Side, inside: bool);
+    /// (`is_inside_turn`) `begins_inside_turn` found. Drops every partly read message.
+    fn resume(&mut self, side: Side, is_inside_turn: bool);
 }
 
 /// How a reader left a stretch.

@@ -152,14 +152,14 @@ impl Modbus {
         let id = exchange_id(head)?;
         let index = self.waiting.iter().position(|(waiting, _)| *waiting == id)?;
         let (_, key) = self.waiting.remove(index)?;
-        let failed = cursor::u8_at(head, 7)? & EXCEPTION != 0;
-        let code = if failed { cursor::u8_at(head, 8) } else { Some(0) };
+        let is_error = cursor::u8_at(head, 7)? & EXCEPTION != 0;
+        let code = if is_error { cursor::u8_at(head, 8) } else { Some(0) };
         let text = match code {
-            Some(code) if failed => format_smolstr!("exception {code}"),
+            Some(code) if is_error => format_smolstr!("exception {code}"),
             _ => "ok".into(),
         };
         sink.exchange(key)
-            .answer(Status::new(code.map(u16::from), Some(&text), failed));
+            .answer(Status::new(code.map(u16::from), Some(&text), is_error));
         Some(Role::Last(key))
     }
 }

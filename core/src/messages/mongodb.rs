@@ -91,7 +91,7 @@ impl MessageReader for MongoDb {
 
     fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}
 
-    fn resume(&mut self, _side: Side, _inside: bool) {
+    fn resume(&mut self, _side: Side, _is_inside_turn: bool) {
         *self = MongoDb::default();
     }
 }
@@ -101,7 +101,7 @@ impl MongoDb {
     fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, progress: Progress) {
         let side = sink.side();
         let half = &mut self.sides[side];
-        let (inside, bytes) = (half.message.is_inside(), half.unreported);
+        let (is_inside, bytes) = (half.message.is_inside(), half.unreported);
         let Some(header) = Header::of(side, half.message.header()) else {
             return;
         };
@@ -112,7 +112,9 @@ impl MongoDb {
                 Side::Server => self.read_response(sink, header, bytes),
             }
             sink.unmark();
-        } else if inside && side == Side::Server && self.pending.iter().any(|pending| pending.id == header.to)
+        } else if is_inside
+            && side == Side::Server
+            && self.pending.iter().any(|pending| pending.id == header.to)
         {
             // a long response begins with its first byte, not with its last
             half.unreported = 0;
@@ -155,12 +157,12 @@ impl MongoDb {
     }
 
     fn read_response(&mut self, sink: &mut MessageSink<'_, impl Listener>, header: Header, bytes: u64) {
-        let more = header.code == MSG
+        let has_more = header.code == MSG
             && bson::u32_at(self.sides.server.message.head(), 0)
                 .is_some_and(|flags| flags & bson::MORE_TO_COME != 0);
         if let Some((_, pending)) = self.more_to_come.take_if(|(id, _)| *id == header.to) {
             sink.push(&pending.method, &pending.target, bytes);
-            self.more_to_come = more.then_some((header.id, pending));
+            self.more_to_come = has_more.then_some((header.id, pending));
             return;
         }
         self.part(sink, header.to, bytes);
@@ -181,6 +183,6 @@ impl MongoDb {
         exchange.end_answer();
         let index = self.pending.iter().position(|pending| pending.id == header.to);
         let pending = index.and_then(|index| self.pending.remove(index));
-        self.more_to_come = pending.filter(|_| more).map(|pending| (header.id, pending));
+        self.more_to_come = pending.filter(|_| has_more).map(|pending| (header.id, pending));
     }
 }

@@ -184,10 +184,10 @@ impl Mqtt {
             _ => packet::answer(kind, body, self.version)?,
         };
         let refused = self.version != Some(5) && kind == Packet::Connack && reason > 0;
-        let error = reason >= FAILURE || refused;
+        let is_error = reason >= FAILURE || refused;
         let mut exchange = sink.exchange(key);
         exchange.begin_answer();
-        if kind == Packet::Pubrec && !error {
+        if kind == Packet::Pubrec && !is_error {
             return Some(Role::Part(key)); // the client sends PUBREL, and PUBCOMP ends the response
         }
         let words = if refused {
@@ -196,7 +196,7 @@ impl Mqtt {
             errors::MQTT
         };
         let code = u16::from(reason);
-        exchange.status(Status::new(Some(code), errors::word(words, code), error));
+        exchange.status(Status::new(Some(code), errors::word(words, code), is_error));
         Some(Role::Last(key))
     }
 }

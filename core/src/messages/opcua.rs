@@ -208,7 +208,7 @@ fn begin_request(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind
 
 /// Begins a response with this result, whose high bit means an error (OPC 10000-4, 7.39).
 fn begin_answer(sink: &mut MessageSink<'_, impl Listener>, key: u64, result: u32) -> Role {
-    let error = result >> 31 == 1;
+    let is_error = result >> 31 == 1;
     let text: SmolStr = if result == 0 {
         "ok".into()
     } else {
@@ -216,6 +216,6 @@ fn begin_answer(sink: &mut MessageSink<'_, impl Listener>, key: u64, result: u32
         errors::word(errors::OPC_UA, (result >> 16) as u16)
             .map_or_else(|| format_smolstr!("{result:08x}"), SmolStr::new_static)
     };
-    sink.exchange(key).answer(Status::word(&text, error));
+    sink.exchange(key).answer(Status::word(&text, is_error));
     Role::Last(key)
 }

@@ -166,17 +166,17 @@ impl WireFormat for OpenFlow {
             return Role::Ignored;
         };
         let side = sink.side();
-        let more = cursor::be16_at(head.bytes, 10).is_some_and(|flags| flags & MORE != 0);
+        let has_more = cursor::be16_at(head.bytes, 10).is_some_and(|flags| flags & MORE != 0);
         match meaning(message.version, message.kind) {
             Meaning::Request(method) => {
-                let parts = matches!(method, "STATS_REQUEST" | "MULTIPART_REQUEST");
-                let multipart = cursor::be16_at(head.bytes, 8).filter(|_| parts);
+                let is_multipart = matches!(method, "STATS_REQUEST" | "MULTIPART_REQUEST");
+                let multipart = cursor::be16_at(head.bytes, 8).filter(|_| is_multipart);
                 let key = message.key(side);
                 sink.exchange(key)
                     .request(Kind::Request, method, multipart.map_or("", multipart_name));
                 Role::Request(key)
             }
-            Meaning::Parts if more => {
+            Meaning::Parts if has_more => {
                 let key = message.key(side.other());
                 sink.exchange(key).begin_answer();
                 Role::Part(key)

@@ -78,8 +78,8 @@ impl BodySplitter {
 
     /// Takes the bytes up to the first end of a piece off the front of `rest`; `None` where no piece ends in it.
     pub(super) fn next<'a>(&mut self, rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-        let (piece, behind) = rest.split_at_checked(self.end(rest)?)?;
-        *rest = behind;
+        let (piece, after) = rest.split_at_checked(self.end(rest)?)?;
+        *rest = after;
         Some(piece)
     }
 
@@ -192,11 +192,11 @@ impl GrpcFrames {
     }
 
     fn skip(&mut self, missing: u64) -> bool {
-        let within = self.have == self.header.len() && missing < u64::from(self.left);
-        if within {
+        let is_within = self.have == self.header.len() && missing < u64::from(self.left);
+        if is_within {
             self.left -= missing as u32;
         }
-        within
+        is_within
     }
 }
 
@@ -253,17 +253,17 @@ impl GrpcWeb {
     /// Whether a message ends with this byte. Reads the status from the trailers, which are not a message.
     fn ends_with(&mut self, byte: u8) -> bool {
         let [flags, ..] = self.messages.header;
-        let inside = self.messages.have == self.messages.header.len();
-        let ends = self.messages.end(&[byte]).is_some();
-        if !inside || flags & TRAILERS == 0 {
-            return ends;
+        let is_inside = self.messages.have == self.messages.header.len();
+        let is_end = self.messages.end(&[byte]).is_some();
+        if !is_inside || flags & TRAILERS == 0 {
+            return is_end;
         }
         if byte != b'\n'
             && let Some(slot) = self.line.get_mut(self.len)
         {
             (*slot, self.len) = (byte.to_ascii_lowercase(), self.len + 1);
         }
-        if ends || byte == b'\n' {
+        if is_end || byte == b'\n' {
             let line = self.line.get(..std::mem::take(&mut self.len));
             let value = line.and_then(|line| std::str::from_utf8(line.strip_prefix(STATUS)?).ok());
             self.status = value.and_then(|value| value.trim().parse().ok()).or(self.status);
@@ -281,11 +281,11 @@ mod tests {
     fn ends(mut pieces: BodySplitter, bytes: &[u8], size: usize) -> Vec<usize> {
         let (mut ends, mut before) = (Vec::new(), 0);
         for mut chunk in bytes.chunks(size) {
-            let behind = before + chunk.len();
+            let after = before + chunk.len();
             while pieces.next(&mut chunk).is_some() {
-                ends.push(behind - chunk.len());
+                ends.push(after - chunk.len());
             }
-            before = behind;
+            before = after;
         }
         ends
     }

@@ -86,7 +86,7 @@ impl MessageReader for Postgres {
 
     fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}
 
-    fn resume(&mut self, _side: Side, _inside: bool) {
+    fn resume(&mut self, _side: Side, _is_inside_turn: bool) {
         let dialog = std::mem::take(&mut self.dialog).after_loss();
         *self = Postgres {
             dialog,

@@ -39,8 +39,8 @@ fn proxied(first: &FirstBytes<'_>) -> Guess {
         return Guess::No;
     }
     let begins = |word: &[u8]| {
-        let both = first.input.len().min(word.len());
-        cursor::upto(first.input, both) == cursor::upto(word, both)
+        let common = first.input.len().min(word.len());
+        cursor::upto(first.input, common) == cursor::upto(word, common)
     };
     match (begins(LINE), begins(SIGNATURE), first.input.len()) {
         (true, _, 10..) => {
@@ -79,7 +79,7 @@ impl MessageReader for Proxy {
         }
     }
 
-    fn resume(&mut self, _side: Side, _inside: bool) {
+    fn resume(&mut self, _side: Side, _is_inside_turn: bool) {
         *self = Proxy::default();
     }
 }
@@ -275,7 +275,7 @@ impl MessageReader for Socks {
         Outcome::All
     }
 
-    fn resume(&mut self, _side: Side, _inside: bool) {
+    fn resume(&mut self, _side: Side, _is_inside_turn: bool) {
         *self = Socks::default();
     }
 }
@@ -301,13 +301,23 @@ impl Socks {
     /// Reads the client's message as far as it was received.
     fn request(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &[u8]) -> Step {
         let parsed = match message {
-            [VERSION_4, command, rest @ ..] => destination_4(rest)
-                .map(|target| (Request::of(*command, Request::Connect4), word(*command), target)),
+            [VERSION_4, command, rest @ ..] => destination_4(rest).map(|target| {
+                (
+                    Request::of(*command, Request::Connect4),
+                    method_of(*command),
+                    target,
+                )
+            }),
             [VERSION_5] | [VERSION_5, _] if !self.greeted => None,
             [VERSION_5, count, methods @ ..] if !self.greeted => (methods.len() >= usize::from(*count))
                 .then(|| (Request::Method, "handshake", SmolStr::default())),
-            [VERSION_5, command, _, rest @ ..] => destination(rest)
-                .map(|target| (Request::of(*command, Request::Connect5), word(*command), target)),
+            [VERSION_5, command, _, rest @ ..] => destination(rest).map(|target| {
+                (
+                    Request::of(*command, Request::Connect5),
+                    method_of(*command),
+                    target,
+                )
+            }),
             [LOG_IN, rest @ ..] => {
                 has_log_in(rest).then(|| (Request::LogIn, "handshake", SmolStr::default()))
             }
@@ -349,16 +359,16 @@ impl Socks {
             (_, [VERSION_5 | LOG_IN, ..]) if request != Request::Connect4 => return Step::Partly,
             _ => return Step::Wrong,
         };
-        let error = match request {
+        let is_error = match request {
             Request::Method => code == 0xFF,
             _ => code != 0,
         };
-        let shown = if error { failure(request, code) } else { "ok" };
-        sink.status(Status::word(shown, error));
+        let word_shown = if is_error { failure(request, code) } else { "ok" };
+        sink.status(Status::word(word_shown, is_error));
         sink.end();
         self.open = [second, third, None];
         match request {
-            Request::Connect4 | Request::Connect5 if !error => Step::Connected,
+            Request::Connect4 | Request::Connect5 if !is_error => Step::Connected,
             Request::Other => Step::Wrong,
             _ => Step::Whole,
         }
@@ -408,7 +418,7 @@ fn destination(bytes: &[u8]) -> Option<SmolStr> {
 }
 
 /// The method of a request with this command.
-fn word(command: u8) -> &'static str {
+fn method_of(command: u8) -> &'static str {
     match command {
         CONNECT => "CONNECT",
         2 => "BIND",

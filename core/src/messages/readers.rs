@@ -150,10 +150,10 @@ macro_rules! readers {
                 }
             }
 
-            pub(super) fn resume(&mut self, side: Side, inside: bool) {
+            pub(super) fn resume(&mut self, side: Side, is_inside_turn: bool) {
                 match self {
                     AnyReader::Turns => {}
-                    $(AnyReader::$protocol(reader) => reader.resume(side, inside),)*
+                    $(AnyReader::$protocol(reader) => reader.resume(side, is_inside_turn),)*
                 }
             }
         }

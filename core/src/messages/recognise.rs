@@ -400,11 +400,12 @@ impl MidStream {
         if let Some(reader) = self.interactive_reader() {
             return Some(reader);
         }
-        let now = entry.map(|entry| entry.protocol);
-        let before = std::mem::replace(&mut self.fitted, now);
+        let fitted = entry.map(|entry| entry.protocol);
+        let previous = std::mem::replace(&mut self.fitted, fitted);
         // a single command of beanstalkd may look like memcached's (`delete 1`, `DELETED`); two in a row do not
-        let sure = entry.filter(|entry| entry.protocol != Protocol::Memcached || before == now)?;
-        Some((sure.reader)(sink.memory()))
+        let recognition =
+            entry.filter(|entry| entry.protocol != Protocol::Memcached || previous == fitted)?;
+        Some((recognition.reader)(sink.memory()))
     }
 }
 
@@ -415,10 +416,10 @@ fn follow_mid_stream(
     sink: &mut MessageSink<'_, impl Listener>,
     input: &[u8],
 ) -> bool {
-    let unknown = reader.is_turns() && !sink.is_open();
+    let is_unknown = reader.is_turns() && !sink.is_open();
     let Some(proven_reader) = mid_stream
         .as_mut()
-        .filter(|mid_stream| mid_stream.beginning_missing && unknown)
+        .filter(|mid_stream| mid_stream.beginning_missing && is_unknown)
         .and_then(|mid_stream| mid_stream.turn(sink, input))
     else {
         return false;

@@ -124,7 +124,7 @@ impl MessageReader for Redis {
 
     fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}
 
-    fn resume(&mut self, _side: Side, _inside: bool) {
+    fn resume(&mut self, _side: Side, _is_inside_turn: bool) {
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.clear(); // keeps its key counter: keys are not used again
         *self = Redis {
@@ -360,7 +360,7 @@ impl Redis {
         let Some((_, &mut answers)) = self.waiting.first() else {
             return;
         };
-        let failed = matches!(self.resp.server.kind, b'-' | b'!');
+        let is_error = matches!(self.resp.server.kind, b'-' | b'!');
         let subscribed = confirms(answers, self.resp.server.word(0)).then(|| self.confirmed());
         let left = match (answers, subscribed) {
             (Answers::Confirmed(left), Some(_)) => left.saturating_sub(1),
@@ -374,7 +374,7 @@ impl Redis {
             }
             return;
         }
-        let error = text::name(
+        let error_word = text::name(
             self.resp
                 .server
                 .word(0)
@@ -383,12 +383,12 @@ impl Redis {
                 .unwrap_or_default(),
         );
         let mut exchange = sink.exchange(key);
-        exchange.status(Status::word(if failed { &error } else { "ok" }, failed));
+        exchange.status(Status::word(if is_error { &error_word } else { "ok" }, is_error));
         exchange.end_answer();
         self.is_reply_begun = false;
         match answers {
-            Answers::Monitor => self.expected.monitor_lines |= !failed,
-            Answers::Hello | Answers::Info if !failed => self.read_version(sink, answers),
+            Answers::Monitor => self.expected.monitor_lines |= !is_error,
+            Answers::Hello | Answers::Info if !is_error => self.read_version(sink, answers),
             _ => {}
         }
         self.waiting.pop();

@@ -89,8 +89,8 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// Returns method and target: procedure, and program with its version.
-    fn name(&self) -> (SmolStr, SmolStr) {
+    /// The procedure, and the program with its version.
+    fn method_and_target(&self) -> (SmolStr, SmolStr) {
         let method = programs::procedure(self.program, self.version, self.procedure, self.arguments);
         let target = format_smolstr!("{} v{}", self.program, self.version);
         (method, target)
@@ -165,8 +165,8 @@ impl WireFormat for Rpc {
         let is_last = cursor::be32_at(head.bytes, 0).is_some_and(|mark| mark & LAST != 0);
         let side = sink.side();
         let half = &mut self.sides[side];
-        let begins = !std::mem::replace(&mut half.inside, !is_last);
-        if begins {
+        let is_first = !std::mem::replace(&mut half.inside, !is_last);
+        if is_first {
             let role = self
                 .record(sink, Cursor::new(cursor::from(head.bytes, 4)))
                 .unwrap_or_default();
@@ -197,7 +197,7 @@ impl Rpc {
         match (sink.side(), direction) {
             (Side::Client, CALL) => self.read_call(sink, xid, &Call::read(&mut record)?),
             (Side::Server, CALL) => {
-                let (_, target) = Call::read(&mut record)?.name();
+                let (_, target) = Call::read(&mut record)?.method_and_target();
                 Some(Role::push("callback", target))
             }
             (Side::Server, REPLY) => self.read_reply(sink, xid, record),
@@ -216,7 +216,7 @@ impl Rpc {
         }
         let is_nfs = call.program == NFS && call.procedure > 0;
         push_bounded(&mut self.waiting, MAX_WAITING, (xid, is_nfs));
-        let (method, target) = call.name();
+        let (method, target) = call.method_and_target();
         sink.exchange(u64::from(xid))
             .request(Kind::Request, &method, &target);
         Some(Role::Last(u64::from(xid)))

@@ -14,14 +14,14 @@ pub(super) fn of_head(head: &[u8]) -> Option<Box<str>> {
         let (name, value) = rest.split_at_checked(SERVER.len())?;
         name.eq_ignore_ascii_case(SERVER).then_some(value)
     });
-    named(value.into_iter().next()?)
+    software_name(value.into_iter().next()?)
 }
 
 /// Returns the software in a greeting: the version of SSH (RFC 4253 4.2), the text of a 220 that mentions SMTP or FTP,
 /// the text of an OK of IMAP or POP3 (RFC 9051 7.1, RFC 1939 4), or the version in MySQL's handshake.
 pub(super) fn of_greeting(first: &[u8]) -> Option<Box<str>> {
     if let Some(version) = mysql(first) {
-        let version = named(version)?;
+        let version = software_name(version)?;
         let is_mariadb = version.contains("MariaDB");
         return Some(if is_mariadb {
             version
@@ -31,10 +31,10 @@ pub(super) fn of_greeting(first: &[u8]) -> Option<Box<str>> {
     }
     let line = first.get(..memchr::memchr(b'\n', first)?)?;
     if let Some(version) = line.strip_prefix(b"SSH-") {
-        return named(version.get(memchr::memchr(b'-', version)? + 1..)?);
+        return software_name(version.get(memchr::memchr(b'-', version)? + 1..)?);
     }
     if let Some(words) = line.strip_prefix(b"* OK ").or_else(|| line.strip_prefix(b"+OK ")) {
-        return named(after_code(words));
+        return software_name(after_code(words));
     }
     let words = line
         .strip_prefix(b"220 ")
@@ -44,7 +44,7 @@ pub(super) fn of_greeting(first: &[u8]) -> Option<Box<str>> {
             .windows(word.len())
             .any(|part| part.eq_ignore_ascii_case(word))
     };
-    (has_word(b"smtp") || has_word(b"ftp")).then(|| named(program(words)))?
+    (has_word(b"smtp") || has_word(b"ftp")).then(|| software_name(program(words)))?
 }
 
 /// Returns the program in the text of a 220, all of the text where no program is found.
@@ -93,12 +93,12 @@ fn mysql(first: &[u8]) -> Option<&[u8]> {
 }
 
 /// Returns the first line as a name of at most `MAX_NAME` bytes; `None` if it is empty.
-fn named(bytes: &[u8]) -> Option<Box<str>> {
+fn software_name(bytes: &[u8]) -> Option<Box<str>> {
     let end = memchr::memchr2(b'\r', b'\n', bytes).unwrap_or(bytes.len());
     let line = bytes.get(..end)?.trim_ascii();
     let text = String::from_utf8_lossy(line.get(..MAX_NAME).unwrap_or(line));
-    let cut = line.len() > MAX_NAME;
-    let text = if cut {
+    let is_cut = line.len() > MAX_NAME;
+    let text = if is_cut {
         text.trim_end_matches('\u{FFFD}')
     } else {
         &text

@@ -148,7 +148,7 @@ fn read_response(
         return Some(Role::Interim(key));
     }
     let word = errors::word(errors::SIP, code).filter(|_| !rtsp);
-    let error = code >= FIRST_ERROR && !errors::LOG_INS.contains(&code);
-    exchange.status(Status::new(Some(code), word, error));
+    let is_error = code >= FIRST_ERROR && !errors::LOG_INS.contains(&code);
+    exchange.status(Status::new(Some(code), word, is_error));
     Some(Role::Last(key))
 }

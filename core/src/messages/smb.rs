@@ -123,11 +123,11 @@ impl Smb {
         if first.is_pending() {
             return;
         }
-        let more = packets.last().is_some_and(Packet::has_next);
+        let has_more = packets.last().is_some_and(Packet::has_next);
         let mut unread: Vec<u64> = Vec::new();
         self.compounded.retain(|(leader, other)| {
             let is_answered = *leader == first.number;
-            if is_answered && more && !others.iter().any(|read| read.number == *other) {
+            if is_answered && has_more && !others.iter().any(|read| read.number == *other) {
                 unread.push(*other);
             }
             !is_answered

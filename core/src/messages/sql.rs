@@ -30,8 +30,8 @@ pub(super) enum Dialect {
     Backslash,
 }
 
-/// Returns the statement without its values. `cut`: the statement's end was not kept.
-pub(super) fn mask(statement: &[u8], dialect: Dialect, cut: bool) -> SmolStr {
+/// Returns the statement without its values. `is_cut`: the statement's end was not kept.
+pub(super) fn mask(statement: &[u8], dialect: Dialect, is_cut: bool) -> SmolStr {
     let mut masked = Masker {
         rest: statement,
         out: Vec::with_capacity(statement.len().min(MAX_SHOWN)),
@@ -43,8 +43,8 @@ pub(super) fn mask(statement: &[u8], dialect: Dialect, cut: bool) -> SmolStr {
     }
     let shown = masked.out.trim_ascii();
     let shown = shown.strip_suffix(b";").unwrap_or(shown).trim_ascii_end();
-    let cut = cut || !masked.rest.is_empty() && shown.len() <= MAX_SHOWN;
-    text::name_up_to(shown, MAX_SHOWN, cut)
+    let is_cut = is_cut || !masked.rest.is_empty() && shown.len() <= MAX_SHOWN;
+    text::name_up_to(shown, MAX_SHOWN, is_cut)
 }
 
 /// Returns the first word of a masked statement in capitals: `SELECT`.
@@ -65,21 +65,21 @@ struct Masker<'a> {
 impl Masker<'_> {
     /// Moves the next token from `rest` to `out`, masked if it is a literal.
     fn token(&mut self) {
-        let (Some(first), behind) = (self.rest.first(), self.rest.get(1..).unwrap_or_default()) else {
+        let (Some(first), after) = (self.rest.first(), self.rest.get(1..).unwrap_or_default()) else {
             return;
         };
-        let next = behind.first().copied().unwrap_or(b' ');
+        let next = after.first().copied().unwrap_or(b' ');
         let backslash = self.dialect == Dialect::Backslash;
         match first {
             b'\'' => {
                 let escapes = backslash || self.is_escaped_string();
                 let len = past_quote(self.rest, escapes).unwrap_or(self.rest.len());
-                let (string, behind) = crate::cursor::split(self.rest, len);
+                let (string, after) = crate::cursor::split(self.rest, len);
                 // It is not certain where the string ends if a backslash before a quote may or may not escape it:
                 // PostgreSQL with standard_conforming_strings off, or an E'' that goes on in the next line; MySQL with
                 // NO_BACKSLASH_ESCAPES, unless the quotes after the string are balanced. Then all the rest is masked.
                 let doubtful = if escapes {
-                    backslash && past_quote(string, false) != Some(len) && !ends_outside(behind)
+                    backslash && past_quote(string, false) != Some(len) && !ends_outside(after)
                 } else {
                     is_end_escaped(string)
                 };
@@ -111,7 +111,7 @@ impl Masker<'_> {
                 && !self.is_in_name()
                 && self.is_bare_secret() =>
             {
-                self.literal(word(self.rest).len());
+                self.literal(first_word(self.rest).len());
             }
             _ => self.show(1),
         }
@@ -151,7 +151,7 @@ impl Masker<'_> {
             .rposition(|byte| !is_name(*byte))
             .map_or(0, |mark| mark + 1);
         let (earlier, last) = before.split_at_checked(begin).unwrap_or_default();
-        let next = word(self.rest);
+        let next = first_word(self.rest);
         let assigned = before.len() < self.out.trim_ascii_end().len();
         match last.to_ascii_lowercase().as_slice() {
             b"by" | b"as" => {
@@ -235,7 +235,7 @@ fn is_of_accounts(statement: &[u8]) -> bool {
 }
 
 /// Returns the first word, up to white space or punctuation; at least one byte.
-fn word(text: &[u8]) -> &[u8] {
+fn first_word(text: &[u8]) -> &[u8] {
     let ends = |byte: &u8| byte.is_ascii_whitespace() || b";,()='\"`".contains(byte);
     let len = text.iter().position(ends).unwrap_or(text.len()).max(1);
     text.get(..len).unwrap_or(text)
@@ -244,7 +244,7 @@ fn word(text: &[u8]) -> &[u8] {
 /// Whether a parenthesis follows the word that begins `text`: `PASSWORD('x')`.
 fn is_call(word: &[u8], text: &[u8]) -> bool {
     text.get(word.len()..)
-        .is_some_and(|behind| behind.starts_with(b"("))
+        .is_some_and(|after| after.starts_with(b"("))
 }
 
 fn is_name(byte: u8) -> bool {
@@ -299,8 +299,8 @@ fn past_dollars(text: &[u8]) -> usize {
     let Some(open) = open.filter(|open| !open.get(1).is_some_and(u8::is_ascii_digit)) else {
         return tag + 1;
     };
-    let inside = text.get(open.len()..).unwrap_or_default();
-    match memchr::memmem::find(inside, open) {
+    let after_open = text.get(open.len()..).unwrap_or_default();
+    match memchr::memmem::find(after_open, open) {
         Some(end) => end + 2 * open.len(),
         None => text.len(),
     }

@@ -95,8 +95,8 @@ fn begins_with(commands: &[&str], input: &[u8]) -> Option<bool> {
         if input.get(..common) != command.as_bytes().get(..common) {
             continue;
         }
-        let behind = cursor::from(input, command.len());
-        match behind.strip_prefix(b"\r").unwrap_or(behind) {
+        let after = cursor::from(input, command.len());
+        match after.strip_prefix(b"\r").unwrap_or(after) {
             [b'\n', next, ..] => return Some(next.is_ascii_lowercase() || matches!(next, b'\r' | b'\n')),
             [] | [b'\n'] => partly = true,
             _ => {}
@@ -164,7 +164,7 @@ impl MessageReader for Stomp {
         }
     }
 
-    fn resume(&mut self, _side: Side, _inside: bool) {
+    fn resume(&mut self, _side: Side, _is_inside_turn: bool) {
         self.sides = BySide::default();
         self.connecting = false;
         self.waiting.clear();
@@ -324,14 +324,14 @@ impl Stomp {
         head: &[u8],
     ) -> Role {
         let receipt = header(head, b"receipt-id");
-        let named = self
+        let by_receipt = self
             .waiting
             .iter()
             .position(|(waiting, _)| Some(&**waiting) == receipt);
         // an error ends the connection. It answers the receipt that it names; without one (RabbitMQ) the oldest
         // request, or the connect
         let oldest = (command == "ERROR" && receipt.is_none() && !self.waiting.is_empty()).then_some(0);
-        let index = named.or(oldest);
+        let index = by_receipt.or(oldest);
         let key = match command {
             "CONNECTED" => Some(CONNECT),
             "ERROR" if index.is_none() && self.connecting => Some(CONNECT),

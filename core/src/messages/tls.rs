@@ -148,7 +148,7 @@ impl MessageReader for Tls {
         }
     }
 
-    fn resume(&mut self, _side: Side, _inside: bool) {
+    fn resume(&mut self, _side: Side, _is_inside_turn: bool) {
         *self = Tls::default();
     }
 }
@@ -313,7 +313,7 @@ impl Tls {
     fn count(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u32) {
         let half = &mut self.sides[sink.side()];
         half.left -= bytes.min(half.left);
-        let done = half.left == 0;
+        let is_done = half.left == 0;
         if half.counts_for == CountsFor::Message {
             sink.count(u64::from(bytes));
         }
@@ -322,7 +322,7 @@ impl Tls {
         {
             record.at = sink.at();
         }
-        if done {
+        if is_done {
             self.end_record(sink);
         }
     }

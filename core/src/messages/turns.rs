@@ -27,7 +27,7 @@ impl MessageReader for Turns {
         }
     }
 
-    fn resume(&mut self, _side: Side, _inside: bool) {}
+    fn resume(&mut self, _side: Side, _is_inside_turn: bool) {}
 }
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -50,5 +50,5 @@ impl MessageReader for DataConnection {
         Turns.close(sink, how);
     }
 
-    fn resume(&mut self, _side: Side, _inside: bool) {}
+    fn resume(&mut self, _side: Side, _is_inside_turn: bool) {}
 }

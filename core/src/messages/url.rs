@@ -27,11 +27,11 @@ const GRANTED: [&[u8]; 5] = [
 /// Masks the secrets in a URL, or in a path and query.
 #[inline(always)]
 pub(super) fn shown(url: &[u8]) -> Cow<'_, [u8]> {
-    let plain = memchr3(b'?', b'@', b';', url).is_none() && memchr3(b'%', b'#', b'=', url).is_none();
-    if plain && !path::may_hold_token(url) {
+    let is_plain = memchr3(b'?', b'@', b';', url).is_none() && memchr3(b'%', b'#', b'=', url).is_none();
+    if is_plain && !path::may_hold_token(url) {
         return Cow::Borrowed(url);
     }
-    let (masked_url, path_len) = if plain {
+    let (masked_url, path_len) = if is_plain {
         (Cow::Borrowed(url), url.len())
     } else {
         masked(url)
@@ -47,9 +47,9 @@ pub(super) fn shown(url: &[u8]) -> Cow<'_, [u8]> {
 pub(super) fn host(host: &str) -> Cow<'_, str> {
     match host.rsplit_once('@') {
         None => Cow::Borrowed(host),
-        Some((before, behind)) => {
+        Some((before, after)) => {
             let user = before.split_once(':').map_or(before, |(user, _)| user);
-            Cow::Owned(format!("{user}:?@{behind}"))
+            Cow::Owned(format!("{user}:?@{after}"))
         }
     }
 }
@@ -71,8 +71,8 @@ fn masked(url: &[u8]) -> (Cow<'_, [u8]>, usize) {
     // 1. parameters in the path (RFC 3986, 3.3): all of the path after a secret is masked
     let (path, ends_masked) = match memchr(b';', path) {
         Some(mark) => {
-            let (before, behind) = path.split_at(mark + 1);
-            let (shown, hidden) = parameters(behind, look);
+            let (before, after) = path.split_at(mark + 1);
+            let (shown, hidden) = parameters(after, look);
             let kept = before.len() + shown.len();
             (path.get(..kept).unwrap_or(path), !hidden.is_empty())
         }
@@ -82,8 +82,8 @@ fn masked(url: &[u8]) -> (Cow<'_, [u8]>, usize) {
     let encoded =
         memchr2(b'%', b':', path).filter(|_| memchr(b'%', path).is_some() && holds_secret(path, look));
     match (password(path), encoded) {
-        (Some((before, behind)), None) => {
-            out.extend([before, MASK, behind].concat());
+        (Some((before, after)), None) => {
+            out.extend([before, MASK, after].concat());
             hides = true;
         }
         (_, Some(mark)) => {
@@ -189,24 +189,24 @@ fn holds_secret(value: &[u8], look: Look) -> bool {
         return false;
     };
     let look = Look { deep, ..look };
-    let plain = decoded(value);
-    let inner = &*plain;
+    let decoded_value = decoded(value);
+    let inner = &*decoded_value;
     // callers find secrets in clear text; left are values that are encoded or have separators of their own
     let marked = |byte: &u8| b"?:@>=+ '\"/".contains(byte);
-    if plain.len() == value.len() && !inner.iter().any(marked) {
+    if decoded_value.len() == value.len() && !inner.iter().any(marked) {
         return false;
     }
     let query = memchr(b'?', inner).map_or(0, |mark| mark + 1);
-    let parts = inner.get(query..).unwrap_or_default();
+    let parameters_part = inner.get(query..).unwrap_or_default();
     password(inner).is_some()
         || text::holds_setting(inner)
         // Oracle's: jdbc:oracle:thin:user/password@host
         || memchr(b'@', inner).is_some() && memmem::find(inner, b"jdbc:").is_some()
-        || parts
+        || parameters_part
             .split(|byte| b"&#".contains(byte))
             .any(|part| !parameters(part, look).1.is_empty())
         || memchr(b'/', inner).is_some() && path::without_tokens(inner, inner.len()).is_some()
-        || plain.len() != value.len() && holds_secret(inner, look)
+        || decoded_value.len() != value.len() && holds_secret(inner, look)
 }
 
 /// Splits a URL around its first password and returns what comes before and after it. Reads

@@ -148,7 +148,7 @@ impl MessageReader for WebSocket {
         }
     }
 
-    fn resume(&mut self, _side: Side, _inside: bool) {
+    fn resume(&mut self, _side: Side, _is_inside_turn: bool) {
         *self = *WebSocket::joined();
     }
 }

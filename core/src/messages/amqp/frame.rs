@@ -374,8 +374,8 @@ impl<'a> Method<'a> {
             return None;
         }
         let value = |key: &[u8]| {
-            let behind = memchr::memmem::find(self.arguments, key)? + key.len();
-            let mut cursor = Cursor::new(cursor::from(self.arguments, behind));
+            let value_start = memchr::memmem::find(self.arguments, key)? + key.len();
+            let mut cursor = Cursor::new(cursor::from(self.arguments, value_start));
             let len = cursor.u32be()?.min(64) as usize;
             std::str::from_utf8(cursor.take(len)?).ok()
         };

@@ -60,11 +60,11 @@ enum Fit {
 /// How well bytes fit one of the words, without regard to case.
 fn begins(bytes: &[u8], words: &[&str]) -> Fit {
     let fit = |word: &str| {
-        let both = bytes.iter().zip(word.as_bytes());
-        let same = both
+        let pairs = bytes.iter().zip(word.as_bytes());
+        let is_same = pairs
             .clone()
             .all(|(byte, letter)| byte.eq_ignore_ascii_case(letter));
-        match (same, bytes.len() < word.len()) {
+        match (is_same, bytes.len() < word.len()) {
             (false, _) => Fit::No,
             (true, true) => Fit::More,
             (true, false) => Fit::Yes,

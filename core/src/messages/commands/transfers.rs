@@ -47,11 +47,11 @@ fn port_of_six(text: &[u8]) -> Option<u16> {
     let end = text
         .iter()
         .position(|byte| !byte.is_ascii_digit() && *byte != b',');
-    let mut parts = text
+    let mut numbers = text
         .get(..end.unwrap_or(text.len()))?
         .split(|byte| *byte == b',')
         .skip(4);
-    let mut byte = || u8::try_from(number(parts.next()?)?).ok();
+    let mut byte = || u8::try_from(number(numbers.next()?)?).ok();
     let (high, low) = (byte()?, byte()?);
     Some(u16::from_be_bytes([high, low])).filter(|port| *port > 0)
 }
@@ -59,8 +59,8 @@ fn port_of_six(text: &[u8]) -> Option<u16> {
 /// Returns the port in `|1|10.0.0.1|6446|` or `|||6446|`, after the third delimiter.
 fn port_of_delimited(text: &[u8]) -> Option<u16> {
     let delimiter = text.first()?;
-    let part = text.split(|byte| byte == delimiter).nth(3)?;
-    u16::try_from(number(part)?).ok().filter(|port| *port > 0)
+    let digits = text.split(|byte| byte == delimiter).nth(3)?;
+    u16::try_from(number(digits)?).ok().filter(|port| *port > 0)
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ impl Dialect {
         if self == Dialect::Imap {
             return imap(line);
         }
-        let (word, rest) = word(line);
+        let (word, rest) = split_word(line);
         let verb = verb(word)?;
         let (target, effect) = match self {
             Dialect::Smtp => smtp(&verb, rest),
@@ -83,7 +83,7 @@ impl Command {
 }
 
 /// Splits off the first word.
-fn word(line: &[u8]) -> (&[u8], &[u8]) {
+fn split_word(line: &[u8]) -> (&[u8], &[u8]) {
     let end = memchr::memchr(b' ', line).unwrap_or(line.len());
     let (word, rest) = line.split_at_checked(end).unwrap_or((line, &[]));
     (word, rest.trim_ascii())
@@ -91,12 +91,12 @@ fn word(line: &[u8]) -> (&[u8], &[u8]) {
 
 /// Returns a verb in capitals; None if the word cannot be one.
 fn verb(word: &[u8]) -> Option<SmolStr> {
-    let letters = word.iter().all(u8::is_ascii_alphabetic);
+    let is_alphabetic = word.iter().all(u8::is_ascii_alphabetic);
     // `QUIT`, `quit`, `Quit`, but not `qUiT`: that is base64 of a log-in whose challenge is not in the capture
     let (first, rest) = word.split_first()?;
-    let plain = rest.iter().all(u8::is_ascii_lowercase)
+    let has_one_case = rest.iter().all(u8::is_ascii_lowercase)
         || first.is_ascii_uppercase() && rest.iter().all(u8::is_ascii_uppercase);
-    let fits = letters && plain && word.len() <= MAX_VERB;
+    let fits = is_alphabetic && has_one_case && word.len() <= MAX_VERB;
     let text = std::str::from_utf8(word).ok().filter(|_| fits)?;
     Some(text.to_ascii_uppercase().to_smolstr())
 }
@@ -108,7 +108,7 @@ fn smtp<'a>(verb: &str, rest: &'a [u8]) -> (&'a [u8], Effect) {
         "RCPT" => (address(rest), Effect::Recipient),
         "AUTH" => (mechanism(rest), Effect::Dialogue),
         "STARTTLS" => (b"", Effect::Tls),
-        "BDAT" => (b"", Effect::Octets(number(word(rest).0).unwrap_or(0))),
+        "BDAT" => (b"", Effect::Octets(number(split_word(rest).0).unwrap_or(0))),
         "LHLO" => (rest, Effect::PerRecipient),
         "HELO" | "EHLO" | "VRFY" | "EXPN" | "HELP" | "ETRN" => (rest, Effect::Plain),
         _ => (b"", Effect::Plain),
@@ -127,7 +127,7 @@ fn mechanism(rest: &[u8]) -> &[u8] {
         "NMAS_LOGIN", "NTLM", "OAUTHBEARER", "OPENID20", "OTP", "PLAIN", "SAML20", "SCRAM-SHA-1",
         "SCRAM-SHA-1-PLUS", "SCRAM-SHA-256", "SCRAM-SHA-256-PLUS", "SECURID", "XOAUTH2",
     ];
-    let first = word(rest).0;
+    let first = split_word(rest).0;
     let is_mechanism = NAMES
         .iter()
         .any(|name| first.eq_ignore_ascii_case(name.as_bytes()));
@@ -148,7 +148,7 @@ fn address(rest: &[u8]) -> &[u8] {
     let begin = memchr::memchr(b':', rest).map_or(0, |at| at + 1);
     let path = rest.get(begin..).unwrap_or_default().trim_ascii();
     let Some(path) = path.strip_prefix(b"<") else {
-        return word(path).0;
+        return split_word(path).0;
     };
     let end = memchr::memchr(b'>', path).unwrap_or(path.len());
     path.get(..end).unwrap_or_default()
@@ -158,12 +158,12 @@ fn address(rest: &[u8]) -> &[u8] {
 fn pop3<'a>(verb: &str, rest: &'a [u8]) -> (&'a [u8], Effect) {
     let is_bare = rest.is_empty();
     match verb {
-        "RETR" | "TOP" | "CAPA" => (word(rest).0, Effect::Text),
+        "RETR" | "TOP" | "CAPA" => (split_word(rest).0, Effect::Text),
         "LIST" | "UIDL" if is_bare => (b"", Effect::Text),
         "AUTH" if is_bare => (b"", Effect::Text),
         "AUTH" => (mechanism(rest), Effect::Dialogue),
         "STLS" => (b"", Effect::Tls),
-        "USER" | "APOP" | "LIST" | "UIDL" | "DELE" => (word(rest).0, Effect::Plain),
+        "USER" | "APOP" | "LIST" | "UIDL" | "DELE" => (split_word(rest).0, Effect::Plain),
         _ => (b"", Effect::Plain),
     }
 }
@@ -183,7 +183,7 @@ fn ftp<'a>(verb: &str, rest: &'a [u8]) -> (&'a [u8], Effect) {
     match verb {
         "AUTH" if tls => (rest, Effect::Tls),
         "AUTH" => (mechanism(rest), Effect::Plain),
-        "SITE" | "OPTS" => (word(rest).0, Effect::Plain),
+        "SITE" | "OPTS" => (split_word(rest).0, Effect::Plain),
         _ if FTP_NAMES.contains(&verb) => (rest, Effect::Plain),
         _ => (b"", Effect::Plain),
     }
@@ -191,16 +191,16 @@ fn ftp<'a>(verb: &str, rest: &'a [u8]) -> (&'a [u8], Effect) {
 
 /// Reads a command of IMAP (RFC 9051, 2177, 4978). `UID FETCH` is one method.
 fn imap(line: &[u8]) -> Option<Command> {
-    let (tag, rest) = word(line);
-    let (first, mut rest) = word(rest);
+    let (tag, rest) = split_word(line);
+    let (first, mut rest) = split_word(rest);
     let mut method = verb(first)?;
     if !is_tag(tag) {
         return None;
     }
     if method == "UID"
-        && let (Some(second), behind) = (verb(word(rest).0), word(rest).1)
+        && let (Some(second), after) = (verb(split_word(rest).0), split_word(rest).1)
     {
-        (method, rest) = (format!("UID {second}").into(), behind);
+        (method, rest) = (format!("UID {second}").into(), after);
     }
     let effect = match method.as_str() {
         "AUTHENTICATE" => Effect::Dialogue,
@@ -242,7 +242,7 @@ fn argument(rest: &[u8]) -> SmolStr {
         }
         return text::name(&plain);
     }
-    let (atom, _) = word(rest);
+    let (atom, _) = split_word(rest);
     match atom.first() {
         Some(b'(' | b'{') | None => SmolStr::default(),
         Some(_) => text::name(atom),

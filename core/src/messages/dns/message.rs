@@ -29,7 +29,7 @@ impl Message {
     /// Reads the beginning of a message. None if it cannot be DNS.
     pub fn parse(bytes: &[u8]) -> Option<Message> {
         let (header, rest) = bytes.split_first_chunk::<HEADER>()?;
-        let [id, flags, questions, answers, authorities, additions] = words(header);
+        let [id, flags, questions, answers, authorities, additions] = header_fields(header);
         let opcode = flags >> 11 & 0xF;
         let is_answer = flags & ANSWER != 0;
         let update = opcode == 5;
@@ -64,7 +64,7 @@ impl Message {
     }
 }
 
-fn words(header: &[u8; HEADER]) -> [u16; 6] {
+fn header_fields(header: &[u8; HEADER]) -> [u16; 6] {
     let mut words = [0; 6];
     for (word, bytes) in words.iter_mut().zip(header.chunks_exact(2)) {
         *word = bytes.iter().fold(0, |word, byte| word << 8 | u16::from(*byte));

@@ -136,10 +136,14 @@ impl Http1 {
         Ok(rest)
     }
 
-    /// Names the message of an incomplete head by its start line. Returns whether that was possible. `cut`: a hole
+    /// Names the message of an incomplete head by its start line. Returns whether that was possible. `is_cut`: a hole
     /// follows the bytes, so the start line itself may be incomplete.
     #[cold]
-    pub(super) fn name_unfinished(&mut self, sink: &mut MessageSink<'_, impl Listener>, cut: bool) -> bool {
+    pub(super) fn name_unfinished(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        is_cut: bool,
+    ) -> bool {
         let side = sink.side();
         let half = &mut self.sides[side];
         if half.head.is_empty() {
@@ -148,8 +152,8 @@ impl Http1 {
         let (mut bytes, has_line) = (std::mem::take(&mut half.head), half.has_line);
         // taken out of the sink, so that the sink can be used while the start line is borrowed
         let mut cache = sink.head_cache().take().unwrap_or_default();
-        let read = || head::start_line(side, &bytes, cut);
-        let named = if cut {
+        let read = || head::start_line(side, &bytes, is_cut);
+        let is_named = if is_cut {
             self.name_by(sink, cache.or_read_cut(side, &bytes, has_line, read))
         } else {
             self.name_by(sink, read().as_ref())
@@ -157,7 +161,7 @@ impl Http1 {
         bytes.clear();
         cache.spare = bytes;
         *sink.head_cache() = Some(cache);
-        named
+        is_named
     }
 
     fn name_by(&mut self, sink: &mut MessageSink<'_, impl Listener>, start: Option<&Start>) -> bool {
@@ -172,11 +176,11 @@ impl Http1 {
                 sink.request(method, target);
             }
             Some(&Start::Response { status }) => {
-                let interim = is_interim(status);
-                if !interim {
+                let is_interim = is_interim(status);
+                if !is_interim {
                     self.pending.pop_front();
                 }
-                sink.response(status, interim);
+                sink.response(status, is_interim);
             }
             None => return false,
         }

@@ -32,17 +32,17 @@ impl Chunked {
     }
 
     pub(super) fn read(&mut self, bytes: &[u8]) -> Step {
-        let mut done = 0;
-        while let Some(byte) = bytes.get(done) {
-            done += 1;
+        let mut read_len = 0;
+        while let Some(byte) = bytes.get(read_len) {
+            read_len += 1;
             *self = match (*self, *byte) {
                 (Chunked::Data(left), _) => {
                     // this byte and up to `left - 1` after it
-                    let more = usize::try_from(left - 1)
+                    let data_len = usize::try_from(left - 1)
                         .unwrap_or(usize::MAX)
-                        .min(bytes.len() - done);
-                    done += more;
-                    match left - 1 - more as u64 {
+                        .min(bytes.len() - read_len);
+                    read_len += data_len;
+                    match left - 1 - data_len as u64 {
                         0 => Chunked::AfterData,
                         left => Chunked::Data(left),
                     }
@@ -70,7 +70,7 @@ impl Chunked {
                 (Chunked::AfterData, b'\r') => Chunked::AfterData,
                 (Chunked::AfterData, b'\n') => Chunked::Size(None),
                 (Chunked::AfterData, _) => return Step::Wrong("chunk is longer than its size"),
-                (Chunked::Trailer(false), b'\n') => return Step::Done(done),
+                (Chunked::Trailer(false), b'\n') => return Step::Done(read_len),
                 (Chunked::Trailer(_), b'\n') => Chunked::Trailer(false),
                 (Chunked::Trailer(line), b'\r') => Chunked::Trailer(line),
                 (Chunked::Trailer(_), _) => Chunked::Trailer(true),

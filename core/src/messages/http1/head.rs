@@ -308,9 +308,9 @@ impl MethodKind {
     }
 }
 
-/// Parses the start line alone, for a head that cannot be parsed. `cut`: the bytes may end inside the line; an
+/// Parses the start line alone, for a head that cannot be parsed. `is_cut`: the bytes may end inside the line; an
 /// incomplete target is then returned with an ellipsis.
-pub(super) fn start_line(side: Side, bytes: &[u8], cut: bool) -> Option<Start> {
+pub(super) fn start_line(side: Side, bytes: &[u8], is_cut: bool) -> Option<Start> {
     let end = memchr(b'\n', bytes);
     let line = bytes.get(..end.unwrap_or(bytes.len()))?.trim_ascii_end();
     match side {
@@ -318,7 +318,7 @@ pub(super) fn start_line(side: Side, bytes: &[u8], cut: bool) -> Option<Start> {
             let (method, rest) = split_at_space(line)?;
             let target = match memrchr(b' ', rest) {
                 Some(space) if end.is_some() => text::name(&url::shown(rest.get(..space)?.trim_ascii())),
-                _ if cut => text::cut_name(&url::shown(rest.split(|byte| *byte == b' ').next()?)),
+                _ if is_cut => text::cut_name(&url::shown(rest.split(|byte| *byte == b' ').next()?)),
                 _ => return None,
             };
             let method = std::str::from_utf8(method)

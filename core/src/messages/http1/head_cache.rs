@@ -47,11 +47,11 @@ impl HeadCache {
         read: impl FnOnce(Side, &[u8]) -> Option<Head>,
     ) -> Option<&Head> {
         let kept = self.kept.get_mut(slot(side, bytes))?;
-        let same = match &kept.head {
+        let is_cached = match &kept.head {
             Some((whose, _)) => *whose == side && bytes.starts_with(&kept.bytes),
             None => false,
         };
-        if !same {
+        if !is_cached {
             if known_cut(&self.cut, side, bytes).is_some() {
                 return None;
             }

@@ -43,9 +43,9 @@ mod tests {
                 let line = bytes.get(..at).unwrap_or_default();
                 bytes.get(at) == Some(&b'\n') && (line.ends_with(b"\n") || line.ends_with(b"\n\r"))
             };
-            let (before, behind) = bytes.split_at_checked(cut).unwrap_or((&[], bytes));
+            let (before, after) = bytes.split_at_checked(cut).unwrap_or((&[], bytes));
             let want = (before.len()..bytes.len()).find(|at| empty(*at)).map(|at| at + 1 - before.len());
-            prop_assert_eq!(end_of_head(before, behind), want);
+            prop_assert_eq!(end_of_head(before, after), want);
         }
     }
 }

@@ -61,10 +61,10 @@ impl Fields {
     }
 
     pub(super) fn named(&self) -> RequestName<'_> {
-        let plain = self.connects() && !self.protocol;
+        let is_plain = self.connects() && !self.protocol;
         RequestName {
             method: &self.method,
-            target: if plain { &self.authority } else { &self.path },
+            target: if is_plain { &self.authority } else { &self.path },
             host: &self.authority,
         }
     }

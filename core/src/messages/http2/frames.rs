@@ -83,8 +83,8 @@ impl Frame {
     pub(super) fn fragment(self, payload: &[u8]) -> Option<(Option<u32>, &[u8])> {
         let mut rest = payload;
         if self.kind != CONTINUATION && self.has(PADDED) {
-            let (padding, behind) = rest.split_first()?;
-            rest = behind.get(..behind.len().checked_sub(usize::from(*padding))?)?;
+            let (padding, after) = rest.split_first()?;
+            rest = after.get(..after.len().checked_sub(usize::from(*padding))?)?;
         }
         if self.kind == HEADERS && self.has(WITH_PRIORITY) {
             rest = rest.get(5..)?;
@@ -125,12 +125,12 @@ pub(super) fn initial_window(payload: &[u8]) -> Option<u32> {
 
 /// Whether bytes in mid-stream are consecutive frames. `None` where they may be the beginning of a header.
 pub(super) fn chain(bytes: &[u8]) -> Option<bool> {
-    let begins = matches!(
+    let may_begin_header = matches!(
         bytes,
         [] | [0] | [0, _] | [0, _, _] | [0, _, _, DATA..=CONTINUATION, ..]
     );
     match chained(bytes) {
-        Some(0) if begins => None,
+        Some(0) if may_begin_header => None,
         Some(0) | None => Some(false),
         Some(_) => Some(true),
     }
@@ -141,8 +141,8 @@ pub(super) fn find(bytes: &[u8]) -> Option<usize> {
     if chain(bytes) == Some(true) {
         return Some(0);
     }
-    let sure = |at: &usize| chained(cursor::from(bytes, *at)).is_some_and(|frames| frames >= 2);
-    (1..bytes.len()).find(sure)
+    let begins_two = |at: &usize| chained(cursor::from(bytes, *at)).is_some_and(|frames| frames >= 2);
+    (1..bytes.len()).find(begins_two)
 }
 
 /// Number of frame headers in bytes that are consecutive frames; `None` for other bytes.
@@ -241,11 +241,11 @@ impl Frames {
 
     /// Passes over a hole in the payload that is being read. Returns false, and skips nothing, for any other hole.
     pub(super) fn skip(&mut self, missing: u64) -> bool {
-        let within = self.left > 0 && missing <= u64::from(self.left);
-        if within {
+        let is_within = self.left > 0 && missing <= u64::from(self.left);
+        if is_within {
             self.left -= missing as u32;
         }
-        within
+        is_within
     }
 
     /// Whether the next byte begins a frame.

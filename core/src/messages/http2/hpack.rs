@@ -268,8 +268,8 @@ impl Decoder {
     }
 }
 
-fn shown(kept: &[u8], cut: bool) -> Box<str> {
-    let value = if cut {
+fn shown(kept: &[u8], is_cut: bool) -> Box<str> {
+    let value = if is_cut {
         text::cut_name(kept)
     } else {
         text::name(kept)

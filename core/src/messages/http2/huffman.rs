@@ -140,8 +140,8 @@ mod tests {
     #[test]
     fn the_classes_follow_from_each_other() {
         for (class, next) in CLASSES.iter().zip(&CLASSES[1..]) {
-            let behind = (class.first >> (32 - class.bits)) + (next.at - class.at) as u32;
-            assert_eq!(behind << (32 - class.bits), next.first, "{} bits", class.bits);
+            let after = (class.first >> (32 - class.bits)) + (next.at - class.at) as u32;
+            assert_eq!(after << (32 - class.bits), next.first, "{} bits", class.bits);
         }
         let mut all = SYMBOLS.to_vec();
         all.sort_unstable();

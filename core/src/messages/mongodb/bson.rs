@@ -57,9 +57,9 @@ impl Header {
 pub(super) fn begins(side: Side, input: &[u8]) -> Guess {
     let Some((header, body)) = input.split_first_chunk::<HEADER>() else {
         // the length's high byte, and the client's `responseTo` of 0
-        let high = input.get(3).is_none_or(|high| *high <= 2);
-        let quiet = side == Side::Server || input.iter().skip(8).take(4).all(|byte| *byte == 0);
-        return if high && quiet && side == Side::Client {
+        let is_short = input.get(3).is_none_or(|high| *high <= 2);
+        let answers_none = side == Side::Server || input.iter().skip(8).take(4).all(|byte| *byte == 0);
+        return if is_short && answers_none && side == Side::Client {
             Guess::More
         } else {
             Guess::No
@@ -180,12 +180,12 @@ fn elements(document: &[u8]) -> impl Iterator<Item = (&[u8], u8, &[u8])> {
     let next = move || {
         let (kind, named) = rest.split_first().filter(|(kind, _)| **kind != 0)?;
         let end = memchr::memchr(0, named)?;
-        let (name, behind) = (named.get(..end)?, named.get(end + 1..)?);
+        let (name, after) = (named.get(..end)?, named.get(end + 1..)?);
         let len = match kind {
             0x01 | 0x09 | 0x11 | 0x12 => 8,
-            0x02 => u32_at(behind, 0)? as usize + 4,
-            0x03 | 0x04 => u32_at(behind, 0)? as usize,
-            0x05 => u32_at(behind, 0)? as usize + 5,
+            0x02 => u32_at(after, 0)? as usize + 4,
+            0x03 | 0x04 => u32_at(after, 0)? as usize,
+            0x05 => u32_at(after, 0)? as usize + 5,
             0x07 => 12,
             0x08 => 1,
             0x0a => 0,
@@ -193,8 +193,8 @@ fn elements(document: &[u8]) -> impl Iterator<Item = (&[u8], u8, &[u8])> {
             0x13 => 16,
             _ => return None,
         };
-        let (value, behind) = behind.split_at_checked(len)?;
-        rest = behind;
+        let (value, after) = after.split_at_checked(len)?;
+        rest = after;
         Some((name, *kind, value))
     };
     std::iter::from_fn(next).take(MAX_ELEMENTS)

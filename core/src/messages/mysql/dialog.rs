@@ -171,8 +171,8 @@ impl Dialog {
         if packets::length(packet.header()) == 32 && flags & packets::CLIENT_SSL != 0 {
             return ClientPacket::SslRequest;
         }
-        let both = Capabilities(flags & self.offered.map_or(u32::MAX, |offered| offered.0));
-        (self.capabilities, self.without_eof) = (Some(both), Some(both.ends_without_eof()));
+        let shared = Capabilities(flags & self.offered.map_or(u32::MAX, |offered| offered.0));
+        (self.capabilities, self.without_eof) = (Some(shared), Some(shared.ends_without_eof()));
         let named = RequestName::new("CONNECT", "");
         self.begin(sink, Expects::LogIn, Kind::Setup, named, bytes)
     }

@@ -76,7 +76,7 @@ pub(super) fn body_length(side: Side, header: &[u8; TYPE_AND_LENGTH]) -> Option<
 /// Whether a packet in the middle of a stream consists of this side's messages, from its first byte to its last (or
 /// into a row), and one of them is sure to be PostgreSQL's.
 pub(super) fn are_messages(side: Side, mut bytes: &[u8]) -> bool {
-    let mut sure = false;
+    let mut is_sure = false;
     while let Some((header, rest)) = bytes.split_first_chunk::<TYPE_AND_LENGTH>() {
         let Some(len) = body_length(side, header)
             .and_then(|len| usize::try_from(len).ok())
@@ -85,29 +85,29 @@ pub(super) fn are_messages(side: Side, mut bytes: &[u8]) -> bool {
             return false;
         };
         let content = rest.get(..len);
-        sure |= match (header, content) {
+        is_sure |= match (header, content) {
             ([b'Z', ..], Some(status)) => matches!(status, [b'I' | b'T' | b'E']),
             ([b'Q', ..], Some(text)) if side == Side::Client => is_text(text) && text.contains(&0),
             ([b'P', ..], Some(parse)) if side == Side::Client => is_parse(parse),
-            ([b'B', ..], Some(bind)) if side == Side::Client => sure || is_bind(bind).is_some(),
+            ([b'B', ..], Some(bind)) if side == Side::Client => is_sure || is_bind(bind).is_some(),
             ([b'Q', ..], None) => return is_text(rest) && rest.len() > 16,
             // a standby's status update, and the log sent to it ("Streaming Replication Protocol")
             ([b'd', ..], Some([b'r', status @ ..])) if side == Side::Client => status.len() == 33,
             ([b'd', ..], Some([b'w', log @ ..])) if side == Side::Server => log.len() > 24,
             ([b'A', ..], Some([_, _, _, _, names @ ..])) => names.ends_with(b"\0") && is_text(names),
             // rows that continue in the next packet
-            ([b'T' | b'1' | b'2', ..], None) if side == Side::Server => return sure,
-            ([b'D', ..], None) if side == Side::Server => return sure,
+            ([b'T' | b'1' | b'2', ..], None) if side == Side::Server => return is_sure,
+            ([b'D', ..], None) if side == Side::Server => return is_sure,
             ([b'1' | b'2' | b'T', ..], Some(_)) if side == Side::Server => true,
-            ([b'S', ..], Some(_)) if side == Side::Client => sure || rest.is_empty(),
-            _ => sure,
+            ([b'S', ..], Some(_)) if side == Side::Client => is_sure || rest.is_empty(),
+            _ => is_sure,
         };
-        let Some(behind) = rest.get(len..) else {
+        let Some(after) = rest.get(len..) else {
             return false;
         };
-        bytes = behind;
+        bytes = after;
     }
-    sure && bytes.is_empty()
+    is_sure && bytes.is_empty()
 }
 
 /// Whether this is the body of a Parse: a name, a statement, and the types of its parameters, four bytes each.

@@ -49,8 +49,8 @@ fn versions(rtsp: bool) -> &'static [&'static str] {
 
 /// Whether bytes and text are equal up to the end of the shorter one, without regard to case.
 fn agrees(bytes: &[u8], want: &str) -> bool {
-    let same = |(got, want): (&u8, u8)| got.eq_ignore_ascii_case(&want);
-    bytes.iter().zip(want.bytes()).all(same)
+    let is_same = |(got, want): (&u8, u8)| got.eq_ignore_ascii_case(&want);
+    bytes.iter().zip(want.bytes()).all(is_same)
 }
 
 /// Whether bytes begin a message.

@@ -202,12 +202,12 @@ impl<'a> Packet<'a> {
         std::iter::from_fn(move || {
             let bytes = rest.take()?;
             let next = le32(bytes, 20).filter(|_| bytes.starts_with(MARK)).unwrap_or(0) as usize;
-            let (bytes, behind) = if next >= HEAD {
+            let (bytes, after) = if next >= HEAD {
                 cursor::split(bytes, next)
             } else {
                 (bytes, &[][..])
             };
-            rest = (!behind.is_empty()).then_some(behind);
+            rest = (!after.is_empty()).then_some(after);
             Packet::read(bytes)
         })
     }

@@ -98,26 +98,26 @@ pub(super) fn decoded(text: &[u8]) -> Cow<'_, [u8]> {
         return Cow::Borrowed(text);
     }
     let (mut out, mut rest) = (Vec::with_capacity(text.len()), text);
-    while let Some((first, behind)) = rest.split_first() {
-        let digits = behind.get(..2).filter(|_| *first == b'%');
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|_| *first == b'%');
         let byte = digits
             .and_then(|digits| std::str::from_utf8(digits).ok())
             .and_then(|digits| u8::from_str_radix(digits, 16).ok());
         out.push(byte.unwrap_or(*first));
-        rest = byte.and_then(|_| behind.get(2..)).unwrap_or(behind);
+        rest = byte.and_then(|_| after.get(2..)).unwrap_or(after);
     }
     Cow::Owned(out)
 }
 
 /// Percent-decodes a text `NESTED` times.
 fn decoded_all(text: &[u8]) -> Cow<'_, [u8]> {
-    let mut plain = decoded(text);
+    let mut out = decoded(text);
     for _ in 1..NESTED {
-        if memchr(b'%', &plain).is_some() {
-            plain = Cow::Owned(decoded(&plain).into_owned());
+        if memchr(b'%', &out).is_some() {
+            out = Cow::Owned(decoded(&out).into_owned());
         }
     }
-    plain
+    out
 }
 
 /// Whether the parameter is a secret by its name, or by its name and value.
@@ -126,8 +126,8 @@ pub(super) fn is_secret(name: &[u8], value: &[u8], link: Link) -> bool {
         return false;
     }
     let name = decoded_all(name);
-    let whole: Vec<u8> = name.iter().copied().filter(|byte| *byte != b'[').collect();
-    is_decoded_secret(&whole, value, link)
+    let without_brackets: Vec<u8> = name.iter().copied().filter(|byte| *byte != b'[').collect();
+    is_decoded_secret(&without_brackets, value, link)
         || name
             .split(|byte| *byte == b'[')
             .any(|part| is_decoded_secret(part, value, link))

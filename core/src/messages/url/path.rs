@@ -52,14 +52,14 @@ pub(super) fn may_hold_token(url: &[u8]) -> bool {
 /// Whether the byte at `position` is in a run of `PATH_FROM` token characters.
 #[cold]
 fn is_in_token(url: &[u8], position: usize) -> bool {
-    let (before, behind) = url.split_at_checked(position).unwrap_or_default();
+    let (before, after) = url.split_at_checked(position).unwrap_or_default();
     let token_len = |bytes: &mut dyn Iterator<Item = &u8>| {
         bytes
             .take(PATH_FROM)
             .take_while(|byte| is_of_token(**byte))
             .count()
     };
-    token_len(&mut before.iter().rev()) + token_len(&mut behind.iter()) >= PATH_FROM
+    token_len(&mut before.iter().rev()) + token_len(&mut after.iter()) >= PATH_FROM
 }
 
 /// Whether a word of the path is in `MAILED`; `email-verification` is two words.
@@ -99,11 +99,11 @@ pub(super) fn without_tokens(url: &[u8], path_len: usize) -> Option<Vec<u8>> {
     };
     let mut rest = url;
     while !rest.is_empty() {
-        let (text, behind) = rest.split_at(end(rest));
-        let (sign, behind) = behind.split_at(behind.len().min(1));
+        let (text, after) = rest.split_at(end(rest));
+        let (sign, after) = after.split_at(after.len().min(1));
         word.text = text;
         word.next_sign = sign.first().copied().unwrap_or_default();
-        word.next = behind.get(..end(behind)).unwrap_or_default();
+        word.next = after.get(..end(after)).unwrap_or_default();
         let has_prefix = TOKEN_PREFIXES.iter().any(|prefix| text.starts_with(prefix));
         let secret = has_prefix && names::is_random(text, SECRET_FROM)
             || url.len() - rest.len() < path_len && !text.is_empty() && word.is_secret();
@@ -117,7 +117,7 @@ pub(super) fn without_tokens(url: &[u8], path_len: usize) -> Option<Vec<u8>> {
             leads: word.leads || has_word_of(text, &MAILED) || has_word_of(text, &POSTS),
             ..Word::default()
         };
-        rest = behind;
+        rest = after;
     }
     hides.then_some(out)
 }

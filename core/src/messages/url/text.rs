@@ -28,11 +28,11 @@ pub(super) fn holds_setting(text: &[u8]) -> bool {
     while !rest.is_empty() {
         let begin = rest.iter().position(|byte| is_word(*byte)).unwrap_or(rest.len());
         let (_, text) = rest.split_at(begin);
-        let (word, behind) = text.split_at(word_len(text));
-        if !word.is_empty() && sets_secret(word, behind) {
+        let (word, after) = text.split_at(word_len(text));
+        if !word.is_empty() && sets_secret(word, after) {
             return true;
         }
-        rest = behind;
+        rest = after;
     }
     false
 }
@@ -47,15 +47,15 @@ fn trimmed(text: &[u8]) -> &[u8] {
     text.get(spaces..).unwrap_or_default()
 }
 
-/// Whether `name` is the name of a secret whose value follows in `behind`.
-fn sets_secret(name: &[u8], behind: &[u8]) -> bool {
+/// Whether `name` is the name of a secret whose value follows in `after`.
+fn sets_secret(name: &[u8], after: &[u8]) -> bool {
     if name.len() > names::MAX_PARAMETER_NAME {
         return false;
     }
-    let next = trimmed(behind);
-    let spaced = next.len() < behind.len();
+    let next = trimmed(after);
+    let has_space = next.len() < after.len();
     let first = next.get(..word_len(next)).unwrap_or_default();
-    if spaced && SCHEMES.iter().any(|scheme| name.eq_ignore_ascii_case(scheme)) {
+    if has_space && SCHEMES.iter().any(|scheme| name.eq_ignore_ascii_case(scheme)) {
         return names::is_random(first, MIN_CREDENTIALS);
     }
     let is = |value: &[u8]| !value.is_empty() && names::is_secret(name, value, Link::default());
@@ -70,16 +70,16 @@ fn sets_secret(name: &[u8], behind: &[u8]) -> bool {
             is(value.get(..end.unwrap_or(value.len())).unwrap_or_default())
         }
         // --password ...
-        Some(_) if name.starts_with(b"--") => spaced && is(first),
+        Some(_) if name.starts_with(b"--") => has_space && is(first),
         // password eq '...', {"name": "password", "value": "..."}
         _ => {
             let gap = next.iter().take_while(|byte| **byte == b',' || is_space(**byte));
             let next = next.get(gap.count()..).unwrap_or_default();
-            let (word, behind) = next.split_at(word_len(next));
-            let value = behind
+            let (word, after) = next.split_at(word_len(next));
+            let value = after
                 .iter()
                 .take_while(|byte| b":=>".contains(byte) || is_space(**byte));
-            let value = behind.get(value.count()..).unwrap_or_default();
+            let value = after.get(value.count()..).unwrap_or_default();
             BETWEEN.iter().any(|between| word.eq_ignore_ascii_case(between))
                 && is(value.get(..word_len(value)).unwrap_or_default())
         }

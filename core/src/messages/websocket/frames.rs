@@ -101,10 +101,10 @@ pub(super) fn fit(side: Side, mut bytes: &[u8]) -> Fit {
         if fit == Fit::No && frame.opcode == CONTINUATION {
             return Fit::No;
         }
-        let Some(behind) = usize::try_from(frame.len).ok().and_then(|len| rest.get(len..)) else {
+        let Some(after) = usize::try_from(frame.len).ok().and_then(|len| rest.get(len..)) else {
             return Fit::Cut;
         };
-        (fit, bytes) = (Fit::Whole, behind);
+        (fit, bytes) = (Fit::Whole, after);
     }
     if bytes.is_empty() { fit } else { Fit::No }
 }
@@ -195,12 +195,12 @@ impl Frames {
 
     /// Passes over a hole in the payload that is being read. Returns false, and skips nothing, for any other hole.
     pub(super) fn skip(&mut self, missing: u64) -> bool {
-        let within = self.left > 0 && missing <= self.left;
-        if within {
+        let is_within = self.left > 0 && missing <= self.left;
+        if is_within {
             self.left -= missing;
             self.mask_index += (missing % 4) as usize;
         }
-        within
+        is_within
     }
 }
 

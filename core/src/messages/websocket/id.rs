@@ -113,12 +113,12 @@ fn inner(object: &[u8], wanted: &[u8]) -> Option<SmolStr> {
 
 fn inner_value<'a>(mut rest: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
     loop {
-        let (name, behind) = string(rest.trim_ascii_start())?;
-        let (value, behind) = value_of(behind.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start())?;
+        let (name, after) = string(rest.trim_ascii_start())?;
+        let (value, after) = value_of(after.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start())?;
         if name == wanted {
             return Some(value);
         }
-        rest = behind.trim_ascii_start().strip_prefix(b",")?;
+        rest = after.trim_ascii_start().strip_prefix(b",")?;
     }
 }
 
