@@ -63,102 +63,107 @@ def _or_null(word: str, nullable: bool) -> str | list[str]:
     return [word, "null"] if nullable else word
 
 
+_TEXT, _NUMBER, _COUNT = {"type": "string"}, {"type": ["number", "null"]}, {"type": "integer", "minimum": 0}
+_CONFIDENCE = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
+_FINDING = {
+    "type": "object",
+    "description": "a row of the table findings: see the schema of that name",
+    "properties": {"server": {"type": ["string", "null"]}, "cause": _TEXT, "confidence": _CONFIDENCE},
+    "required": ["server", "server_port", "cause", "confidence", "streams", "filter"],
+}
+_PIECE = {
+    "type": "object",
+    "properties": {"cause": _TEXT, "owner": _TEXT, "duration_ms": _NUMBER, "confidence": _CONFIDENCE},
+    "required": ["cause", "owner", "duration_ms", "from_frame", "to_frame", "evidence", "confidence"],
+}
+_CHECK = {"type": "object", "properties": {"check": _TEXT, "text": _TEXT}, "required": ["check", "most", "text"]}
+_HEAD: dict[str, Any] = {
+    "schema": {"const": WHY_VERSION, "description": "the version of this form"},
+    "kind": {"enum": ["overall", "exchange"], "description": "of all requests, or of one"},
+    "file": _TEXT,
+    "filter": {"type": ["string", "null"], "description": "the display filter, if there was one"},
+    "frames": _COUNT,
+    "streams": _COUNT,
+    "exchanges": _COUNT,
+    "seconds": {"type": "number", "minimum": 0},
+    "damage": {"type": "array", "items": _TEXT, "description": "where the file is damaged, in sentences"},
+}
+"""Properties of every answer."""
+_SERVER = {
+    "type": "object",
+    "properties": {
+        "server": _TEXT,
+        "requests": _COUNT,
+        "slow": _COUNT,
+        "family": {"type": ["string", "null"]},
+        "grade": {"type": ["string", "null"]},
+    },
+    "required": ["server", "requests", "slow", "p50_ms", "p99_ms", "total_ms", "family", "grade"],
+}
+_OVERALL = {
+    "headline": {"type": "string", "description": "the answer in a sentence"},
+    "capture_kind": {
+        "type": "string",
+        "description": "the kind of capture: requests, or scan, traceroute, refused, ...",
+    },
+    "fix": {"type": ["string", "null"], "description": "what mends it, in a sentence"},
+    "lead": {"oneOf": [_FINDING, {"type": "null"}], "description": "the finding whose sentence the headline is"},
+    "servers": {"type": "array", "items": _SERVER, "description": "the one whose slow requests do most harm first"},
+    "slow": {
+        "type": "object",
+        "description": "of the headline's server: how many requests are slow, and from where on",
+        "properties": {"how": {"enum": ["none", "typical", "tail", "outlier"]}, "count": _COUNT, "of": _COUNT},
+        "required": ["how", "count", "of", "limit_ms", "path_ms", "worst"],
+    },
+    "families": {"type": "array", "description": "the slow requests' time, added up by family, the most first"},
+    "traffic": {"type": "object", "description": "what that server was asked, and what it answered"},
+    "lost": {**_COUNT, "description": "segments lost on the way"},
+    "verdict": {"type": "string", "description": "the cause of the headline, scan, no_time or no_exchanges"},
+    "server": {"type": "string", "description": "address:port of the headline; absent without exchanges"},
+    "confidence": {**_CONFIDENCE, "description": "0.9 and more: proven; above 0.5: probable; else suspected"},
+    "p50_ms": _NUMBER,
+    "p90_ms": _NUMBER,
+    "p99_ms": _NUMBER,
+    "findings": {
+        "type": "array",
+        "items": _FINDING,
+        "description": "the headline's own, what took time",
+    },
+    "events": {"type": "array", "items": _FINDING, "description": "what happened to connections"},
+    "quality": {"type": "array", "items": _CHECK, "description": "what of the capture limits the answer"},
+    "actions": {
+        "type": "array",
+        "description": "with --actions: the rows of the table actions, what one client did to get one thing",
+        "items": {"type": "object", "required": ["action", "server", "name", "total_ms", "request_ms", "ended"]},
+    },
+    "beside": {"type": "array", "description": "what a trace or a log taken beside the capture says of it"},
+}
+"""Properties of the answer for all requests."""
+_EXCHANGE = {
+    "exchange": _COUNT,
+    "stream": _COUNT,
+    "latency_ms": _NUMBER,
+    "complete": {"type": "boolean"},
+    "top_cause": {"type": ["string", "null"]},
+    "causes": {"type": "array", "items": _PIECE, "description": "its time in pieces, without gap or overlap"},
+}
+"""Properties of the answer for one exchange."""
+
+
 def _why() -> dict[str, Any]:
     """Return the JSON schema of `Why.to_dict()`."""
-    text, number, count = {"type": "string"}, {"type": ["number", "null"]}, {"type": "integer", "minimum": 0}
-    confidence = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
-    finding = {
-        "type": "object",
-        "description": "a row of the table findings: see the schema of that name",
-        "properties": {"server": {"type": ["string", "null"]}, "cause": text, "confidence": confidence},
-        "required": ["server", "server_port", "cause", "confidence", "streams", "filter"],
-    }
-    piece = {
-        "type": "object",
-        "properties": {"cause": text, "owner": text, "duration_ms": number, "confidence": confidence},
-        "required": ["cause", "owner", "duration_ms", "from_frame", "to_frame", "evidence", "confidence"],
-    }
-    check = {"type": "object", "properties": {"check": text, "text": text}, "required": ["check", "most", "text"]}
-    head: dict[str, Any] = {
-        "schema": {"const": WHY_VERSION, "description": "the version of this form"},
-        "kind": {"enum": ["overall", "exchange"], "description": "of all requests, or of one"},
-        "file": text,
-        "filter": {"type": ["string", "null"], "description": "the display filter, if there was one"},
-        "frames": count,
-        "streams": count,
-        "exchanges": count,
-        "seconds": {"type": "number", "minimum": 0},
-        "damage": {"type": "array", "items": text, "description": "where the file is damaged, in sentences"},
-    }
-    server = {
-        "type": "object",
-        "properties": {
-            "server": text,
-            "requests": count,
-            "slow": count,
-            "family": {"type": ["string", "null"]},
-            "grade": {"type": ["string", "null"]},
-        },
-        "required": ["server", "requests", "slow", "p50_ms", "p99_ms", "total_ms", "family", "grade"],
-    }
-    overall = {
-        "headline": {"type": "string", "description": "the answer in a sentence"},
-        "capture_kind": {
-            "type": "string",
-            "description": "the kind of capture: requests, or scan, traceroute, refused, ...",
-        },
-        "fix": {"type": ["string", "null"], "description": "what mends it, in a sentence"},
-        "lead": {"oneOf": [finding, {"type": "null"}], "description": "the finding whose sentence the headline is"},
-        "servers": {"type": "array", "items": server, "description": "the one whose slow requests do most harm first"},
-        "slow": {
-            "type": "object",
-            "description": "of the headline's server: how many requests are slow, and from where on",
-            "properties": {"how": {"enum": ["none", "typical", "tail", "outlier"]}, "count": count, "of": count},
-            "required": ["how", "count", "of", "limit_ms", "path_ms", "worst"],
-        },
-        "families": {"type": "array", "description": "the slow requests' time, added up by family, the most first"},
-        "traffic": {"type": "object", "description": "what that server was asked, and what it answered"},
-        "lost": {**count, "description": "segments lost on the way"},
-        "verdict": {"type": "string", "description": "the cause of the headline, scan, no_time or no_exchanges"},
-        "server": {"type": "string", "description": "address:port of the headline; absent without exchanges"},
-        "confidence": {**confidence, "description": "0.9 and more: proven; above 0.5: probable; else suspected"},
-        "p50_ms": number,
-        "p90_ms": number,
-        "p99_ms": number,
-        "findings": {
-            "type": "array",
-            "items": finding,
-            "description": "the headline's own, what took time",
-        },
-        "events": {"type": "array", "items": finding, "description": "what happened to connections"},
-        "quality": {"type": "array", "items": check, "description": "what of the capture limits the answer"},
-        "actions": {
-            "type": "array",
-            "description": "with --actions: the rows of the table actions, what one client did to get one thing",
-            "items": {"type": "object", "required": ["action", "server", "name", "total_ms", "request_ms", "ended"]},
-        },
-        "beside": {"type": "array", "description": "what a trace or a log taken beside the capture says of it"},
-    }
-    exchange = {
-        "exchange": count,
-        "stream": count,
-        "latency_ms": number,
-        "complete": {"type": "boolean"},
-        "top_cause": {"type": ["string", "null"]},
-        "causes": {"type": "array", "items": piece, "description": "its time in pieces, without gap or overlap"},
-    }
     return {
         "$schema": DIALECT,
         "$id": f"urn:latpcap:why:{WHY_VERSION}",
         "title": "latpcap's answer: why were the requests slow",
         "type": "object",
-        "properties": head,
+        "properties": _HEAD,
         "required": ["schema", "kind", "seconds", "damage"],
         "oneOf": [
             {
-                "properties": {"kind": {"const": "overall"}, **overall},
+                "properties": {"kind": {"const": "overall"}, **_OVERALL},
                 "required": ["headline", "capture_kind", "verdict", "findings", "events", "quality"],
             },
-            {"properties": {"kind": {"const": "exchange"}, **exchange}, "required": list(exchange)},
+            {"properties": {"kind": {"const": "exchange"}, **_EXCHANGE}, "required": list(_EXCHANGE)},
         ],
     }

@@ -118,48 +118,37 @@ def read(
     transfers: pa.Table | None = None,
 ) -> Numbers:
     """Compute the graph from the tables of one stream. Options as those of `TimeSequence`."""
-    from_client = events["from_client"].to_numpy()
     length = events["len"].to_numpy().astype("int64")
-    sender = _chosen_sender(sender, from_client, length)
-    flags = events["flags"].cast(pa.string())
-    is_syn = pc.match_substring(flags, "SYN").to_numpy()
-    by_sender = from_client == (sender == "client")
-    is_scale_known = bool((is_syn & ~by_sender).any())  # the receiver's SYN carries its window scale
-    frame = events["frame"].to_numpy()
-    is_shown = np.ones(len(frame), bool) if frames is None else (frame >= frames[0]) & (frame <= frames[1])
-    is_data = is_shown & by_sender & (length > 0)
+    sender = _chosen_sender(sender, events["from_client"].to_numpy(), length)
+    kinds = _Kinds.of(events, sender, frames)
+    is_shown, is_data, is_back = kinds.is_shown, kinds.is_data, kinds.is_back
     if not is_data.any():
         where = "" if frames is None else f" in frames {frames[0]} to {frames[1]}"
         raise ValueError(f"the {sender} sends no data{where}: there is nothing to draw")
     seconds = (arrays.nanoseconds(events["time"]) - start_ns) / 1e9
     seq, ack = events["seq"].to_numpy(), events["ack"].to_numpy()
-    is_repeat = np.zeros(len(frame), bool)
-    for name in REPEATED:
-        is_repeat |= events[name].to_numpy()
-    is_late = events["out_of_order"].to_numpy() & ~is_repeat
-    is_back = is_shown & ~by_sender & pc.match_substring(flags, "ACK").to_numpy()
     span = (float(seconds[is_shown].min()), float(seconds[is_shown].max()))
-    is_new = is_data & ~is_repeat & ~is_late
+    is_new = is_data & ~kinds.is_repeat & ~kinds.is_late
 
     def marks(rows: Any) -> Spans:
         return _joined(seconds[rows], seq[rows], (seq + length)[rows], span)
 
     segments = marks(is_new)
     window = room = None
-    if is_scale_known and is_back.any():
+    if kinds.is_scale_known and is_back.any():
         size = events["window"].to_numpy().astype("int64")
         window = _thinned(seconds[is_back], (ack + size)[is_back], span)
         room = _thinned(seconds[is_back], size[is_back], span)
     has_flight = is_data & events["bytes_in_flight"].is_valid().to_numpy()
     has_rtt = is_back & events["ack_rtt_ms"].is_valid().to_numpy()
     is_duplicate = is_back & events["duplicate_ack"].to_numpy()
-    is_zero = is_shown & ~by_sender & events["zero_window"].to_numpy()
+    is_zero = is_shown & ~kinds.by_sender & events["zero_window"].to_numpy()
     return Numbers(
         sender=sender,
         span=span,
         segments=segments,
-        repeats=marks(is_data & is_repeat),
-        late=marks(is_data & is_late),
+        repeats=marks(is_data & kinds.is_repeat),
+        late=marks(is_data & kinds.is_late),
         sacks=_sacks(events, is_back, seconds, span),
         ack=_thinned(seconds[is_back], np.maximum.accumulate(ack[is_back]) if is_back.any() else ack[is_back], span),
         window=window,
@@ -167,7 +156,7 @@ def read(
         zero_windows=_thinned(seconds[is_zero], ack[is_zero], span),
         flight=_thinned(seconds[has_flight], _filled(events["bytes_in_flight"])[has_flight], span),
         rtt=_thinned(seconds[has_rtt], events["ack_rtt_ms"].to_numpy()[has_rtt], span),
-        bins=_rates(seconds, length, is_data, is_repeat, ack, is_back, span),
+        bins=_rates(seconds, length, is_data, kinds.is_repeat, ack, is_back, span),
         payload=int(length[is_data].sum()),
         drawn=len(segments),
         total=int(is_new.sum()),
@@ -175,6 +164,40 @@ def read(
         room=room,
         limits=() if transfers is None else _limits(transfers, sender, start_ns, span),
     )
+
+
+@dataclass(frozen=True)
+class _Kinds:
+    """The segments of a stream by what the graph draws them as, each a mask of all segments."""
+
+    is_shown: Any
+    by_sender: Any
+    is_data: Any
+    """Shown, with data of the sender."""
+    is_back: Any
+    """Shown, an ACK of the receiver."""
+    is_repeat: Any
+    is_late: Any
+    """Out of order and no repeat."""
+    is_scale_known: bool
+    """Whether the receiver's SYN is there, which carries its window scale."""
+
+    @classmethod
+    def of(cls, events: pa.Table, sender: Side, frames: tuple[int, int] | None) -> _Kinds:
+        """Return the kinds of the segments of `events`; those of other frames are not shown."""
+        flags = events["flags"].cast(pa.string())
+        frame, by_sender = events["frame"].to_numpy(), events["from_client"].to_numpy() == (sender == "client")
+        is_shown = np.ones(len(frame), bool) if frames is None else (frame >= frames[0]) & (frame <= frames[1])
+        is_repeat = np.logical_or.reduce([events[name].to_numpy() for name in REPEATED])
+        return cls(
+            is_shown=is_shown,
+            by_sender=by_sender,
+            is_data=is_shown & by_sender & (events["len"].to_numpy() > 0),
+            is_back=is_shown & ~by_sender & pc.match_substring(flags, "ACK").to_numpy(),
+            is_repeat=is_repeat,
+            is_late=events["out_of_order"].to_numpy() & ~is_repeat,
+            is_scale_known=bool((pc.match_substring(flags, "SYN").to_numpy() & ~by_sender).any()),
+        )
 
 
 def _chosen_sender(sender: Side | None, from_client: Any, length: Any) -> Side:

@@ -264,7 +264,41 @@ def _unescaped(text: str, start: int, body: str) -> str:
 
 @functools.cache
 def _grammar() -> pp.ParserElement:
-    # 1. Names and literals.
+    """Return the parser of a whole filter: tests, and their combinations."""
+    name, word, value = _names_and_literals()
+    field = _call(name) | name
+    signs = "|".join(re.escape(sign) for sign in OPERATORS)
+    sign = pp.Regex(rf"(?:{signs})(?!=)").set_parse_action(lambda tokens: OPERATORS[tokens[0]])
+    verb = pp.Regex(rf"(?:{'|'.join(WORDS)})(?![\w.])").set_parse_action(lambda tokens: WORDS[tokens[0]])
+    operator = verb | sign
+    quantifier = pp.Regex(r"(?:all|any)(?=\s+[A-Za-z_])(?!\s+(?:and|or|in)\b)")
+    computed = _arithmetic(field)
+    relation = pp.Optional(quantifier) + computed + pp.Optional(operator + computed)
+    relation.set_parse_action(_relation)
+    mask = pp.Suppress(pp.Regex(r"&(?!&)")) - word
+    operand = (pp.Optional(quantifier) + field + pp.Optional(mask)).set_parse_action(_operand)
+    test = operand + pp.Optional(_membership(value) | operator - value)
+    test.set_parse_action(_test)
+
+    either = pp.Forward().set_name("a test")
+    inner = pp.Forward()
+    bracket = pp.Suppress("(") - either - pp.Suppress(pp.Literal(")").set_name("')'"))
+    negation = pp.Suppress(_keyword("not") | pp.Regex(r"!(?!=)")) - inner
+    negation.set_parse_action(lambda tokens: Not(tokens[0]))
+    inner <<= (negation | bracket | relation | test).set_name("a field, 'not' or '('")
+    both = inner + pp.ZeroOrMore(pp.Suppress(_keyword("and") | "&&") - inner)
+    both.set_parse_action(lambda tokens: Joined("and", tuple(tokens)) if len(tokens) > 1 else tokens[0])
+    either <<= both + pp.ZeroOrMore(pp.Suppress(_keyword("or") | "||") - both)  # type: ignore[operator]
+    either.set_parse_action(lambda tokens: Joined("or", tuple(tokens)) if len(tokens) > 1 else tokens[0])
+    return pp.And([either]).parse_with_tabs()
+
+
+def _keyword(text: str) -> pp.ParserElement:
+    return pp.Regex(rf"{text}(?![\w.])")
+
+
+def _names_and_literals() -> tuple[pp.ParserElement, pp.ParserElement, pp.ParserElement]:
+    """Return the parsers of a field's name, of a literal without quotes, and of any literal."""
     plain = r"(?:(?!\.\.)[\w./:-])"
     name = pp.Regex(r"[A-Za-z_](?:(?!\.\.)[\w.-])*(?:\[[^\]]*\])?").set_name("a field").set_parse_action(_name)
     word = pp.Regex(rf"-?[\w:]{plain}*").set_name("a value")
@@ -275,26 +309,25 @@ def _grammar() -> pp.ParserElement:
     raw.set_parse_action(lambda s, at, tokens: Text(tokens[0][2:-1], at))
     character = pp.Regex(r"'(?:[^'\\]|\\(?:x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.))'").set_name("a character")
     character.set_parse_action(lambda s, at, tokens: Word(str(ord(_unescaped(s, at, tokens[0][1:-1]))), at))
-    value = (raw | quoted | character | word).set_name("a value")
+    return name, word, (raw | quoted | character | word).set_name("a value")
 
-    # 2. Sets, operators and function calls.
-    def keyword(text: str) -> pp.ParserElement:
-        return pp.Regex(rf"{text}(?![\w.])")
 
+def _membership(value: pp.ParserElement) -> pp.ParserElement:
+    """Return the parser of `in` or `not in` with a set of values and ranges."""
+    among = (pp.Optional(_keyword("not")) + _keyword("in")).set_parse_action(
+        lambda tokens: "not in" if len(tokens) > 1 else "in"
+    )
     item = (value + pp.Optional(pp.Suppress("..") - value)).set_parse_action(_item)
     items = (
         pp.Suppress(pp.Literal("{").set_name("'{'"))
         - pp.DelimitedList(item)
         - pp.Suppress(pp.Literal("}").set_name("',' or '}'"))
     )
-    signs = "|".join(re.escape(sign) for sign in OPERATORS)
-    sign = pp.Regex(rf"(?:{signs})(?!=)").set_parse_action(lambda tokens: OPERATORS[tokens[0]])
-    verb = pp.Regex(rf"(?:{'|'.join(WORDS)})(?![\w.])").set_parse_action(lambda tokens: WORDS[tokens[0]])
-    among = (pp.Optional(keyword("not")) + keyword("in")).set_parse_action(
-        lambda tokens: "not in" if len(tokens) > 1 else "in"
-    )
-    mask = pp.Suppress(pp.Regex(r"&(?!&)")) - word
-    quantifier = pp.Regex(r"(?:all|any)(?=\s+[A-Za-z_])(?!\s+(?:and|or|in)\b)")
+    return among - pp.Group(items)
+
+
+def _call(name: pp.ParserElement) -> pp.ParserElement:
+    """Return the parser of functions around a field's name."""
     call = pp.Forward()
     opening = pp.Regex(rf"(?:{'|'.join(FUNCTIONS)})(?=\s*\()")
     call <<= (
@@ -306,7 +339,11 @@ def _grammar() -> pp.ParserElement:
             else _Called(tokens[1], (tokens[0],))
         )
     )
-    # 3. Arithmetic, from the tightest operator to the loosest.
+    return call
+
+
+def _arithmetic(field: pp.ParserElement) -> pp.ParserElement:
+    """Return the parser of an expression, built from the tightest operator to the loosest."""
     computed = pp.Forward()
     number = pp.Regex(r"-?(?:0[xX][0-9A-Fa-f]+|\d+(?:\.\d+)?)(?![\w.:/-])").set_name("a number")
     number.set_parse_action(lambda s, at, tokens: Word(tokens[0], at))
@@ -320,7 +357,7 @@ def _grammar() -> pp.ParserElement:
     operand_name = "a field or a number"
     atom = pp.Forward().set_name(operand_name)
     negative = (pp.Suppress("-") + atom).set_parse_action(lambda s, at, tokens: Computed("negative", (tokens[0],), at))
-    plain_field = pp.And([call | name]).set_parse_action(_operand)
+    plain_field = pp.And([field]).set_parse_action(_operand)
     braces = pp.Suppress("{") + computed + pp.Suppress("}")
     atom <<= (braces | number | negative | several | absolute | plain_field).set_name(operand_name)  # type: ignore[operator]
     product = (atom + pp.ZeroOrMore(pp.Regex(r"[*/%]") - atom)).set_parse_action(_folded)
@@ -329,25 +366,7 @@ def _grammar() -> pp.ParserElement:
     total.set_name(operand_name)
     bits = (total + pp.ZeroOrMore(pp.Regex(r"&(?!&)") + total)).set_parse_action(_folded)
     computed <<= bits.set_name(operand_name)
-    relation = pp.Optional(quantifier) + computed + pp.Optional((verb | sign) + computed)
-    relation.set_parse_action(_relation)
-
-    # 4. Tests, and their combinations.
-    operand = (pp.Optional(quantifier) + (call | name) + pp.Optional(mask)).set_parse_action(_operand)
-    test = operand + pp.Optional(among - pp.Group(items) | (verb | sign) - value)
-    test.set_parse_action(_test)
-
-    either = pp.Forward().set_name("a test")
-    inner = pp.Forward()
-    bracket = pp.Suppress("(") - either - pp.Suppress(pp.Literal(")").set_name("')'"))
-    negation = pp.Suppress(keyword("not") | pp.Regex(r"!(?!=)")) - inner
-    negation.set_parse_action(lambda tokens: Not(tokens[0]))
-    inner <<= (negation | bracket | relation | test).set_name("a field, 'not' or '('")
-    both = inner + pp.ZeroOrMore(pp.Suppress(keyword("and") | "&&") - inner)
-    both.set_parse_action(lambda tokens: Joined("and", tuple(tokens)) if len(tokens) > 1 else tokens[0])
-    either <<= both + pp.ZeroOrMore(pp.Suppress(keyword("or") | "||") - both)  # type: ignore[operator]
-    either.set_parse_action(lambda tokens: Joined("or", tuple(tokens)) if len(tokens) > 1 else tokens[0])
-    return pp.And([either]).parse_with_tabs()
+    return computed
 
 
 def _name(text: str, at: int, tokens: pp.ParseResults) -> Word:
