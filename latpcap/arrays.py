@@ -115,10 +115,10 @@ def strings(texts: Sequence[str]) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(packed), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(packed))])
 
 
-def integers(values: Sequence[int] | Array, kind: str) -> pa.Array:
+def integers(values: Sequence[int] | Array, dtype: str) -> pa.Array:
     """Numbers as an Arrow array of a type that has numpy's name, such as "uint64"."""
-    array = np.asarray(values, kind)
-    return pa.Array.from_buffers(pa.type_for_alias(kind), len(array), [None, pa.py_buffer(array)])
+    array = np.asarray(values, dtype)
+    return pa.Array.from_buffers(pa.type_for_alias(dtype), len(array), [None, pa.py_buffer(array)])
 
 
 def column(values: Array, is_valid: Array | None = None) -> pa.Array:
@@ -131,8 +131,8 @@ def column(values: Array, is_valid: Array | None = None) -> pa.Array:
     if values.dtype == bool:
         packed = np.packbits(values, bitorder="little")
         return pa.Array.from_buffers(pa.bool_(), len(values), [valid, pa.py_buffer(packed)])
-    kind = pa.type_for_alias(str(values.dtype))
-    return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(np.ascontiguousarray(values))])
+    arrow_type = pa.type_for_alias(str(values.dtype))
+    return pa.Array.from_buffers(arrow_type, len(values), [valid, pa.py_buffer(np.ascontiguousarray(values))])
 
 
 def bits(truths: Iterable[Array]) -> Array | None:
@@ -175,17 +175,17 @@ def _numpy(chunk: pa.Array, null: int | None) -> Array:
     if isinstance(chunk, pa.DictionaryArray):
         return _numpy(chunk.dictionary, null)[_numpy(chunk.indices, -1)]
     validity, data = chunk.buffers()
-    count, offset, kind = len(chunk), chunk.offset, str(chunk.type)
+    count, offset, dtype = len(chunk), chunk.offset, str(chunk.type)
     if count > spill.BLOCK:
         spill.release_memory()  # the column read before is no longer in use
-    kind = "int64" if kind.startswith(("timestamp", "duration")) else "float64" if kind == "double" else kind
+    dtype = "int64" if dtype.startswith(("timestamp", "duration")) else "float64" if dtype == "double" else dtype
     if not count:
-        return np.zeros(0, kind)
-    if count > spill.BLOCK and (kind == "bool" or chunk.null_count):  # the converted column is long, too: in parts
+        return np.zeros(0, dtype)
+    if count > spill.BLOCK and (dtype == "bool" or chunk.null_count):  # the converted column is long, too: in parts
         pieces = (_numpy(chunk.slice(s.start, s.stop - s.start), null) for s in spill.parts(count))
         fill = np.nan if null is None else null
-        return spill.from_pieces(np.where([], np.zeros(0, kind), fill).dtype if chunk.null_count else kind, pieces)
-    values = _bits(data, offset, count) if kind == "bool" else np.frombuffer(data, kind, count + offset)[offset:]
+        return spill.from_pieces(np.where([], np.zeros(0, dtype), fill).dtype if chunk.null_count else dtype, pieces)
+    values = _bits(data, offset, count) if dtype == "bool" else np.frombuffer(data, dtype, count + offset)[offset:]
     if not chunk.null_count:
         return values
     is_valid = _bits(validity, offset, count)

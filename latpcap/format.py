@@ -72,12 +72,12 @@ def shortest(paths: Sequence[str]) -> list[str]:
     """
     parts = {path: path.replace("\\", "/").rstrip("/").split("/") for path in paths}
     names = {path: folders[-1] for path, folders in parts.items()}
-    deep = 1
+    depth = 1
     while True:
-        many = Counter(names.values())
-        alike = [path for path, name in names.items() if many[name] > 1 and len(parts[path]) > deep]
+        counts = Counter(names.values())
+        alike = [path for path, name in names.items() if counts[name] > 1 and len(parts[path]) > depth]
         if not alike:
             return [names[path] for path in paths]
-        deep += 1
+        depth += 1
         for path in alike:
-            names[path] = "/".join(parts[path][-deep:])
+            names[path] = "/".join(parts[path][-depth:])

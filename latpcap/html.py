@@ -69,8 +69,12 @@ def table(frame: pd.DataFrame, *, rows: int = MAX_ROWS, sortable: bool = False) 
         for values in shown.itertuples(index=False, name=None)
     )
     click = f' onclick="{escape(_SORT)}"' if sortable else ""
-    left = len(frame) - len(shown)
-    foot = f'<div style="{_INK}font-size:11px">… {left:,} more row{"s" if left > 1 else ""}</div>' if left else ""
+    rows_left_out = len(frame) - len(shown)
+    foot = (
+        f'<div style="{_INK}font-size:11px">… {rows_left_out:,} more row{"s" if rows_left_out > 1 else ""}</div>'
+        if rows_left_out
+        else ""
+    )
     style = f"{_INK}border-collapse:collapse;font-size:12px;margin-top:6px"
     return f'<table style="{style}"><thead{click}>{_ROW}{heads}</tr></thead><tbody>{body}</tbody></table>{foot}'
 
@@ -96,7 +100,7 @@ def _missing(value: Any) -> bool:
     return bool(absent) if isinstance(absent, bool) or getattr(absent, "shape", ()) == () else False
 
 
-def _safe(text: str, most: int = MAX_LETTERS) -> str:
-    """The text with unprintable characters replaced, cut to `most` letters."""
+def _safe(text: str, max_letters: int = MAX_LETTERS) -> str:
+    """The text with unprintable characters replaced, cut to `max_letters`."""
     text = printable(text)
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return text if len(text) <= max_letters else text[: max_letters - 1] + "…"

@@ -44,17 +44,17 @@ def _table(name: str, columns_of: pa.Schema, about: dict[str, str]) -> dict[str,
     }
 
 
-def _type(kind: pa.DataType, *, nullable: bool) -> dict[str, Any]:
-    if pa.types.is_list(kind):
-        return {"type": _or_null("array", nullable), "items": _type(kind.value_type, nullable=False)}
-    if pa.types.is_timestamp(kind):
+def _type(arrow_type: pa.DataType, *, nullable: bool) -> dict[str, Any]:
+    if pa.types.is_list(arrow_type):
+        return {"type": _or_null("array", nullable), "items": _type(arrow_type.value_type, nullable=False)}
+    if pa.types.is_timestamp(arrow_type):
         pattern = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$"
         return {"type": _or_null("string", nullable), "pattern": pattern, "description": "an instant, UTC"}
-    if pa.types.is_boolean(kind):
+    if pa.types.is_boolean(arrow_type):
         return {"type": _or_null("boolean", nullable)}
-    if pa.types.is_integer(kind):
+    if pa.types.is_integer(arrow_type):
         return {"type": _or_null("integer", nullable)}
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(arrow_type):
         return {"type": _or_null("number", nullable)}
     return {"type": _or_null("string", nullable)}
 

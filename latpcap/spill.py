@@ -51,8 +51,8 @@ _zero: list[mmap.mmap] = []
 class Column:
     """A column of numbers that is appended to, and finally taken as one array by `array`."""
 
-    def __init__(self, kind: str | np.dtype[Any]):
-        self.kind: np.dtype[Any] = np.dtype(kind)
+    def __init__(self, dtype: str | np.dtype[Any]):
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.count = 0
         self._pieces: list[tuple[int, Array]] = []
         self._buffered_bytes = 0
@@ -72,16 +72,16 @@ class Column:
         """Append values."""
         begin, self.count = self.count, self.count + len(values)
         if self._file is not None:
-            self._put(begin, np.ascontiguousarray(values, self.kind))
+            self._put(begin, np.ascontiguousarray(values, self.dtype))
         else:
-            self._pieces.append((begin, values.astype(self.kind)))  # a copy: the caller's batch is freed
+            self._pieces.append((begin, values.astype(self.dtype)))  # a copy: the caller's batch is freed
             self._buffered_bytes += self._pieces[-1][1].nbytes
             if self._buffered_bytes >= MIN_FILE_BYTES:
                 self._to_file()
 
-    def widen(self, kind: np.dtype[Any]) -> None:
+    def widen(self, dtype: np.dtype[Any]) -> None:
         """Change to a wider type, when a value does not fit into the present one."""
-        values, self.kind = self.array(), kind
+        values, self.dtype = self.array(), dtype
         for span in parts(len(values)):
             self.add(values[span])
 
@@ -89,19 +89,19 @@ class Column:
         """Take all values and empty the column. The array is read-only where every value is zero."""
         if self.is_zero:
             count, self.count = self.count, 0
-            return shared_zeros(count, self.kind)
-        if self._file is None and self.count * self.kind.itemsize >= MIN_FILE_BYTES:
+            return shared_zeros(count, self.dtype)
+        if self._file is None and self.count * self.dtype.itemsize >= MIN_FILE_BYTES:
             self._to_file()
         file, pieces, count = self._file, self._pieces, self.count
         self._file, self._pieces, self._buffered_bytes, self.count = None, [], 0, 0
         if file is not None:
             with contextlib.suppress(OSError):
-                file.truncate(count * self.kind.itemsize)
-                return np.frombuffer(_mapped(file, count * self.kind.itemsize), self.kind, count)
-            pieces = [(0, np.frombuffer(_read(file), self.kind))]
+                file.truncate(count * self.dtype.itemsize)
+                return np.frombuffer(_mapped(file, count * self.dtype.itemsize), self.dtype, count)
+            pieces = [(0, np.frombuffer(_read(file), self.dtype))]
         if len(pieces) == 1 and len(pieces[0][1]) == count:
             return pieces[0][1]
-        joined = np.zeros(count, self.kind)
+        joined = np.zeros(count, self.dtype)
         for begin, values in pieces:
             joined[begin : begin + len(values)] = values
         return joined
@@ -119,21 +119,21 @@ class Column:
     def _put(self, begin: int, values: Array) -> None:
         """Write values to the file; if the disk is full, move the whole column to memory."""
         assert self._file is not None
-        offset, rest = begin * self.kind.itemsize, values.view("uint8").data
+        offset, data_left = begin * self.dtype.itemsize, values.view("uint8").data
         try:
-            while rest:
-                written = os.pwrite(self._file.fileno(), rest, offset)
-                offset, rest = offset + written, rest[written:]
+            while data_left:
+                written = os.pwrite(self._file.fileno(), data_left, offset)
+                offset, data_left = offset + written, data_left[written:]
         except OSError:
-            size = begin * self.kind.itemsize
+            size = begin * self.dtype.itemsize
             stored = _read(self._file)[:size].ljust(size, b"\0")
             self._file, self._fits = None, False
-            self._pieces = [(0, np.frombuffer(bytearray(stored), self.kind)), (begin, values.copy())]
+            self._pieces = [(0, np.frombuffer(bytearray(stored), self.dtype)), (begin, values.copy())]
 
 
-def from_pieces(kind: str | np.dtype[Any], pieces: Iterable[Array]) -> Array:
+def from_pieces(dtype: str | np.dtype[Any], pieces: Iterable[Array]) -> Array:
     """The pieces concatenated in one array."""
-    column = Column(kind)
+    column = Column(dtype)
     for piece in pieces:
         column.add(piece)
     array = column.array()
@@ -141,17 +141,17 @@ def from_pieces(kind: str | np.dtype[Any], pieces: Iterable[Array]) -> Array:
     return array
 
 
-def zeros(count: int, kind: str | np.dtype[Any]) -> Array:
+def zeros(count: int, dtype: str | np.dtype[Any]) -> Array:
     """A writable array of zeros. Its file is allocated at once: writing to a mapped file on a full disk would end the
     process (SIGBUS).
     """
-    size = count * np.dtype(kind).itemsize
+    size = count * np.dtype(dtype).itemsize
     file = _opened() if size >= MIN_FILE_BYTES else None
     if file is not None:
         with contextlib.suppress(OSError):
             os.posix_fallocate(file.fileno(), 0, size)
-            return np.frombuffer(_mapped(file, size), kind, count)
-    return np.zeros(count, kind)
+            return np.frombuffer(_mapped(file, size), dtype, count)
+    return np.zeros(count, dtype)
 
 
 def extended(values: Array, count: int) -> Array:
@@ -162,14 +162,14 @@ def extended(values: Array, count: int) -> Array:
     return longer
 
 
-def shared_zeros(count: int, kind: str | np.dtype[Any]) -> Array:
+def shared_zeros(count: int, dtype: str | np.dtype[Any]) -> Array:
     """A read-only array of zeros that takes no memory: all such arrays share one mapping."""
-    size = count * np.dtype(kind).itemsize
+    size = count * np.dtype(dtype).itemsize
     if size < MIN_FILE_BYTES or not hasattr(mmap, "MAP_PRIVATE"):
-        return np.zeros(count, kind)
+        return np.zeros(count, dtype)
     if not _zero or len(_zero[0]) < size:
         _zero[:] = [mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)]
-    array: Array = np.frombuffer(_zero[0], kind, count)
+    array: Array = np.frombuffer(_zero[0], dtype, count)
     array.flags.writeable = False
     return array
 
@@ -230,28 +230,28 @@ def argsort_nearly_sorted(keys: Array) -> Array:
     Keys below an earlier maximum are sorted apart and merged between the others, which are in order: of 1 2 5 3 6
     only 3 is sorted.
     """
-    kind = "uint32" if len(keys) < np.iinfo("uint32").max else "int64"
+    dtype = "uint32" if len(keys) < np.iinfo("uint32").max else "int64"
     if not len(keys):
-        return np.zeros(0, kind)
+        return np.zeros(0, dtype)
     # 1. Find the keys below an earlier one, and the maximum before each part.
     fallen, tops = [], [keys[0]]
     for span in parts(len(keys)):
-        part = keys[span]
-        fallen.append((np.flatnonzero(part < _running_max(part, tops[-1])) + span.start).astype(kind))
-        tops.append(max(tops[-1], part.max()))
-    late = concatenated(fallen)
+        chunk = keys[span]
+        fallen.append((np.flatnonzero(chunk < _running_max(chunk, tops[-1])) + span.start).astype(dtype))
+        tops.append(max(tops[-1], chunk.max()))
+    fallen_rows = concatenated(fallen)
     del fallen
     # 2. Sort them.
-    late = take(late, argsort(take(keys, late)))
-    late_keys = take(keys, late)
+    fallen_rows = take(fallen_rows, argsort(take(keys, fallen_rows)))
+    late_keys = take(keys, fallen_rows)
     # 3. Insert them, part by part, between the keys that are in order.
-    order, begin = Column(kind), 0
+    order, begin = Column(dtype), 0
     for span, top, end in zip(parts(len(keys)), tops, np.searchsorted(late_keys, tops[1:]).tolist(), strict=False):
-        part = keys[span]
-        maxima = _running_max(part, top)
-        in_order = part >= maxima
+        chunk = keys[span]
+        maxima = _running_max(chunk, top)
+        in_order = chunk >= maxima
         before = np.r_[0, np.cumsum(in_order)][np.searchsorted(maxima, late_keys[begin:end], side="right")]
-        order.add(np.insert((np.flatnonzero(in_order) + span.start).astype(kind), before, late[begin:end]))
+        order.add(np.insert((np.flatnonzero(in_order) + span.start).astype(dtype), before, fallen_rows[begin:end]))
         begin = end
     release_memory()
     return order.array()
@@ -267,12 +267,12 @@ def argsort(values: Array) -> Array:
 
     Long columns are split into ranges of values by a sample, and each range is sorted by itself.
     """
-    kind = "uint32" if len(values) < np.iinfo("uint32").max else "int64"
+    dtype = "uint32" if len(values) < np.iinfo("uint32").max else "int64"
     if len(values) <= _MAX_PARTS_SORTED * BLOCK:
-        return np.argsort(values, kind="stable").astype(kind)
+        return np.argsort(values, kind="stable").astype(dtype)
     sample = np.sort(values[:: len(values) // BLOCK])
     bounds = np.unique(sample[:: len(sample) // _MAX_PARTS_SORTED])[1:].tolist()
-    order = Column(kind)
+    order = Column(dtype)
     for low, high in zip([None, *bounds], [*bounds, None], strict=True):
         rows_of_parts = []
         for span in parts(len(values)):
@@ -280,7 +280,7 @@ def argsort(values: Array) -> Array:
             inside = np.ones(len(piece), bool) if low is None else piece >= low
             if high is not None:
                 inside &= piece < high
-            rows_of_parts.append((np.flatnonzero(inside) + span.start).astype(kind))
+            rows_of_parts.append((np.flatnonzero(inside) + span.start).astype(dtype))
         range_rows = np.concatenate(rows_of_parts)
         order.add(range_rows[np.argsort(values[range_rows], kind="stable")])
         release_memory()
@@ -296,8 +296,8 @@ def nth_smallest(values: Array, rank: int) -> Any:
 
     def pieces(span: slice) -> Array:
         # numbers of ranges: 0 below the first bound, 1 equal to it, 2 between it and the second, 3 equal to that ...
-        part = values[span]
-        return np.searchsorted(bounds, part, side="left") + np.searchsorted(bounds, part, side="right")
+        chunk = values[span]
+        return np.searchsorted(bounds, chunk, side="left") + np.searchsorted(bounds, chunk, side="right")
 
     counts = np.zeros(2 * len(bounds) + 1, np.int64)
     for span in parts(len(values)):
@@ -349,21 +349,21 @@ def grouped(keys: Array, count: int) -> tuple[Array, Array]:
     The positions of key k are `order[bounds[k] : bounds[k + 1]]`. Keys are below `count`; negative keys come first and
     have no bounds.
     """
-    kind = np.dtype("uint32" if len(keys) < np.iinfo("uint32").max else "int64")
+    dtype = np.dtype("uint32" if len(keys) < np.iinfo("uint32").max else "int64")
     counts = np.zeros(count + 1, np.int64)
     for span in parts(len(keys)):
         counts += np.bincount(keys[span].astype(np.int64) + 1, minlength=count + 1)
     bounds = np.cumsum(counts)
     if len(keys) <= _MAX_PARTS_SORTED * BLOCK:
-        return np.argsort(keys, kind="stable").astype(kind), bounds
-    positions, next_row = zeros(len(keys), kind), np.r_[0, bounds[:-1]]
+        return np.argsort(keys, kind="stable").astype(dtype), bounds
+    positions, next_row = zeros(len(keys), dtype), np.r_[0, bounds[:-1]]
     for span in parts(len(keys)):
-        part = keys[span].astype(np.int64) + 1
-        order = np.argsort(part, kind="stable")
-        ordered = part[order]
+        keys_from_1 = keys[span].astype(np.int64) + 1
+        order = np.argsort(keys_from_1, kind="stable")
+        ordered = keys_from_1[order]
         starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-        length = np.diff(np.r_[starts, len(part)])
-        rows = np.repeat(next_row[ordered[starts]] - starts, length) + np.arange(len(part))
+        length = np.diff(np.r_[starts, len(keys_from_1)])
+        rows = np.repeat(next_row[ordered[starts]] - starts, length) + np.arange(len(keys_from_1))
         positions[rows] = order + span.start
         next_row[ordered[starts]] += length
     release_memory()
@@ -390,8 +390,8 @@ def concatenated(arrays: Sequence[Array]) -> Array:
     """Arrays concatenated in one."""
     if len(arrays) == 1:
         return arrays[0]
-    kind = np.result_type(*arrays) if arrays else "uint32"
-    return from_pieces(kind, (values[span] for values in arrays for span in parts(len(values))))
+    dtype = np.result_type(*arrays) if arrays else "uint32"
+    return from_pieces(dtype, (values[span] for values in arrays for span in parts(len(values))))
 
 
 def sum_weights(codes: Array, weights: Array, count: int, rows: Array | None = None) -> Array:

@@ -126,8 +126,8 @@ def _walk(top: str, files: FoundFiles, leave_out: str | None) -> None:
         files.fail(str(problem.filename), f"cannot be listed ({phrase(problem)})")
 
     for folder, folders, names in os.walk(top, onerror=unlisted):
-        seen = [name for name in folders if not name.startswith(".")]
-        folders[:] = sorted(name for name in seen if not _inside(os.path.join(folder, name), leave_out))
+        visible_folders = [name for name in folders if not name.startswith(".")]
+        folders[:] = sorted(name for name in visible_folders if not _inside(os.path.join(folder, name), leave_out))
         for name in sorted(names):
             if name.startswith("."):
                 continue

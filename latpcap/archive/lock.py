@@ -56,8 +56,8 @@ def _owner() -> str:
 
 def _refuse(output: Output, owner: str) -> NoReturn:
     other = printable(owner.strip()) or "somebody"
-    what = f"another batch is writing here ({other}); wait for its end, or give another folder"
-    raise OutputError(f"{locations.bare(output.location)}: {what}")
+    reason = f"another batch is writing here ({other}); wait for its end, or give another folder"
+    raise OutputError(f"{locations.bare(output.location)}: {reason}")
 
 
 @contextmanager

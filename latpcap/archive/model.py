@@ -176,7 +176,7 @@ class Manifest:
                 raise ValueError("damaged: its checksum does not fit")
             if body["layout"] != layout:
                 raise OldLayoutError
-            markers = tuple(Marker.of(body["pack"], of) for of in body["tasks"])
+            markers = tuple(Marker.of(body["pack"], task) for task in body["tasks"])
             return cls(body["pack"], body["schema"], body["files"], markers, tuple(body["replaces"]))
         except OldLayoutError:
             raise

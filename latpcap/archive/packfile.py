@@ -137,9 +137,9 @@ class PackFiles:
             file.drop()
         self._stack.close()
 
-    def add(self, name: str, table: pa.Table, of: str) -> None:
-        """Append rows of a table; errors name the table and `of`."""
-        with self._writing(f"{name} of {of}"):
+    def add(self, name: str, table: pa.Table, capture: str) -> None:
+        """Append rows of a table; errors name the table and the capture."""
+        with self._writing(f"{name} of {capture}"):
             if name not in self._files:
                 self._files[name] = TableFile(self._folder / f"{name}.parquet")
             self._files[name].add(table)
@@ -174,8 +174,8 @@ class PackFiles:
             "latpcap.damaged": json.dumps([row["capture"] for row in self.rows if row["damaged"]]),
         }
 
-    def _writing(self, what: str) -> _Writing:
-        return _Writing(f"{locations.bare(self._output.location)}: {what}")
+    def _writing(self, file: str) -> _Writing:
+        return _Writing(f"{locations.bare(self._output.location)}: {file}")
 
 
 def file_metadata(options: Options) -> dict[str, str]:

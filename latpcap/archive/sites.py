@@ -145,7 +145,9 @@ def _named(key: int, addresses: Sequence[str], sites: Sequence[str]) -> str | No
     return addresses[code] + (f"{ZONE}{sites[site - 1]}" if site else "")
 
 
-def _address_column(names: Sequence[str | None], rows: arrays.Array, kind: pa.DataType) -> pa.ChunkedArray:
+def _address_column(names: Sequence[str | None], rows: arrays.Array, arrow_type: pa.DataType) -> pa.ChunkedArray:
     values = arrays.strings([name or "" for name in names]).take(arrays.integers(rows, "int64"))
     values = pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
-    return pa.chunked_array([values.dictionary_encode().cast(kind) if pa.types.is_dictionary(kind) else values])
+    return pa.chunked_array(
+        [values.dictionary_encode().cast(arrow_type) if pa.types.is_dictionary(arrow_type) else values]
+    )

@@ -23,14 +23,14 @@ def parts(scope: HasTables, form: Form, title: str) -> tuple[int, Iterator[str]]
 
     from latpcap.exports import otlp, perfetto, spans
 
-    found = spans.build_spans(scope)
+    built_spans = spans.build_spans(scope)
     if form == "otlp":
-        return len(found), (f"{line}\n" for line in otlp.lines(found, version("latpcap")))
-    return len(found), iter([perfetto.text(found, _first(found), title)])
+        return len(built_spans), (f"{line}\n" for line in otlp.lines(built_spans, version("latpcap")))
+    return len(built_spans), iter([perfetto.text(built_spans, _first(built_spans), title)])
 
 
-def _first(found: list[Span]) -> int:
-    return min((span.start for span in found), default=0)
+def _first(built_spans: list[Span]) -> int:
+    return min((span.start for span in built_spans), default=0)
 
 
 def write(scope: HasTables, path: str | os.PathLike[str], form: Form, title: str) -> int:

@@ -160,8 +160,10 @@ def renamed(table: pa.Table, name: str, schema: Names) -> pa.Table:
         raise ValueError(f"names={schema!r} is not one of {', '.join(SCHEMAS)}")
     if name not in TABLES[schema]:
         raise ValueError(f"{name} has no names of {schema}; these have: {', '.join(TABLES[schema])}")
-    known = TABLES[schema][name]
-    made = {new: of(table, table[column]) for new, column, of in known if column in table.column_names}
-    used = {column for _, column, of in known if of is _same}
-    rest = {f"latpcap.{column}": table[column] for column in table.column_names if column not in used}
-    return pa.table({**made, **rest})
+    names = TABLES[schema][name]
+    renamed_columns = {
+        new: compute(table, table[column]) for new, column, compute in names if column in table.column_names
+    }
+    used = {column for _, column, compute in names if compute is _same}
+    others = {f"latpcap.{column}": table[column] for column in table.column_names if column not in used}
+    return pa.table({**renamed_columns, **others})

@@ -65,5 +65,5 @@ class _Lane:
         return True
 
 
-def _named(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
-    return {"name": what, "ph": "M", "pid": pid, "tid": tid, "args": {"name": name}}
+def _named(metadata: str, pid: int, tid: int, name: str) -> dict[str, Any]:
+    return {"name": metadata, "ph": "M", "pid": pid, "tid": tid, "args": {"name": name}}

@@ -156,20 +156,24 @@ def _wait_spans(
 def _request(row: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return name and attributes of a request, by OpenTelemetry's semantic conventions where they exist."""
     path, mark, query = (row["target"] or "").partition("?")
-    more: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "client.port": row["client_port"], "network.protocol.name": row["protocol"],
         "latpcap.exchange": row["exchange"], "latpcap.first_frame": row["request_first_frame"],
         "latpcap.last_frame": row["response_last_frame"], "latpcap.request_id": row["request_id"],
     }  # fmt: skip
     if row["protocol"] in _HTTP:
-        more |= {
+        attributes |= {
             "network.protocol.name": "http", "http.request.method": row["method"], "url.path": path,
             "url.query": query if mark else None, "http.response.status_code": row["status"],
             "http.request.size": row["request_bytes"], "http.response.size": row["response_bytes"],
         }  # fmt: skip
         if row["host"]:
-            more["server.address"] = re.sub(r":\d+$", "", row["host"])
+            attributes["server.address"] = re.sub(r":\d+$", "", row["host"])
     else:
-        more |= {"latpcap.method": row["method"], "latpcap.target": row["target"], "latpcap.status": row["status"]}
+        attributes |= {
+            "latpcap.method": row["method"],
+            "latpcap.target": row["target"],
+            "latpcap.status": row["status"],
+        }
     parts = [part for part in (row["method"], path) if part]
-    return " ".join(parts) or row["protocol"], more
+    return " ".join(parts) or row["protocol"], attributes

@@ -45,19 +45,19 @@ def find(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
             hits.append((row, int(inner[int(np.argmax(is_held))])))
     if not hits or len(hits) * 2 < len(late_rows):
         return None
-    row, behind = max(hits, key=lambda hit: int(answer_start[hit[0]] - answer_start[hit[1]]))
+    row, backend_row = max(hits, key=lambda hit: int(answer_start[hit[0]] - answer_start[hit[1]]))
     [backend] = arrays.looked_up(
-        streams, "stream", arrays.numbers(exchanges, "stream")[[behind]], ("server", "server_port")
+        streams, "stream", arrays.numbers(exchanges, "stream")[[backend_row]], ("server", "server_port")
     )
     worst = request(exchanges, row)
-    held_ms = int(answer_start[row] - answer_start[behind]) / NS_PER_MS
+    held_ms = int(answer_start[row] - answer_start[backend_row]) / NS_PER_MS
     values = {
         "server": server.name, "behind": endpoint(*backend), "n": len(hits),
         "name": called(worst["method"], worst["target"]), "frame": worst["request_first_frame"], "held_ms": held_ms,
-        "first_ms": int(answer_start[behind] - start[row]) / NS_PER_MS,
+        "first_ms": int(answer_start[backend_row] - start[row]) / NS_PER_MS,
     }  # fmt: skip
     return wait_finding(
-        server, worst, held_ms, "buffered_events" if is_event_stream[behind] else "buffered", values, cause="buffered",
-        clients=len(server.clients), exchanges=len(hits),
+        server, worst, held_ms, "buffered_events" if is_event_stream[backend_row] else "buffered", values,
+        cause="buffered", clients=len(server.clients), exchanges=len(hits),
         total_ms=sum(int(answer_start[front] - answer_start[back]) for front, back in hits) / NS_PER_MS,
     )  # fmt: skip

@@ -282,8 +282,8 @@ def _shared(codes: Array, mask: Array) -> Array:
 
 
 def _flood(streams: _StreamArrays, server: int, half_open: Array) -> Finding | None:
-    of = int(streams.of[server])
-    if len(half_open) < LIMITS["flood_connections"] or len(half_open) < LIMITS["flood_share"] * of:
+    total = int(streams.of[server])
+    if len(half_open) < LIMITS["flood_connections"] or len(half_open) < LIMITS["flood_share"] * total:
         return None
     starts = streams.start[half_open]
     seconds = max(int(starts.max() - starts.min()) / 1e9, 1e-3)
@@ -318,8 +318,8 @@ def _traced(streams: _StreamArrays, trace: Finding, silent: Array) -> Finding:
     lost, reached = int((is_of_server & silent).sum()), int((is_of_server & streams.answered).sum())
     parts = [words.say("traced_lost", n=lost)] if lost else []
     parts += [words.say("traced_reached", n=reached)] if reached else []
-    rest = words.say("traced_rest", parts=words.say("and_more").join(parts)) if parts else ""
-    return replace(trace, values={**(trace.values or {}), "rest": rest})
+    details = words.say("traced_rest", parts=words.say("and_more").join(parts)) if parts else ""
+    return replace(trace, values={**(trace.values or {}), "rest": details})
 
 
 def _events(streams: _StreamArrays, cause: str, owner: str, mask: Array, sentence: str) -> list[Finding]:
@@ -334,15 +334,15 @@ def _event(
     more_values: Mapping[str, Any] | None = None,
 ) -> Finding:  # fmt: skip
     (address, port), first = streams.name(server), streams.first(rows)
-    of, clients = int(streams.of[server]), streams.clients(rows)
-    phrase = "only_connection" if of == 1 else "some_connections"
+    total, clients = int(streams.of[server]), streams.clients(rows)
+    phrase = "only_connection" if total == 1 else "some_connections"
     values = {
-        "n": len(rows), "of": of, "rest": "", "waited": "",
-        "connections": words.say(phrase, n=len(rows), of=of, server=endpoint(address, port)), **(more_values or {}),
+        "n": len(rows), "of": total, "rest": "", "waited": "",
+        "connections": words.say(phrase, n=len(rows), of=total, server=endpoint(address, port)), **(more_values or {}),
     }  # fmt: skip
     return Finding(
         kind="connection", server=address, server_port=port, cause=cause, owner=owner, clients=clients,
-        client=first["client"] if clients == 1 else None, streams=len(rows), of_streams=of,
+        client=first["client"] if clients == 1 else None, streams=len(rows), of_streams=total,
         confidence=confidence, worst_stream=first["stream"], worst_frames=(first["first_frame"],),
         filter=wireshark_filter(first['stream']), sentence=sentence, values=values,
     )  # fmt: skip
@@ -371,16 +371,16 @@ def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:
         hint_id = next((hint for hint, alerts in HINTS.items() if alert in alerts), "other")
         if hint_id == "trust" and side == "server":
             hint_id = "client"
-        of = sum(1 for s, p, _ in all_ends if (s, p) == (server, port))
+        total = sum(1 for s, p, _ in all_ends if (s, p) == (server, port))
         start, end = (arrays.numbers(exchanges, c)[[row for row, _ in cases]] for c in ("start", "end"))
         took_ms = (end - start) / NS_PER_MS
         values = {
-            "server": endpoint(server, port), "n": len(cases), "of": of, "side": side, "alert": alert,
+            "server": endpoint(server, port), "n": len(cases), "of": total, "side": side, "alert": alert,
             "frame": first["request_first_frame"], "hint": words.say(f"alert_{hint_id}"),
         }  # fmt: skip
         findings.append(Finding(
             kind="wait", server=server, server_port=port, cause="tls_alert", owner=side,
-            clients=len({client for _, client in cases}), exchanges=len(cases), of_exchanges=of,
+            clients=len({client for _, client in cases}), exchanges=len(cases), of_exchanges=total,
             total_ms=float(took_ms.sum()), max_ms=float(took_ms.max()),  worst_exchange=first["exchange"],
             worst_stream=first["stream"],
             worst_frames=(first["request_first_frame"],), filter=wireshark_filter(first['stream']), harm="never",

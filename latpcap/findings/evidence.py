@@ -136,13 +136,13 @@ def pieces(item: CauseTotal, exchange: int, causes: pa.Table) -> tuple[int, floa
 
 def rival_left(item: CauseTotal, causes: pa.Table) -> tuple[str, str] | None:
     """Return the rival that the rows leave for the longest time, and what is missing to exclude it, or None."""
-    (left, rivals), (missing, becauses) = arrays.codes(causes, "rival"), arrays.codes(causes, "because")
-    cause_rows = spill.long_lived_copy(item.causes[spill.take(left, item.causes) >= 0])
+    (codes, rivals), (missing, becauses) = arrays.codes(causes, "rival"), arrays.codes(causes, "because")
+    cause_rows = spill.long_lived_copy(item.causes[spill.take(codes, item.causes) >= 0])
     if not len(cause_rows):
         return None
     ms = arrays.numbers(causes, "duration_ms")
-    first = int(spill.sum_weights(left, ms, len(rivals), cause_rows).argmax())
-    cause_rows = spill.long_lived_copy(cause_rows[(left[cause_rows] == first) & (missing[cause_rows] >= 0)])
+    first = int(spill.sum_weights(codes, ms, len(rivals), cause_rows).argmax())
+    cause_rows = spill.long_lived_copy(cause_rows[(codes[cause_rows] == first) & (missing[cause_rows] >= 0)])
     if not len(cause_rows):
         return None
     return rivals[first], becauses[int(spill.sum_weights(missing, ms, len(becauses), cause_rows).argmax())]
@@ -234,9 +234,9 @@ def rival(
         name, missing = left
         if left in TOGETHER:
             return _pair(TOGETHER[left], "delayed_ack")
-        rest = say("rival_left", name=name, meaning=say(f"meaning_{name}") if name in RIVALS else name)
+        clause = say("rival_left", name=name, meaning=say(f"meaning_{name}") if name in RIVALS else name)
         why = say(f"because_{missing}") if missing in BECAUSES else missing
-        return Rival(rest, say("not_ruled_out", why=why), name)
+        return Rival(clause, say("not_ruled_out", why=why), name)
     if item.owner == BACKEND:
         return _pair("by_itself")
     if item.cause == STALL:

@@ -421,21 +421,21 @@ def _capacity(rows: Array, exchanges: pa.Table) -> tuple[float, float] | None:
     min_waiting = LIMITS["busy_requests"]
     busy_ns = busy_answers = between = leaving = 0
     # requests come before answers of the same instant
-    for own, other, answers in ((answered, requested, True), (requested, answered, False)):
-        for span in spill.parts(len(own)):
-            times = own[span]
+    for starts_here, other, answers in ((answered, requested, True), (requested, answered, False)):
+        for span in spill.parts(len(starts_here)):
+            times = starts_here[span]
             passed = np.searchsorted(other, times, side="right" if answers else "left")
             positions = np.arange(span.start, span.stop)
             waiting = passed - positions if answers else positions - passed
             is_busy = waiting >= min_waiting
-            before_here, before_other = own[np.maximum(positions - 1, 0)], other[np.maximum(passed - 1, 0)]
+            before_here, before_other = starts_here[np.maximum(positions - 1, 0)], other[np.maximum(passed - 1, 0)]
             previous = np.where(passed == 0, before_here, np.maximum(before_here, before_other))
             previous = np.where(positions == 0, before_other, previous)
             busy_ns += int((times - previous)[is_busy].sum())
             if answers:
                 busy_answers += int(is_busy.sum())
-                gap = own[np.minimum(positions + 1, len(own) - 1)] - times
-                is_left = (waiting - 1 >= min_waiting) & (positions + 1 < len(own))
+                gap = starts_here[np.minimum(positions + 1, len(starts_here) - 1)] - times
+                is_left = (waiting - 1 >= min_waiting) & (positions + 1 < len(starts_here))
                 between, leaving = between + int(gap[is_left].sum()), leaving + int(is_left.sum())
     first, last = min(requested[0], answered[0]), max(requested[-1], answered[-1])
     if busy_answers < LIMITS["busy_answers"] or busy_ns <= LIMITS["busy_share"] * (last - first):

@@ -259,8 +259,8 @@ def _timer(idle_ms: float, *, exact: bool) -> str:
     `exact`: the close itself was captured, else it happened some time before `idle_ms` were over.
     """
     idle, near = idle_ms / 1000, LIMITS["timer_near_share"]
-    least = 1 - near if exact else 1.0
-    fits = [seconds for seconds in TIMERS_S if seconds * least <= idle <= seconds * (1 + near)]
+    min_ratio = 1 - near if exact else 1.0
+    fits = [seconds for seconds in TIMERS_S if seconds * min_ratio <= idle <= seconds * (1 + near)]
     return words.say("timer_like", whose=words.say(f"timer_{fits[-1]}")) if fits else ""
 
 
@@ -268,13 +268,13 @@ def _half_way(
     reasons: list[Reason], requests_of: Mapping[tuple[str, int], int], at_server: Callable[[int], bool]
 ) -> Finding:
     worst = max(reasons, key=lambda reason: reason.values["span_ms"])
-    of = requests_of.get(worst.case.key, len(reasons))
+    total = requests_of.get(worst.case.key, len(reasons))
     values = {**worst.values, "server": endpoint(*worst.case.key), "name": worst.case.name, "frame": worst.case.frame,
-              "n": len(reasons), "of": of}  # fmt: skip
+              "n": len(reasons), "of": total}  # fmt: skip
     grade: Grade = "proven" if at_server(worst.case.stream) else "probable"
-    sentence = "stalled_answer" if of == 1 else "stalled_answers"
+    sentence = "stalled_answer" if total == 1 else "stalled_answers"
     worst = Reason(worst.case, sentence, values, grade)
-    return _finding("stalled_answer", worst, reasons, "server", values["waited_ms"], of=of)
+    return _finding("stalled_answer", worst, reasons, "server", values["waited_ms"], of=total)
 
 
 def _stopped(case: UnansweredWait, course: Course) -> Reason | None:
@@ -398,8 +398,8 @@ def explained_by_packets(
         Rule(_stopped, lambda reasons: _half_way(reasons, requests_of, lambda n: positions[n] == "at_server")),
     )
     for rule in rules:
-        left = [case for case in all_cases if case.stream not in explained.streams]
-        for finding, cases_of_finding in rule.apply(left, courses):
+        cases_left = [case for case in all_cases if case.stream not in explained.streams]
+        for finding, cases_of_finding in rule.apply(cases_left, courses):
             explained.findings.append(finding)
             explained.streams |= {case.stream for case in cases_of_finding}
             explained.exchanges |= {case.exchange for case in cases_of_finding} - {None}

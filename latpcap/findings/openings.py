@@ -97,11 +97,11 @@ def find(tables: Mapping[str, pa.Table], busy: Collection[str] = ()) -> tuple[li
     if events is None:
         return [], set()
     rows = events.opens.by_stream()
-    late = late_streams(rows, LIMITS["setup_ms"])[:MAX_OPENINGS]
-    if not len(late) and not _strays(rows).any():
+    late_rows = late_streams(rows, LIMITS["setup_ms"])[:MAX_OPENINGS]
+    if not len(late_rows) and not _strays(rows).any():
         return [], set()
     streams = Streams(tables["streams"], rows)
-    openings = [(opened, streams.ends(opened.stream)) for opened in opened_streams(rows, late)]
+    openings = [(opened, streams.ends(opened.stream)) for opened in opened_streams(rows, late_rows)]
     cases: list[LateOpening] = []
     for search in SEARCHES:
         cases += search(_unexplained(openings, cases), streams, tables)
@@ -459,7 +459,7 @@ def _client_idle(openings: Sequence[Opening], streams: Streams, tables: Mapping[
         dead = {opened.stream for opened, ends in unanswered if ends.client == client}
         other_rows = np.flatnonzero((streams.client_code == code) & ~np.isin(streams.number, list(dead)))
         act_parts = start[request_rows], streams.start[other_rows], streams.end[other_rows]
-        acts = sorted(instant for part in act_parts for instant in part.tolist())
+        instants = sorted(instant for part in act_parts for instant in part.tolist())
         answers = sorted((int(end[row]), int(stream_rows[row])) for row in request_rows.tolist() if end[row] > 0)
         answer_times = [time for time, _ in answers]
         for opened, ends in unanswered:
@@ -467,11 +467,11 @@ def _client_idle(openings: Sequence[Opening], streams: Streams, tables: Mapping[
                 continue
             last_answer = bisect_right(answer_times, opened.syns[0]) - 1
             was_led = last_answer >= 0 and opened.syns[0] - answer_times[last_answer] <= BEFORE_NS
-            next_act = bisect_left(acts, opened.syns[1])  # before its second SYN it may close older connections
+            next_act = bisect_left(instants, opened.syns[1])  # before its second SYN it may close older connections
             last_syn = opened.syns[-1]
-            if was_led and next_act < len(acts) and last_syn <= acts[next_act] <= last_syn + _patience(opened):
+            if was_led and next_act < len(instants) and last_syn <= instants[next_act] <= last_syn + _patience(opened):
                 origin = streams.ends(int(streams.number[answers[last_answer][1]]))
-                cases.append(LateOpening("connect_dead", opened, ends, opened.ms_until(acts[next_act]), origin))
+                cases.append(LateOpening("connect_dead", opened, ends, opened.ms_until(instants[next_act]), origin))
     return cases
 
 

@@ -269,5 +269,5 @@ def _pushed_sentence(
         return words.say("unasked_mqtt" if protocol == "mqtt" else "unasked", **values)
     names = {held.names[index] for index in arrays.distinct(held.name[rows]).tolist()}
     kinds = sorted({words.say(MESSAGE_IDS.get(name, "push_message"), protocol=name[0], n=push_count) for name in names})
-    kind = kinds[0] if len(kinds) == 1 else words.say("push_messages", n=push_count)
-    return words.say("pushed", kind=kind, **values)
+    message_kind = kinds[0] if len(kinds) == 1 else words.say("push_messages", n=push_count)
+    return words.say("pushed", kind=message_kind, **values)

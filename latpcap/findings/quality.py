@@ -109,8 +109,8 @@ def _doubles(tables: Mapping[str, pa.Table]) -> list[Check]:
     streams = tables["streams"]
     sides = ("client", "server")
     retransmissions, packets = (
-        sum(int(arrays.numbers(streams, f"{side}_{what}").sum()) for side in sides)
-        for what in ("retransmissions", "packets")
+        sum(int(arrays.numbers(streams, f"{side}_{counter}").sum()) for side in sides)
+        for counter in ("retransmissions", "packets")
     )
     events = segments(tables)
     if events is None or retransmissions < LIMITS["doubled_some_share"] * packets:
@@ -146,10 +146,10 @@ def _gaps(exchanges: pa.Table) -> list[Check]:
         count += int((requests[span] & ((arrays.numbers(rows, "capture_gap_ms") != 0) | (cut[span] == gap_code))).sum())
     if not count:
         return []
-    share = count / total
+    gap_share = count / total
     confidence = 1.0
     for level in ("some", "most"):
-        if share > LIMITS[f"gaps_{level}_share"]:
+        if gap_share > LIMITS[f"gaps_{level}_share"]:
             confidence = LIMITS[f"gaps_{level}_confidence"]
     sentence = words.say("gaps" if total > 1 else "gaps_in_one", n=count, of=total)
     return [Check("capture_gap", count, total, confidence, sentence)]
@@ -182,11 +182,11 @@ def _passed_unseen(streams: pa.Table, exchanges: pa.Table) -> list[Check]:
     for _, rows in arrays.sliced(streams):
         has_loss = np.isin(arrays.numbers(rows, "stream"), lossy_streams)
         for side in ("client", "server"):
-            for what in ("retransmissions", "out_of_order", "sacks"):
-                has_loss |= arrays.numbers(rows, f"{side}_{what}") > 0
+            for counter in ("retransmissions", "out_of_order", "sacks"):
+                has_loss |= arrays.numbers(rows, f"{side}_{counter}") > 0
         max_share = np.where(has_loss, LIMITS["unseen_most_share"], LIMITS["unseen_few_share"])
         for side in ("client", "server"):
-            skipped, packets = (arrays.numbers(rows, f"{side}_{what}") for what in ("unseen_frames", "packets"))
+            skipped, packets = (arrays.numbers(rows, f"{side}_{counter}") for counter in ("unseen_frames", "packets"))
             trusted = skipped <= max_share * (skipped + packets)
             missing += int(skipped[trusted].sum())
             sent += int((skipped + packets)[trusted].sum())
@@ -314,8 +314,8 @@ def lost(streams: pa.Table, exchanges: pa.Table) -> int:
         has_repairs = np.isin(arrays.numbers(rows, "stream"), lossy_streams)
         for side, peer in SIDES.items():
             retransmissions, out_of_order, needless, spurious, packets = (
-                arrays.numbers(rows, f"{whose}_{what}").astype(np.int64)
-                for whose, what in (
+                arrays.numbers(rows, f"{whose}_{counter}").astype(np.int64)
+                for whose, counter in (
                     (side, "retransmissions"),
                     (side, "out_of_order"),
                     (peer, "dsacks"),

@@ -136,8 +136,8 @@ def _certificates(requests: _Requests, is_handshake: Array) -> list[Finding]:
         rtt_ms = requests.rtt_ms(rows)
         rows = rows[(waited_ms[rows] >= MIN_WINDOW_WAIT * rtt_ms) & (rtt_ms >= MIN_TRIP_MS)]
         if len(rows):
-            of = requests.count(is_handshake, server)
-            findings.append(_row("tls_certificates", "server", "late", server, requests, rows, waited_ms[rows], of))
+            total = requests.count(is_handshake, server)
+            findings.append(_row("tls_certificates", "server", "late", server, requests, rows, waited_ms[rows], total))
     return findings
 
 
@@ -195,8 +195,8 @@ def _in_turn(requests: _Requests, is_request: Array) -> list[Finding]:
                 "path_ms": float(path_ms[first : last + 1].sum()), "trip_ms": float(np.median(path_ms[in_runs])),
                 "alike": _alike(exchanges, rows[first : last + 1]),
             }  # fmt: skip
-            of = requests.count(is_request, server)
-            row = _row("in_turn", "client", "path", server, requests, rows[in_runs], took_ms[in_runs], of, values)
+            total = requests.count(is_request, server)
+            row = _row("in_turn", "client", "path", server, requests, rows[in_runs], took_ms[in_runs], total, values)
             findings.append(row)
     return findings
 
@@ -246,8 +246,8 @@ def _connects_in_turn(requests: _Requests, is_complete: Array, is_handshake: Arr
             "whole_ms": whole_ms, "trip_ms": trip_ms, "client": requests.clients[int(requests.client[streams[0]])],
             "own_ms": float(took_ms[rows_of_run].sum()) / len(streams),
         }  # fmt: skip
-        of = requests.count(is_complete, server)
-        row = _row("connects_in_turn", "client", "path", server, requests, rows_of_run, spent_ms, of, values)
+        total = requests.count(is_complete, server)
+        row = _row("connects_in_turn", "client", "path", server, requests, rows_of_run, spent_ms, total, values)
         findings.append(row)
     return findings
 

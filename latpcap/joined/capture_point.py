@@ -45,18 +45,18 @@ UNUSED = ("window", "tos", "spare0", "spare1")
 
 def layout() -> Any:
     """Return the type of one row of `_core.Analysis.packets`."""
-    wide = [("time", "<i8"), ("frame", "<u8"), ("hash", "<u8")]
-    words = [(name, "<u4") for name in ("stream", "seq", "ack", "len", "tsval", "tsecr", "ip_id")]
-    halves = [(name, "<u2") for name in ("flags", "window", "mss")]
-    small = [(name, "u1") for name in ("wscale", "ttl", "tos", "bits", "spare0", "spare1")]
-    return np.dtype([*wide, *words, *halves, *small])
+    eight_bytes = [("time", "<i8"), ("frame", "<u8"), ("hash", "<u8")]
+    four_bytes = [(name, "<u4") for name in ("stream", "seq", "ack", "len", "tsval", "tsecr", "ip_id")]
+    two_bytes = [(name, "<u2") for name in ("flags", "window", "mss")]
+    one_byte = [(name, "u1") for name in ("wscale", "ttl", "tos", "bits", "spare0", "spare1")]
+    return np.dtype([*eight_bytes, *four_bytes, *two_bytes, *one_byte])
 
 
 class Columns:
     """Rows of numbers by column, in the order in which they were added; long columns are in a file (`spill`)."""
 
-    def __init__(self, kinds: dict[str, Any]):
-        self._filling = {name: spill.Column(kind) for name, kind in kinds.items()}
+    def __init__(self, dtypes: dict[str, Any]):
+        self._filling = {name: spill.Column(dtype) for name, dtype in dtypes.items()}
         self._columns: dict[str, Array] = {}
 
     def add(self, rows: Any) -> None:
@@ -147,12 +147,12 @@ def coded(table: pa.Table, column: str, names: tuple[str, ...]) -> Array:
 
 def _copy_columns(rows: pa.RecordBatchReader, columns: tuple[str, ...]) -> list[pa.RecordBatch]:
     """Copy these columns into memory or a file of `spill`."""
-    out = pa.BufferOutputStream()
-    with pa.ipc.new_stream(out, _schema_of(rows.schema, columns)) as writer:
+    buffer = pa.BufferOutputStream()
+    with pa.ipc.new_stream(buffer, _schema_of(rows.schema, columns)) as writer:
         for batch in rows:
             writer.write_batch(batch.select(columns))
-    buffer = spill.from_pieces("u1", [np.frombuffer(out.getvalue(), np.uint8)])
-    return list(pa.ipc.open_stream(pa.py_buffer(buffer)))
+    content = spill.from_pieces("u1", [np.frombuffer(buffer.getvalue(), np.uint8)])
+    return list(pa.ipc.open_stream(pa.py_buffer(content)))
 
 
 def _schema_of(schema: pa.Schema, columns: tuple[str, ...]) -> pa.Schema:

@@ -80,11 +80,11 @@ class Chain:
         def whole_ns(table: pa.Table, name: str) -> Array:
             return np.rint(table[name].to_numpy() * NS_PER_MS).astype(np.int64)
 
-        there = {f"{way}_out_ms": whole_ns(table, "out_ms") for way, table in zip(self._ways, tables, strict=True)}
-        back = {f"{way}_back_ms": whole_ns(table, "back_ms") for way, table in zip(self._ways, tables, strict=True)}
+        out_ns = {f"{way}_out_ms": whole_ns(table, "out_ms") for way, table in zip(self._ways, tables, strict=True)}
+        back_ns = {f"{way}_back_ms": whole_ns(table, "back_ms") for way, table in zip(self._ways, tables, strict=True)}
         # the clocks' rates differ: the difference is counted as time beyond the last point
-        far = whole_ns(first, "latency_ms") - sum(there.values()) - sum(back.values())
-        for name, value in {**there, "far_ms": far, **dict(reversed(back.items()))}.items():
+        far_ns = whole_ns(first, "latency_ms") - sum(out_ns.values()) - sum(back_ns.values())
+        for name, value in {**out_ns, "far_ms": far_ns, **dict(reversed(back_ns.items()))}.items():
             columns[name] = pa.array(value / NS_PER_MS)
         for way, table in zip(self._ways, tables, strict=True):
             columns[f"{way}_clock_error_ms"] = table["clock_error_ms"]

@@ -75,11 +75,11 @@ class Clock:
 
     def shift(self, rows: Array, time: Array) -> Array:
         """Return A's time minus B's in whole ns, for packets at these indices of B's file and these times of B."""
-        out = np.full(len(time), self.origin, np.int64)
+        shifts = np.full(len(time), self.origin, np.int64)
         x = (time - self.zero).astype(np.float64)
         for section, is_inside in self._sections(rows):
-            out[is_inside] += np.rint(section.value_at(x[is_inside])).astype(np.int64)
-        return out
+            shifts[is_inside] += np.rint(section.value_at(x[is_inside])).astype(np.int64)
+        return shifts
 
     def to_a(self, time: Array) -> Array:
         """Return A's time for each packet of B's file."""
@@ -88,15 +88,15 @@ class Clock:
 
     def error_ns(self, rows: Array, time: Array) -> Array:
         """Return the error bound of `shift` in ns; infinite where only one direction was seen."""
-        out = np.full(len(time), np.inf)
+        errors = np.full(len(time), np.inf)
         x = (time - self.zero).astype(np.float64)
         for section, is_inside in self._sections(rows):
             y = section.value_at(x[is_inside])
             low = np.interp(x[is_inside], section.knots, section.low)
             high = np.interp(x[is_inside], section.knots, section.high)
             beyond = np.maximum(section.knots[0] - x[is_inside], x[is_inside] - section.knots[-1])
-            out[is_inside] = np.maximum(np.maximum(high - y, y - low), 0) + np.maximum(beyond, 0) * limits.MAX_SKEW
-        return out
+            errors[is_inside] = np.maximum(np.maximum(high - y, y - low), 0) + np.maximum(beyond, 0) * limits.MAX_SKEW
+        return errors
 
     def _sections(self, rows: Array) -> list[tuple[Section, Array]]:
         firsts = np.array([section.first for section in self.sections])
@@ -212,9 +212,9 @@ def _coarse_slope(x: Array, y: Array, up: Array) -> float:
     if is_known.sum() < 4:
         return 0.0
     floor, when = ((low + high) / 2)[is_known], x[points[is_known]]
-    far = max(1, len(floor) // 8)  # few pairs at this distance have a step between them
-    span = when[far:] - when[:-far]
-    slopes = (floor[far:] - floor[:-far])[span > 0] / span[span > 0]
+    distance = max(1, len(floor) // 8)  # few pairs at this distance have a step between them
+    span = when[distance:] - when[:-distance]
+    slopes = (floor[distance:] - floor[:-distance])[span > 0] / span[span > 0]
     slope = float(np.median(slopes)) if len(slopes) else 0.0
     return slope if abs(slope) <= limits.MAX_SKEW else 0.0
 

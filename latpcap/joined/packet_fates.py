@@ -245,11 +245,11 @@ def _of_data(view: _View, row: int, size: int) -> tuple[int, int] | None:
     acked = replies[acked_bytes >= size]
     if len(acked) and (other_copy_ns is None or there.time[acked[0]] < other_copy_ns):
         return UNSEEN, ACKED
-    late = here.time[row] + max_ns + max(max_ns - median_ns, limits.MIN_STEP_NS)
-    shows_hole = (acked_bytes >= 0) & (acked_bytes < size) & (there.time[replies] > late)
+    latest_ns = here.time[row] + max_ns + max(max_ns - median_ns, limits.MIN_STEP_NS)
+    shows_hole = (acked_bytes >= 0) & (acked_bytes < size) & (there.time[replies] > latest_ns)
     if other_copy_ns is not None:
         shows_hole &= there.time[replies] < other_copy_ns
-        if other_copy_ns < late and other_copy_ns < here.time[row] + min_ns:  # another copy had arrived before
+        if other_copy_ns < latest_ns and other_copy_ns < here.time[row] + min_ns:  # another copy had arrived before
             return None
     return (LOST, HOLE) if bool(np.any(shows_hole)) else None
 
@@ -267,15 +267,15 @@ def _of_ack(view: _View, row: int) -> tuple[int, int] | None:
     min_ns, median_ns, max_ns = view.pairing.typical[up]
     arrived, replies = there.of(pair, up), there.of(pair, not up)
     replies = replies[(there.point.packets["bits"][replies] & TIMESTAMPS) != 0]
-    late = here.time[row] + max_ns + max(max_ns - median_ns, limits.MIN_STEP_NS)
+    latest_ns = here.time[row] + max_ns + max(max_ns - median_ns, limits.MIN_STEP_NS)
     before = replies[there.time[replies] <= here.time[row] + min_ns]
     newer = arrived[_distance(there.point.packets["tsval"][arrived], stamp) >= 0]
     until = there.time[newer[0]] if len(newer) else there.time[replies].max(initial=0) + 1
     # replies sent before any packet with this or a newer time stamp arrived: only the missing one can be echoed
-    telling = replies[(there.time[replies] > here.time[row] + min_ns) & (there.time[replies] < until)]
-    if (_distance(there.point.packets["tsecr"][telling], stamp) >= 0).any():
+    informative = replies[(there.time[replies] > here.time[row] + min_ns) & (there.time[replies] < until)]
+    if (_distance(there.point.packets["tsecr"][informative], stamp) >= 0).any():
         return UNSEEN, ECHOED
-    if not (there.time[telling] > late).any():
+    if not (there.time[informative] > latest_ns).any():
         return None
     in_order = len(before) and int(_distance(there.ack[before[-1:]], int(here.seq[row]))[0]) >= 0
     return (LOST, NOT_ECHOED) if in_order else None

@@ -43,8 +43,8 @@ class Way:
 
 def find_rewrites(a: Point, b: Point, pairing: Pairing) -> Way:
     """Compare the packets of each pair, except parts of merged or split segments."""
-    whole = ~pairing.part
-    ra, rb = pairing.a[whole], pairing.b[whole]
+    is_whole = ~pairing.part
+    ra, rb = pairing.a[is_whole], pairing.b[is_whole]
     way = Way()
     lower = a.packets["ttl"][ra].astype(np.int16) - b.packets["ttl"][rb]
     for name, up, sign in (("a_to_b", True, 1), ("b_to_a", False, -1)):

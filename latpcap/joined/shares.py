@@ -83,10 +83,10 @@ def _parts(
     by_clocks: bool = False,
 ) -> Parts:
     """Parts of these exchanges; a single number applies to all of them."""
-    kinds = (np.int64, np.int64, np.int8, np.int16, np.int64, np.int8, np.int8, bool)
+    dtypes = (np.int64, np.int64, np.int8, np.int16, np.int64, np.int8, np.int8, bool)
     values = (exchange, position, place, cause, length, grade, because, by_clocks)
     return Parts(
-        *(np.broadcast_to(np.asarray(v, kind), np.shape(exchange)) for v, kind in zip(values, kinds, strict=True))
+        *(np.broadcast_to(np.asarray(v, dtype), np.shape(exchange)) for v, dtype in zip(values, dtypes, strict=True))
     )
 
 
@@ -262,26 +262,26 @@ def _waits(a: Point, b: Point, pairing: Pairing, to_a: Array, rows: _Rows) -> _W
     data, ack = np.full(steps, len(b.packets)), np.full(steps, -1)
     np.minimum.at(data, step[~up], shown[~up])
     np.maximum.at(ack, step[up], shown[up])
-    known = np.flatnonzero((np.bincount(step, minlength=steps) >= 3) & (data < len(b.packets)) & (ack >= 0))
-    known = known[(to_a[data[known]] >= 0) & (to_a[ack[known]] >= 0)]
-    data_at_a, ack_at_a = to_a[data[known]], to_a[ack[known]]
+    known_steps = np.flatnonzero((np.bincount(step, minlength=steps) >= 3) & (data < len(b.packets)) & (ack >= 0))
+    known_steps = known_steps[(to_a[data[known_steps]] >= 0) & (to_a[ack[known_steps]] >= 0)]
+    data_at_a, ack_at_a = to_a[data[known_steps]], to_a[ack[known_steps]]
     hold = a.packets["time"][ack_at_a] - a.packets["time"][data_at_a]
-    start, length = rows.start[begin[known]], rows.end[last[known]] - rows.start[begin[known]]
-    came = b.packets["time"][ack[known]] - start
+    start, length = rows.start[begin[known_steps]], rows.end[last[known_steps]] - rows.start[begin[known_steps]]
+    came = b.packets["time"][ack[known_steps]] - start
     possible = (hold >= 0) & (hold <= came) & (came <= length)
-    known, hold, came, length = known[possible], hold[possible], came[possible], length[possible]
+    known_steps, hold, came, length = known_steps[possible], hold[possible], came[possible], length[possible]
     delayed = np.zeros(steps, bool)
     delayed[rows.step[rows.cause == CODES["delayed_ack"]]] = True
     grade = np.zeros(steps, np.int64)
     np.maximum.at(grade, rows.step, rows.grade)
-    grade = grade[known]
-    timer = delayed[known] | (hold > came - hold) | (hold >= limits.HELD_NS)
+    grade = grade[known_steps]
+    timer = delayed[known_steps] | (hold > came - hold) | (hold >= limits.HELD_NS)
     name = np.where(timer, CODES["delayed_ack"], CODES["network"])
-    exchange, position = rows.exchange[begin[known]], 3 * begin[known]
+    exchange, position = rows.exchange[begin[known_steps]], 3 * begin[known_steps]
     sure = np.where(grade >= SUSPECTED, PROVEN, NOT_SURE)
-    cause_of_b = rows.cause[last[known]]
+    cause_of_b = rows.cause[last[known_steps]]
     measured = np.zeros(steps, bool)
-    measured[known] = True
+    measured[known_steps] = True
     return _Waits(
         measured[rows.step],
         [

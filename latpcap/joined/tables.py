@@ -93,8 +93,8 @@ def packets(a: Point, b: Point, pairing: Pairing | None, fates: tuple[Fates, Fat
     delay = (time_b[row_b] - a.packets["time"][row_a]) / NS_PER_MS * np.where(up, 1, -1)
     bound = error[row_b] / NS_PER_MS
 
-    def column(values: Array, is_known: Array, kind: pa.DataType) -> pa.Array:
-        return pa.array(values, kind, mask=~is_known)
+    def column(values: Array, is_known: Array, arrow_type: pa.DataType) -> pa.Array:
+        return pa.array(values, arrow_type, mask=~is_known)
 
     def words(codes: Array, names: tuple[str, ...]) -> pa.Array:
         return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(names))

@@ -95,9 +95,9 @@ class DelayPlot(Display):
 
     def panels(self) -> Sequence[Panel]:
         """Return a panel for each direction, and the lanes."""
-        wide: dict[str, Any] = {"left": 10.5, "right": 2.0}
-        panels = [Panel(name, 13.0, shares_x=number > 0, **wide) for number, name in enumerate(self.delays)]
-        return [*panels, Panel("fates", LANE * len(self.lanes), shares_x=True, **wide)] if self.lanes else panels
+        margins: dict[str, Any] = {"left": 10.5, "right": 2.0}
+        panels = [Panel(name, 13.0, shares_x=number > 0, **margins) for number, name in enumerate(self.delays)]
+        return [*panels, Panel("fates", LANE * len(self.lanes), shares_x=True, **margins)] if self.lanes else panels
 
     def keys(self) -> Sequence[Key]:
         """Return the legend of dots and band."""

@@ -172,8 +172,8 @@ class Display:
         axes: dict[str, Axes] = {}
         y = top
         for number, panel in enumerate(panels):
-            wide = WIDTH - panel.left - panel.right
-            box = (panel.left / WIDTH, 1 - (y + panel.height) / height, wide / WIDTH, panel.height / height)
+            panel_width = WIDTH - panel.left - panel.right
+            box = (panel.left / WIDTH, 1 - (y + panel.height) / height, panel_width / WIDTH, panel.height / height)
             first = next(iter(axes.values()), None) if panel.shares_x else None
             axes[panel.name] = figure.add_axes(box, sharex=first, label=panel.name)
             if number + 1 < len(panels) and panels[number + 1].shares_x:
@@ -226,12 +226,12 @@ def label(ax: Axes, *, x: str | None = None, y: str | None = None) -> None:
         ax.set_ylabel(y, fontproperties=paper.font(EM * 0.95), labelpad=5)
 
 
-def clock_axis(ax: Axes, start_ns: int | None, wide: float) -> None:
-    """Label a time axis of `wide` seconds in the capture, and with the time of day if `start_ns`, at 0 s, is known."""
+def clock_axis(ax: Axes, start_ns: int | None, span_s: float) -> None:
+    """Label a time axis of `span_s` in the capture, and with the time of day if `start_ns`, at 0 s, is known."""
     if start_ns is None:
         label(ax, x="time in the capture [s]")
         return
-    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}\n{moment(start_ns + round(value * 1e9), wide)}")
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}\n{moment(start_ns + round(value * 1e9), span_s)}")
     ax.xaxis.get_major_locator().set_params(nbins=7)  # type: ignore[call-arg]
     label(ax, x="time in the capture [s], and of the day (UTC)")
 
@@ -254,11 +254,11 @@ def _place_keys(keys: Sequence[Key], room: float) -> list[tuple[Key, float, int]
     """Return each key with its x and its line."""
     placed, x, line = [], 0.0, 0
     for key in keys:
-        wide = _key_width(key)
-        if x and x + wide > room:
+        width = _key_width(key)
+        if x and x + width > room:
             x, line = 0.0, line + 1
         placed.append((key, x, line))
-        x += wide
+        x += width
     return placed
 
 

@@ -104,14 +104,17 @@ class EvidencePlot(Display):
         proof = max(of_server, key=lambda row: row["opportunities"] or 0, default=None)
         sender = str(proof["sender"]) if proof else "server"
         rows = np.flatnonzero(np.isin(arrays.numbers(events, "stream"), server_streams))
-        part = events.take(arrays.integers(rows, "int64"))
-        time, up = arrays.numbers(part, "time").astype(np.int64), arrays.numbers(part, "from_client").astype(bool)
-        size = arrays.numbers(part, "len").astype(np.int64)
-        number = {column: arrays.numbers(part, column).astype(float) for column in _MEASURED}
+        read_events = events.take(arrays.integers(rows, "int64"))
+        time, up = (
+            arrays.numbers(read_events, "time").astype(np.int64),
+            arrays.numbers(read_events, "from_client").astype(bool),
+        )
+        size = arrays.numbers(read_events, "len").astype(np.int64)
+        number = {column: arrays.numbers(read_events, column).astype(float) for column in _MEASURED}
         is_bare_ack = (size == 0) & ~np.isnan(number["ack_rtt_ms"])
         by_sender = up if sender == "client" else ~up
-        freed = np.flatnonzero(arrays.equals(part, "released_by", "nagle_ack") & by_sender)
-        frames, hold = arrays.numbers(part, "frame").astype(np.int64), number["ack_hold_ms"]
+        freed = np.flatnonzero(arrays.equals(read_events, "released_by", "nagle_ack") & by_sender)
+        frames, hold = arrays.numbers(read_events, "frame").astype(np.int64), number["ack_hold_ms"]
         ack = np.searchsorted(frames, number["release_frame"][freed])
         ack = np.minimum(ack, len(frames) - 1)
         release = (time[freed] - time[ack]) / 1e6

@@ -139,12 +139,12 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def suffix_of(path: str | Path, known: Sequence[str] = SUFFIXES) -> str:
+def suffix_of(path: str | Path, suffixes: Sequence[str] = SUFFIXES) -> str:
     """Return the path's suffix in lower case. Raises ValueError, with the known suffixes, for any other."""
     suffix = Path(path).suffix.lower()
-    if suffix not in known:
+    if suffix not in suffixes:
         given = f"suffix {suffix!r}" if suffix else "a path without a suffix"
-        raise ValueError(f"{Path(path).name}: {given}, but a picture is saved as one of {', '.join(known)}")
+        raise ValueError(f"{Path(path).name}: {given}, but a picture is saved as one of {', '.join(suffixes)}")
     return suffix
 
 
@@ -161,12 +161,12 @@ def render(figure: Figure, suffix: str, dpi: float, *, colours: Sequence[str] = 
             f"a PNG of {width} x {height} pixels is over the limit of {_MAX_PIXELS} on a side: "
             "save as .svg or .pdf, or show fewer rows"
         )
-    out = io.BytesIO()
+    buffer = io.BytesIO()
     with house_style():
         if colours and suffix == ".png":
             return _with_palette(figure, dpi, colours)
-        figure.savefig(out, format=suffix[1:], dpi=dpi, metadata=_METADATA[suffix], facecolor="white")
-    return _with_text(out.getvalue()) if suffix == ".svg" else out.getvalue()
+        figure.savefig(buffer, format=suffix[1:], dpi=dpi, metadata=_METADATA[suffix], facecolor="white")
+    return _with_text(buffer.getvalue()) if suffix == ".svg" else buffer.getvalue()
 
 
 def _with_text(svg: bytes) -> bytes:
@@ -178,33 +178,33 @@ def _with_palette(figure: Figure, dpi: float, colours: Sequence[str]) -> bytes:
     """Return the figure as a PNG of 256 colours, with these colours exact."""
     from PIL import Image, ImageColor
 
-    out = io.BytesIO()
-    figure.savefig(out, format="rgba", dpi=dpi, facecolor="white")
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="rgba", dpi=dpi, facecolor="white")
     width = int(figure.get_size_inches()[0] * dpi)
-    pixels = out.getvalue()
+    pixels = buffer.getvalue()
     picture = Image.frombuffer("RGBA", (width, len(pixels) // (4 * width)), pixels, "raw", "RGBA", 0, 1).convert("RGB")
-    few = picture.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-    palette = few.getpalette() or []
+    reduced = picture.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    palette = reduced.getpalette() or []
     for colour in colours:  # the quantizer's colours are averages of similar ones
         exact = ImageColor.getrgb(colour)[:3]
-        off, place = min(
-            (max(abs(a - b) for a, b in zip(exact, palette[at : at + 3], strict=True)), at)
-            for at in range(0, len(palette), 3)
+        distance, offset = min(
+            (max(abs(a - b) for a, b in zip(exact, palette[start : start + 3], strict=True)), start)
+            for start in range(0, len(palette), 3)
         )
-        if off <= 4:
-            palette[place : place + 3] = exact
-    few.putpalette(palette)
-    out = io.BytesIO()
-    few.save(out, "PNG", dpi=(dpi, dpi))
-    return out.getvalue()
+        if distance <= 4:
+            palette[offset : offset + 3] = exact
+    reduced.putpalette(palette)
+    buffer = io.BytesIO()
+    reduced.save(buffer, "PNG", dpi=(dpi, dpi))
+    return buffer.getvalue()
 
 
 def render_pages(figures: Iterable[Figure], dpi: float) -> bytes:
     """Return the figures as the pages of one PDF, each drawn and released before the next."""
     from matplotlib.backends.backend_pdf import PdfPages
 
-    out = io.BytesIO()
-    with house_style(), PdfPages(out, metadata=_METADATA[".pdf"]) as file:
+    buffer = io.BytesIO()
+    with house_style(), PdfPages(buffer, metadata=_METADATA[".pdf"]) as file:
         for figure in figures:
             file.savefig(figure, dpi=dpi, facecolor="white")
-    return out.getvalue()
+    return buffer.getvalue()

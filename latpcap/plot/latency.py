@@ -133,9 +133,9 @@ class LatencyPlot(Display):
         for number, curve in enumerate(self.series):
             values, colour = self._shown(curve.values), _colour(number)
             n = len(values)
-            at = np.unique(np.linspace(0, n - 1, min(n, _MAX_POINTS)).round().astype(int))
-            x = np.concatenate([[self.edges[0]], values[at], [self.edges[-1]]])
-            y = np.concatenate([[0], (at + 1) / n, [1]]) * 100
+            rows = np.unique(np.linspace(0, n - 1, min(n, _MAX_POINTS)).round().astype(int))
+            x = np.concatenate([[self.edges[0]], values[rows], [self.edges[-1]]])
+            y = np.concatenate([[0], (rows + 1) / n, [1]]) * 100
             ax.plot(x, y, drawstyle="steps-post", color=colour, linewidth=1.6, linestyle=_dash(number))
             marks = [float(self._shown([percentile(curve.values, p / 100)])[0]) for p in self.percentiles]
             ax.plot(marks, self.percentiles, "o", color=colour, markersize=4.5, markeredgecolor="white")
@@ -195,15 +195,15 @@ class LatencyPlot(Display):
         from latpcap.format import count, ms
 
         counts = self.counts[0]
-        at = int(counts.argmax())
-        low, high = self.edges[at], self.edges[at + 1]
+        peak = int(counts.argmax())
+        low, high = self.edges[peak], self.edges[peak + 1]
         values = self._shown(self.series[0].values)
         inside = values[(values >= low) & (values <= high)]
         middle = (low * high) ** 0.5 if self.log else (low + high) / 2
         across = _across(middle, self.edges[0], self.edges[-1], self.log)
         side = "right" if across > 0.7 else "left" if across < 0.3 else "center"
-        text = f"{count(int(counts[at]), 'exchange')} from {ms(float(inside[0]))} to {ms(float(inside[-1]))} ms"
-        draw_text(ax, middle, counts[at] * 1.03, text, ha=side, va="bottom")
+        text = f"{count(int(counts[peak]), 'exchange')} from {ms(float(inside[0]))} to {ms(float(inside[-1]))} ms"
+        draw_text(ax, middle, counts[peak] * 1.03, text, ha=side, va="bottom")
 
 
 def _across(value: float, low: float, high: float, log: bool) -> float:

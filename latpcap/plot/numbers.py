@@ -28,8 +28,8 @@ def size(count_bytes: float) -> str:
 
 def moment(ns: int, seconds: float = 0.0) -> str:
     """Write an instant: the date and time, or the time of day for an axis of `seconds`, with decimals if under 10 s."""
-    whole, rest = divmod(ns, 1_000_000_000)
-    moment = datetime.fromtimestamp(whole, UTC)
+    whole_seconds, fraction_ns = divmod(ns, 1_000_000_000)
+    moment = datetime.fromtimestamp(whole_seconds, UTC)
     if not seconds:
-        return f"{moment:%Y-%m-%d %H:%M:%S}.{rest // 1_000_000:03}"
-    return f"{moment:%H:%M:%S}" + (f".{rest // 1_000_000:03}" if seconds < 10 else "")
+        return f"{moment:%Y-%m-%d %H:%M:%S}.{fraction_ns // 1_000_000:03}"
+    return f"{moment:%H:%M:%S}" + (f".{fraction_ns // 1_000_000:03}" if seconds < 10 else "")

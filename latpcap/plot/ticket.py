@@ -77,9 +77,9 @@ def _wrapped(answer: Text, inches: float) -> list[_Line]:
     for line in answer.lines:
         unwrapped.append(_Line(f"{line.text}{line.hint}", line.label, _COLUMN_INCHES if line.label else 0.0))
     wrapped: list[_Line] = []
-    for whole in unwrapped:
-        label = paper.drawable(whole.label)
-        for text in wrap(paper.drawable(whole.text), (inches - whole.inches) * 72 / _POINTS, bold=whole.bold):
-            wrapped.append(replace(whole, text=text, label=label))
+    for entry in unwrapped:
+        label = paper.drawable(entry.label)
+        for text in wrap(paper.drawable(entry.text), (inches - entry.inches) * 72 / _POINTS, bold=entry.bold):
+            wrapped.append(replace(entry, text=text, label=label))
             label = ""
     return wrapped

@@ -124,17 +124,17 @@ class Timeline(Display):
         for name in [*CAUSES, ""]:
             rows = is_complete & (tops == name)
             dots.append(Dots(name or None, seconds[rows], latency[rows]))
-        at = (arrays.nanoseconds(events["time"]) - start_ns) / 1e9
-        lanes = {name: at[column.to_numpy()] for name, column in _marks(events).items()}
+        event_seconds = (arrays.nanoseconds(events["time"]) - start_ns) / 1e9
+        lanes = {name: event_seconds[column.to_numpy()] for name, column in _marks(events).items()}
         lanes["incomplete"] = seconds[~is_complete]
         return cls(dots, lanes, title=title, scale=scale, start_ns=start_ns or None)
 
     def panels(self) -> Sequence[Panel]:
         """Return the panel of the dots, and that of the lanes."""
         below = 3.6 if self.start_ns is None else 5.0
-        wide: dict[str, Any] = {"left": 11.5, "right": 3, "below": below}
-        lanes = [Panel("events", _LANE * len(self.lanes), shares_x=True, **wide)] if self.lanes else []
-        return [Panel("latency", 22.0, **wide), *lanes] if self.dots else lanes
+        margins: dict[str, Any] = {"left": 11.5, "right": 3, "below": below}
+        lanes = [Panel("events", _LANE * len(self.lanes), shares_x=True, **margins)] if self.lanes else []
+        return [Panel("latency", 22.0, **margins), *lanes] if self.dots else lanes
 
     def keys(self) -> Sequence[Key]:
         """Return the top causes with the number of their exchanges, and the sizes of dots."""
@@ -225,12 +225,12 @@ def needed() -> Needed:
     return {"exchanges": TableSlice(COLUMNS), "events": TableSlice(MARKED, in_a_lane)}
 
 
-def _thinned(x: Any, y: Any, wide: Any, high: Any, log: bool) -> tuple[Any, Any, Any]:
+def _thinned(x: Any, y: Any, x_span: Any, y_span: Any, log: bool) -> tuple[Any, Any, Any]:
     """Merge dots that would overlap: the place of the first dot of each cell, and the number of dots in it."""
     scale = np.log if log else np.asarray
-    low, top = float(scale(high[0] if log else 0.0)), float(scale(high[1]))
-    column = ((x - wide[0]) / ((wide[1] - wide[0]) or 1) * (_CELLS[0] - 1)).round().astype(np.int64)
-    height = scale(np.maximum(y, high[0]) if log else y)
+    low, top = float(scale(y_span[0] if log else 0.0)), float(scale(y_span[1]))
+    column = ((x - x_span[0]) / ((x_span[1] - x_span[0]) or 1) * (_CELLS[0] - 1)).round().astype(np.int64)
+    height = scale(np.maximum(y, y_span[0]) if log else y)
     row = ((height - low) / ((top - low) or 1) * (_CELLS[1] - 1)).round().astype(np.int64)
     _, kept, dots_per_cell = np.unique(column * _CELLS[1] + row, return_index=True, return_counts=True)
     return x[kept], y[kept], dots_per_cell

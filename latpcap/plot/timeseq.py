@@ -71,15 +71,15 @@ class TimeSequence(Display):
         self.names = tuple(name for name in PANELS if name in panels)
         self.title = f"Time-sequence of {title}" if title else "Time-sequence"
         self.mark_ms = mark_ms
-        far = SIDES[data.sender]
+        receiver = SIDES[data.sender]
         number = len(data.repeats)
         repeats = f", {number:,} sent again" if number else ", none sent again"
         self.subtitle = (
-            f"from the {data.sender} to the {far}: {size(data.payload)} in {data.total:,} new segments{repeats}"
+            f"from the {data.sender} to the {receiver}: {size(data.payload)} in {data.total:,} new segments{repeats}"
         )
         notes = []
         if data.window is None and "sequence" in self.names:
-            notes.append(f"No window line: the {far}'s SYN is not in the capture, and with it its window scale.")
+            notes.append(f"No window line: the {receiver}'s SYN is not in the capture, and with it its window scale.")
         if data.drawn < data.total:
             notes.append(
                 f"{data.total:,} segments are {data.drawn:,} marks: neighbours in time and sequence are joined."
@@ -252,8 +252,9 @@ class TimeSequence(Display):
         top = float(max(self.data.flight.values, default=1)) * 1.1
         if self.data.room is not None:
             _steps(ax, self.data.room, _WINDOW, 1.2, "room", dashes=(0, (5, 2)))
-            most = float(max(self.data.room.values, default=0)) * 1.1
-            top = max(top, most) if most <= 2.5 * top else top  # a much larger window would flatten the bytes
+            max_bytes = float(max(self.data.room.values, default=0)) * 1.1
+            if max_bytes <= 2.5 * top:  # a much larger window would flatten the bytes
+                top = max(top, max_bytes)
         ax.set_ylim(0, top or 1)
         ax.yaxis.set_major_formatter(lambda value, _place: size(value))
         label(ax, y="in flight")

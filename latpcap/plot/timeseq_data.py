@@ -265,11 +265,11 @@ def _rates(
     seconds: Any, length: Any, data: Any, repeated: Any, ack: Any, back: Any, span: tuple[float, float]
 ) -> tuple[Any, Any, Any]:
     """Edges of bins in s, and Mbit/s of payload sent (with retransmissions) and acknowledged in each."""
-    wide = span[1] - span[0]
-    step = wide / _BINS if wide else 1.0
+    span_s = span[1] - span[0]
+    step = span_s / _BINS if span_s else 1.0
     unit = 10.0 ** np.floor(np.log10(step))
     step = float(unit * next(factor for factor in (1, 2, 5, 10) if factor * unit >= step * 0.999))
-    edges = np.arange(0, max(1, np.ceil(wide / step - 1e-9)) + 1) * step + span[0]
+    edges = np.arange(0, max(1, np.ceil(span_s / step - 1e-9)) + 1) * step + span[0]
     sent = np.histogram(seconds[data], edges, weights=length[data])[0]
     acknowledged = np.zeros(len(edges) - 1)
     if back.any():

@@ -59,10 +59,10 @@ class Waterfall(Display):
         self._letters = _NAME + (_CAPTURE if captures else 0)
         self.title = f"Waterfall of {title}" if title else "Waterfall"
         order = {"latency_ms": "the longest first", "start": "in order of time", "exchange": "in order of time"}
-        what = count(numbers.shown, "exchange")
+        bars = count(numbers.shown, "exchange")
         if numbers.each > 1:
-            what += f", each bar the mean of {numbers.each} neighbours"
-        self.subtitle = f"{what}, {order.get(sort, f'the most {sort} first')}; an area is time spent"
+            bars += f", each bar the mean of {numbers.each} neighbours"
+        self.subtitle = f"{bars}, {order.get(sort, f'the most {sort} first')}; an area is time spent"
         if numbers.named:
             self.subtitle += "; bars are named " + ("capture " if captures else "") + "tcp.stream #index"
         if numbers.shown < numbers.total:
@@ -164,8 +164,8 @@ class Waterfall(Display):
                     autolim=False,
                 )
         if not singly:  # white lines between the bars, which would be one block otherwise
-            across, at = np.tile([0.0, 1.0, np.nan], len(bottoms)), np.repeat(bottoms, 3)
-            ax.plot(across, at, transform=ax.get_yaxis_transform(), color="white", linewidth=0.9, gid="between")
+            across, edges = np.tile([0.0, 1.0, np.nan], len(bottoms)), np.repeat(bottoms, 3)
+            ax.plot(across, edges, transform=ax.get_yaxis_transform(), color="white", linewidth=0.9, gid="between")
         last = float(x1.max()) if len(x1) else 1.0
         first = float(x0.min()) if self.align == "clock" and len(x0) else 0.0
         last = last if last > first else first + 1.0

@@ -148,8 +148,8 @@ def _stacked(
     below = 0
     for name, group_rows in rows_of_groups:
         first = len(bars)
-        for at in range(0, len(group_rows), per_bar):
-            rows = group_rows[at : at + per_bar]
+        for begin in range(0, len(group_rows), per_bar):
+            rows = group_rows[begin : begin + per_bar]
             bar_of[rows] = len(bars)
             bars.append(_bar(exchanges, rows, below, stream_name) if stream_name else Bar(below, below + len(rows)))
             below += len(rows)
@@ -212,12 +212,15 @@ def _pieces(
 ) -> Pieces:
     """Return the pieces of all bars; ValueError for causes of unknown exchanges."""
     numbers = exchanges["exchange"].to_numpy()
-    at = np.searchsorted(numbers, causes["exchange"].to_numpy())
-    if len(numbers) and not (numbers[np.minimum(at, len(numbers) - 1)] == causes["exchange"].to_numpy()).all():
+    exchange_row = np.searchsorted(numbers, causes["exchange"].to_numpy())
+    if (
+        len(numbers)
+        and not (numbers[np.minimum(exchange_row, len(numbers) - 1)] == causes["exchange"].to_numpy()).all()
+    ):
         raise ValueError("the causes table has exchanges that the exchanges table has not")
-    bar = bar_of[at] if len(numbers) else np.empty(0, dtype=int)
+    bar = bar_of[exchange_row] if len(numbers) else np.empty(0, dtype=int)
     keep = bar >= 0
-    bar, at = bar[keep], at[keep]
+    bar, exchange_row = bar[keep], exchange_row[keep]
     index = {name: i for i, name in enumerate(NAMES)}
     column = causes["cause"].combine_chunks()
     names = column.dictionary.to_pylist() if hasattr(column, "dictionary") else None
@@ -228,15 +231,15 @@ def _pieces(
     confidence = causes["confidence"].to_numpy()[keep]
     proven, grades = confidence >= PROVEN, frozenset(map(grade_of, np.unique(confidence).tolist()))
     start = arrays.nanoseconds(causes["start"])[keep]
-    begin = arrays.nanoseconds(exchanges["start"])[at]
+    begin = arrays.nanoseconds(exchanges["start"])[exchange_row]
     width = causes["duration_ms"].to_numpy()[keep]
     if align == "clock":
         return Pieces(bar, code, proven, (start - start_ns) / 1e9, width / 1e3, grades)
-    left = (start - begin) / 1e6
+    left_ms = (start - begin) / 1e6
     if per_bar == 1:
-        return Pieces(bar, code, proven, left, width, grades)
-    bar, cause, proven, left, width = _mean(bar, code, proven, left + width / 2, width, bars)
-    return Pieces(bar, cause, proven, left, width, grades)
+        return Pieces(bar, code, proven, left_ms, width, grades)
+    bar, cause, proven, left_ms, width = _mean(bar, code, proven, left_ms + width / 2, width, bars)
+    return Pieces(bar, cause, proven, left_ms, width, grades)
 
 
 def _mean(bar: Any, code: Any, proven: Any, middle: Any, width: Any, bars: Sequence[Bar]) -> tuple[Any, ...]:
@@ -244,8 +247,8 @@ def _mean(bar: Any, code: Any, proven: Any, middle: Any, width: Any, bars: Seque
     mean instants.
     """
     kinds = 2 * len(NAMES)
-    kind = 2 * code + proven
-    key = bar * kinds + kind
+    cause_and_grade = 2 * code + proven
+    key = bar * kinds + cause_and_grade
     shape = len(bars) * kinds
     sums = np.bincount(key, weights=width, minlength=shape)
     middles = np.bincount(key, weights=width * middle, minlength=shape)

@@ -105,8 +105,8 @@ def _http(capture: Recorded, source: Source) -> tuple[dict[int, str], dict[int, 
             else:
                 version, phrase = (heads[f"response.{part}"].get(last, "") for part in ("version", "phrase"))
                 line = f"{version} {row['status']} {phrase} "
-            kind = heads["content_type"].get(last, "").partition(";")[0].strip().lower()
-            lines[last] = f"{line} ({kind})" if kind else line
+            content_type = heads["content_type"].get(last, "").partition(";")[0].strip().lower()
+            lines[last] = f"{line} ({content_type})" if content_type else line
             chunked = "chunked" in heads["transfer_encoding"].get(last, "").lower()
             spans.append((row["stream"], client, first, last, _CHUNKED + line if chunked else line))
     return lines, dict(_parts(capture, spans))

@@ -171,10 +171,12 @@ def pcap(file: IO[bytes], nanos: bool, link: int | None) -> _Write:
             raise OutputError(f"pcap holds one link type, these are {link} and {record.link}: write .pcapng")
         if len(record.data) > LONGEST_IN_PCAP:
             raise OutputError(f"frame {record.frame:,} has {len(record.data):,} bytes, beyond pcap: write .pcapng")
-        seconds, rest = divmod(record.time_ns, 1_000_000_000)
+        seconds, fraction_ns = divmod(record.time_ns, 1_000_000_000)
         if not 0 <= seconds < 2**32:
             raise OutputError(f"frame {record.frame:,} has a time that pcap cannot hold: write .pcapng")
-        file.write(struct.pack("<IIII", seconds, rest // unit, len(record.data), record.original_len) + record.data)
+        file.write(
+            struct.pack("<IIII", seconds, fraction_ns // unit, len(record.data), record.original_len) + record.data
+        )
 
     return write
 

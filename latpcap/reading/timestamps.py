@@ -53,7 +53,7 @@ def _whole(instant: dt.datetime) -> int:
 
 def text(ns: int) -> str:
     """Format an instant for a display filter: `2026-11-21T06:07:31.5Z`."""
-    seconds, rest = divmod(ns, 1_000_000_000)
+    seconds, fraction_ns = divmod(ns, 1_000_000_000)
     moment = _EPOCH + dt.timedelta(seconds=seconds)
-    fraction = f".{rest:09}".rstrip("0").rstrip(".")
+    fraction = f".{fraction_ns:09}".rstrip("0").rstrip(".")
     return f"{moment:%Y-%m-%dT%H:%M:%S}{fraction}Z"

@@ -38,8 +38,8 @@ class Numbers:
             self._column.skip(len(values))
             return
         if self._narrows:
-            kind = np.result_type(self._column.kind, np.min_scalar_type(int(values.max())))
-            if kind != self._column.kind:
+            kind = np.result_type(self._column.dtype, np.min_scalar_type(int(values.max())))
+            if kind != self._column.dtype:
                 self._column.widen(kind)
         self._column.add(values)
 

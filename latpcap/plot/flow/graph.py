@@ -330,8 +330,8 @@ def _select_frames(events: pa.Table, frames: tuple[int, int] | None) -> tuple[pa
 
 def _has_nanoseconds(table: pa.Table) -> bool:
     instants = pagination.nanoseconds(table["time"])
-    whole = pc.multiply(pc.divide(instants, pa.scalar(1000)), pa.scalar(1000))
-    return not pc.all(pc.equal(instants, whole)).as_py()
+    whole_us = pc.multiply(pc.divide(instants, pa.scalar(1000)), pa.scalar(1000))
+    return not pc.all(pc.equal(instants, whole_us)).as_py()
 
 
 def _longest_wait_note(book: FlowPages, page: pagination.Page) -> str:
@@ -411,9 +411,9 @@ class FlowPair:
             layout.lower_heads(page, body - page.body[0])
         em_per_ns = layout.scale_of([[row.at_ns for row in shown] for shown in rows], SCALE_NS)
         steps = [layout.steps(page, shown) for page, shown in zip(pages, rows, strict=True)]
-        places, breaks = layout.stack(steps, em_per_ns)
-        for page, place in zip(pages, places, strict=True):
-            layout.place_rows(page, place, breaks, em_per_ns)
+        row_heights, breaks = layout.stack(steps, em_per_ns)
+        for page, heights in zip(pages, row_heights, strict=True):
+            layout.place_rows(page, heights, breaks, em_per_ns)
         width = pages[0].width + _GUTTER + pages[1].width
         bottom = max(page.height for page in pages)
         foot = drawing.footer(

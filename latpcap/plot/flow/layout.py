@@ -83,19 +83,19 @@ def stack(sides: Sequence[Sequence[Step]], em_per_ns: float | None) -> tuple[lis
     for number, side in enumerate(sides):
         # a clock that was set back dates a row before the row above it; the rows keep their order
         instants = accumulate((step.at_ns for step in side), max)
-        order += [(at, number, index) for index, at in enumerate(instants)]
+        order += [(instant, number, index) for index, instant in enumerate(instants)]
     order.sort()
     reached, now = 0.0, order[0][0] if order else 0
-    for at, number, _ in order:
+    for instant, number, _ in order:
         heights, side = heights_of[number], sides[number]
         step = side[len(heights)]
-        wanted = em_per_ns * (at - now)
-        own = (heights[-1] if heights else 0.0) + step.min_height
-        y = max(own, reached + min(wanted, MAX_GAP))
+        wanted = em_per_ns * (instant - now)
+        step_top = (heights[-1] if heights else 0.0) + step.min_height
+        y = max(step_top, reached + min(wanted, MAX_GAP))
         if wanted > MAX_GAP and y - reached < wanted:
-            breaks.append(Break(reached, y, at - now))
+            breaks.append(Break(reached, y, instant - now))
         heights.append(y)
-        reached, now = max(reached, y), at
+        reached, now = max(reached, y), instant
     return heights_of, breaks
 
 
@@ -199,8 +199,8 @@ def arrange(
     """
     page = columns(title, nodes, rows, marks, brackets)
     em_per_ns = None if scale_ns is None else scale_of([[row.at_ns for row in rows]], scale_ns)
-    (places,), breaks = stack([steps(page, rows)], em_per_ns)
-    place_rows(page, places, breaks, em_per_ns)
+    (heights,), breaks = stack([steps(page, rows)], em_per_ns)
+    place_rows(page, heights, breaks, em_per_ns)
     return page
 
 
@@ -232,17 +232,17 @@ def columns(
     left = page.time_x + time + 1.0 + ports + 0.5
     right = 0.5 + ports + (1.0 + comment if comments else 0.0) + MARGIN
     # 2. the distance between two lifelines: as wide as the words of the rows and waits between them need
-    many = len(nodes) > FEW_HOSTS
-    column = max(MIN_COLUMN if many else 15.0, (min_width - left - right) / gaps)
+    has_many_hosts = len(nodes) > FEW_HOSTS
+    column = max(MIN_COLUMN if has_many_hosts else 15.0, (min_width - left - right) / gaps)
     for row in rows:
         span = max(1, abs(row.source - row.target)) if row.source != row.target else 0.5
         # among many hosts the words of a row may cover the lifelines next to its arrow
-        column = max(column, (width_of(row.label) + tag_width(row) + 3.0) / (gaps if many else span))
+        column = max(column, (width_of(row.label) + tag_width(row) + 3.0) / (gaps if has_many_hosts else span))
     spare = 2 * INSET + LANE * min(MAX_LANES, len({row.stream for row in rows}))  # beside the text of a wait
     for mark in marks:
         span = max(1, abs(mark.client - mark.server))
-        wide = max(width_of(mark.text), width_of(mark.waiter_text)) + spare
-        column = max(column, 2 * wide / gaps if many else wide / span)
+        text_width = max(width_of(mark.text), width_of(mark.waiter_text)) + spare
+        column = max(column, 2 * text_width / gaps if has_many_hosts else text_width / span)
     page.x = [left + column * number for number in range(len(nodes))]
     if len(nodes) == 1:
         right += column
@@ -295,11 +295,11 @@ def steps(page: Layout, rows: Sequence[FlowRow]) -> list[Step]:
     return [Step(row.at_ns, height) for row, height in zip(rows, heights, strict=True)]
 
 
-def place_rows(page: Layout, places: Sequence[float], breaks: Sequence[Break], em_per_ns: float | None) -> None:
-    """Place everything from the top downwards, once the heights of the rows (`places`) are known."""
+def place_rows(page: Layout, heights: Sequence[float], breaks: Sequence[Break], em_per_ns: float | None) -> None:
+    """Place everything from the top downwards, once the heights of the rows are known."""
     top = page.body[0]
     page.em_per_ns = em_per_ns
-    page.row_y = [top + y - UNDER for y in places]
+    page.row_y = [top + y - UNDER for y in heights]
     page.breaks = [replace(b, top=b.top + top - UNDER, bottom=b.bottom + top - UNDER) for b in breaks]
     for number, brace in enumerate(page.braces):
         below = sum(1 for later in page.braces[number:] if later.bracket.upper == brace.bracket.upper)

@@ -167,11 +167,16 @@ class PointsGraph(Display):
     def _draw_arrow(self, ax: Axes, arrow: Arrow, a: tuple[float, float], b: tuple[float, float]) -> None:
         colour, dashes = STYLES[arrow.fate]
         begin, end = (a, b) if arrow.up else (b, a)
-        share = STOPS.get(arrow.fate, 1.0)
+        length_share = STOPS.get(arrow.fate, 1.0)
         if arrow.fate == "made":  # by something between the points: the arrow begins half way
             begin = (begin[0] + end[0]) / 2, (begin[1] + end[1]) / 2
-        stop = (begin[0] + (end[0] - begin[0]) * share, begin[1] + (end[1] - begin[1]) * share)
-        style = {"arrowstyle": "-|>" if share == 1.0 else "-", "color": colour, "linestyle": dashes, "linewidth": 1.0}
+        stop = (begin[0] + (end[0] - begin[0]) * length_share, begin[1] + (end[1] - begin[1]) * length_share)
+        style = {
+            "arrowstyle": "-|>" if length_share == 1.0 else "-",
+            "color": colour,
+            "linestyle": dashes,
+            "linewidth": 1.0,
+        }
         ax.annotate("", stop, begin, arrowprops={**style, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 7})
         if arrow.fate == "lost":
             ax.plot(*stop, "x", color=colour, markersize=6, markeredgewidth=1.6, gid="lost")
@@ -183,9 +188,9 @@ class PointsGraph(Display):
         ms_of = {arrow.a_frame: arrow.a_ms for arrow in self.arrows if arrow.leg == number}
         ms_of |= {arrow.b_frame: arrow.b_ms for arrow in self.arrows if arrow.leg == number - 1}
         frames = sorted((when, frame) for frame, when in ms_of.items() if frame is not None)
-        for (when, frame), place in zip(frames, _apart([y(when) for when, _ in frames], height - 0.4), strict=True):
-            ax.plot([x, x + 0.3], [y(when), place], color="#B0B0B0", linewidth=0.5, zorder=0.5)
-            label = draw_text(ax, x + 0.4, place, str(frame), va="center", size=SMALL)
+        for (when, frame), label_y in zip(frames, _apart([y(when) for when, _ in frames], height - 0.4), strict=True):
+            ax.plot([x, x + 0.3], [y(when), label_y], color="#B0B0B0", linewidth=0.5, zorder=0.5)
+            label = draw_text(ax, x + 0.4, label_y, str(frame), va="center", size=SMALL)
             label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.5})
 
     def _draw_labels(self, ax: Axes, at_a: bool, edge: float, y: Callable[[float], float], height: float) -> None:
@@ -199,14 +204,14 @@ class PointsGraph(Display):
         arrows_of_leg.sort(key=lambda arrow: arrow.a_ms if at_a else arrow.b_ms)
         wanted = [y(arrow.a_ms if at_a else arrow.b_ms) for arrow in arrows_of_leg]
         two = len(self.names) == 2  # more lifelines leave less room
-        for arrow, place, true in zip(arrows_of_leg, _apart(wanted, height - 0.4), wanted, strict=True):
+        for arrow, label_y, true in zip(arrows_of_leg, _apart(wanted, height - 0.4), wanted, strict=True):
             frame, when = (arrow.a_frame, arrow.a_ms) if at_a else (arrow.b_frame, arrow.b_ms)
             text = say("point_frame" if two else "point_number", time=f"{when:,.2f} ms", frame=str(frame))
             if arrow.up == at_a:
                 text = f"{arrow.text}   {text}" if at_a else f"{text}   {arrow.text}"
             colour = STYLES[arrow.fate][0]
-            ax.plot([edge, x], [true, place], color="#B0B0B0", linewidth=0.5, zorder=0.5)
-            draw_text(ax, x + (-0.2 if at_a else 0.2), place, text, ha=align, va="center", size=SMALL, color=colour)
+            ax.plot([edge, x], [true, label_y], color="#B0B0B0", linewidth=0.5, zorder=0.5)
+            draw_text(ax, x + (-0.2 if at_a else 0.2), label_y, text, ha=align, va="center", size=SMALL, color=colour)
 
     def _draw_parts(self, ax: Axes, y: Callable[[float], float]) -> None:
         """Draw the bar of the exchange's parts; a part under 0.5 % of the time has no words."""
@@ -215,24 +220,24 @@ class PointsGraph(Display):
         shown = [span for span in self.spans if span.end_ms > span.begin_ms]
         wanted = [y((span.begin_ms + span.end_ms) / 2) for span in shown]
         total = sum(span.end_ms - span.begin_ms for span in shown)
-        for span, place in zip(shown, _apart(wanted, float("inf")), strict=True):
+        for span, label_y in zip(shown, _apart(wanted, float("inf")), strict=True):
             top, bottom = y(span.begin_ms), y(span.end_ms)
             ax.add_patch(Rectangle((PARTS_X, top), 0.8, bottom - top, facecolor=CAUSES[span.cause].colour, linewidth=0))
             if span.end_ms - span.begin_ms >= total / 200:
                 # between two of several points the place is their letters, "A-B"
                 where = span.place if "-" in span.place else say(f"point_at_{span.place}")
                 draw_text(
-                    ax, PARTS_X + 1.2, place, f"{ms(span.end_ms - span.begin_ms)} {where}", va="center", size=SMALL
+                    ax, PARTS_X + 1.2, label_y, f"{ms(span.end_ms - span.begin_ms)} {where}", va="center", size=SMALL
                 )
 
 
 def _apart(wanted: Sequence[float], bottom: float) -> list[float]:
-    """Return the places moved to be at least a line apart, in order: downwards first, then up from `bottom`."""
-    places: list[float] = []
+    """Return the positions moved to be at least a line apart, in order: downwards first, then up from `bottom`."""
+    positions: list[float] = []
     for value in wanted:
-        places.append(max(value, places[-1] + LINE if places else value))
+        positions.append(max(value, positions[-1] + LINE if positions else value))
     limit = bottom
-    for number in range(len(places) - 1, -1, -1):
-        places[number] = min(places[number], limit)
-        limit = places[number] - LINE
-    return places
+    for number in range(len(positions) - 1, -1, -1):
+        positions[number] = min(positions[number], limit)
+        limit = positions[number] - LINE
+    return positions

@@ -60,15 +60,15 @@ _HEAD = CELL // 2 - 1
 
 def seconds(ns: int, digits: int) -> str:
     """Write nanoseconds as seconds with this number of decimals."""
-    whole, rest = divmod(abs(ns), _SECOND)
-    decimals = f".{rest:09d}"[: digits + 1] if digits else ""
-    return f"{'-' if ns < 0 else ''}{whole}{decimals}"
+    whole_seconds, fraction_ns = divmod(abs(ns), _SECOND)
+    decimals = f".{fraction_ns:09d}"[: digits + 1] if digits else ""
+    return f"{'-' if ns < 0 else ''}{whole_seconds}{decimals}"
 
 
 def epoch(ns: int, digits: int) -> str:
     """Write an instant as tshark does: whole seconds are rounded down, so that -0.75 s before 1970 becomes -1.25."""
-    whole, rest = divmod(ns, _SECOND)
-    return f"{whole}{seconds(rest, digits)[1:]}"
+    whole_seconds, fraction_ns = divmod(ns, _SECOND)
+    return f"{whole_seconds}{seconds(fraction_ns, digits)[1:]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +94,9 @@ class Clock:
         if self.kind == "epoch":
             return epoch(ns, self.digits)
         if self.kind == "date":
-            whole, rest = divmod(ns, _SECOND)
-            day = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=whole)
-            return f"{day:%Y-%m-%d %H:%M:%S}{seconds(rest, self.digits)[1:]}"
+            whole_seconds, fraction_ns = divmod(ns, _SECOND)
+            day = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=whole_seconds)
+            return f"{day:%Y-%m-%d %H:%M:%S}{seconds(fraction_ns, self.digits)[1:]}"
         before = row_before_ns if self.kind == "delta_displayed" else self.before.get(frame)
         if before is None:
             first = self.kind == "delta_displayed" or frame == 1
@@ -267,10 +267,10 @@ def run_begins(
 
 def _up_to_first_data(cut: NDArray[np.bool_], data: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return the packets of each run up to its first data segment; ACKs before that segment get rows of their own."""
-    places, begins = np.arange(len(cut)), np.flatnonzero(cut)
+    rows, begins = np.arange(len(cut)), np.flatnonzero(cut)
     data_places = np.append(np.flatnonzero(data), len(cut))
     first = data_places[np.searchsorted(data_places, begins)]  # for a run without data: the data of a later run
-    return places <= first[np.cumsum(cut) - 1]
+    return rows <= first[np.cumsum(cut) - 1]
 
 
 def _columns(packets: pa.Table | Sequence[Record]) -> tuple[Any, ...]:
@@ -410,10 +410,8 @@ def _titles(nodes: Sequence[str], several: bool) -> Iterator[str]:
     yield line
 
 
-def _overwrite(line: str, at: int, text: str) -> str:
-    """Return the line with a text written over it from column `at`; a text that would pass the line's end is
-    inserted.
-    """
-    at = min(at, len(line))
-    end = at + len(text)
-    return line[:at] + text + line[end if end <= len(line) else at :]
+def _overwrite(line: str, column: int, text: str) -> str:
+    """Return the line with a text written over it; a text that would pass the line's end is inserted."""
+    column = min(column, len(line))
+    end = column + len(text)
+    return line[:column] + text + line[end if end <= len(line) else column :]

@@ -64,8 +64,8 @@ _VALUES: dict[str, tuple[Callable[[Any], Any], str | None]] = {
 
 def _mapped(column: Column | Keyed, function: Callable[[Any], Any]) -> Column | Keyed:
     values = [None if value is None else function(value) for value in column.values.to_pylist()]
-    kind = pa.int64() if all(value is None for value in values) else None  # nulls alone have no type
-    mapped = pa.chunked_array([pa.array(values, kind)])
+    arrow_type = pa.int64() if all(value is None for value in values) else None  # nulls alone have no type
+    mapped = pa.chunked_array([pa.array(values, arrow_type)])
     return Keyed(column.frames, mapped) if isinstance(column, Keyed) else Column(mapped)
 
 

@@ -138,8 +138,8 @@ class Source:
         inside = {f: "http" for name in ("request_in", "response_in") for f in self.http[name].to_pylist()}
         bodies, kinds = (dict(self.bodies.get(f"http.{name}", ())) for name in ("file_data", "content_type"))
         for frame in inside.keys() & bodies.keys():
-            kind = kinds.get(frame, "").partition(";")[0].strip().lower()
-            inside[frame] = "http:" + _MEDIA.get(kind, "media" if kind else "data")
+            content_type = kinds.get(frame, "").partition(";")[0].strip().lower()
+            inside[frame] = "http:" + _MEDIA.get(content_type, "media" if content_type else "data")
         for name in ("request_in", "response_in"):
             inside |= dict.fromkeys(self.dns_over_tcp[name].to_pylist(), "dns")
         for frame, names in layers.items():
@@ -290,8 +290,8 @@ class Frames(Source):
         heads = np.frombuffer(b"".join(capture.heads()), "<i8").reshape(-1, 3)
         frames = pa.array(np.arange(1, len(heads) + 1, dtype=np.uint64)).cast(events.schema.field("frame").type)
         table = events.take(pc.index_in(frames, value_set=events["frame"].combine_chunks()))
-        kind = events.schema.field("time").type
-        named = {"frame": frames, "time": pa.array(heads[:, 0]).cast(kind)}
+        instant_type = events.schema.field("time").type
+        named = {"frame": frames, "time": pa.array(heads[:, 0]).cast(instant_type)}
         for name, column in named.items():
             table = table.set_column(table.column_names.index(name), name, pa.chunked_array([column]))
         super().__init__(capture, table)
@@ -311,8 +311,8 @@ class Frames(Source):
 
 def keyed(frames: list[int], values: list[Any]) -> Keyed:
     """Build a `Keyed` of frame numbers and their values."""
-    kind = pa.large_binary() if values and isinstance(values[0], bytes) else None
-    array = pa.array(values, kind) if values else pa.array([], pa.int64())
+    arrow_type = pa.large_binary() if values and isinstance(values[0], bytes) else None
+    array = pa.array(values, arrow_type) if values else pa.array([], pa.int64())
     return Keyed(pa.chunked_array([pa.array(frames, pa.uint64())]), pa.chunked_array([array]))
 
 
@@ -341,8 +341,10 @@ def _repeats(events: pa.Table) -> set[int]:
     return set(events["frame"].filter(pc.and_(marked, pc.greater(events["len"], 0))).to_pylist())
 
 
-def _nulls(kind: Any, rows: int) -> pa.ChunkedArray:
-    return pa.chunked_array([pa.nulls(rows, kind if isinstance(kind, pa.DataType) else pa.type_for_alias(kind))])
+def _nulls(arrow_type: Any, rows: int) -> pa.ChunkedArray:
+    return pa.chunked_array(
+        [pa.nulls(rows, arrow_type if isinstance(arrow_type, pa.DataType) else pa.type_for_alias(arrow_type))]
+    )
 
 
 def mapped(column: pa.ChunkedArray, function: Callable[[str], Any], to: str) -> pa.ChunkedArray:
