@@ -48,5 +48,5 @@ def test_a_byte_at_instant_0_is_the_first_one() -> None:
 def test_a_stream_is_late_by_the_later_first_byte(seconds: int, is_late: bool) -> None:
     rows = rows_of(
         (0, CLIENT, "SYN", 0), (0, SERVER, "SYN, ACK", 0), (0, CLIENT, "ACK", 10), (seconds, SERVER, "ACK", 10)
-    )  # fmt: skip
+    )
     assert late_streams(rows, 1000).tolist() == [0] * is_late

@@ -20,8 +20,7 @@ from latpcap.answers.types import Behind, Facts, Headline, Judged, NoRequests, O
 from latpcap.findings.quality import Check
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
 from latpcap.user_waits.servers import endpoint
-from latpcap.user_waits.slow_requests import beyond as without_path_ms
-from latpcap.user_waits.slow_requests import family
+from latpcap.user_waits.slow_requests import family, without_path_ms
 from latpcap.vocabulary import PROGRAMS, SIDES, STALL, cause_names
 
 ELSEWHERE = (

@@ -85,7 +85,7 @@ def of(exchanges: pa.Table, rows: Array, port: int, software: str | None, names:
     has_reader = np.array([word != UNREAD for word in protocols])  # decides between equal counts
     main_protocol = protocols[int(np.lexsort((has_reader, counts))[-1])]
     target, targets = arrays.codes(exchanges, "target")
-    statuses, redirects_of = Counter[str](), np.zeros(len(targets) + 1, np.int64)
+    statuses, redirects_by_target = Counter[str](), np.zeros(len(targets) + 1, np.int64)
     errors = redirected = refused = 0
     for span, part in arrays.sliced(exchanges):
         # bounds of the rows' type: otherwise numpy converts all rows to the type of the bounds
@@ -96,11 +96,13 @@ def of(exchanges: pa.Table, rows: Array, port: int, software: str | None, names:
         errors += _errors(part, part_rows)
         redirects = np.isin(status, REDIRECTS)
         redirected, refused = redirected + int(redirects.sum()), refused + int(np.isin(status, LOGINS).sum())
-        targets_here = target[span][part_rows][redirects].astype(np.int64)
-        redirects_of += np.bincount(targets_here + 1, minlength=len(redirects_of))
-    targets_seen = redirects_of[1:]  # without the first, of requests without a target
-    main_target = int(targets_seen.argmax()) if targets_seen.any() else -1
-    asked_again, target_name = (0, None) if main_target < 0 else (int(targets_seen[main_target]), targets[main_target])
+        part_targets = target[span][part_rows][redirects].astype(np.int64)
+        redirects_by_target += np.bincount(part_targets + 1, minlength=len(redirects_by_target))
+    redirect_counts = redirects_by_target[1:]  # without the first, of requests without a target
+    main_target = int(redirect_counts.argmax()) if redirect_counts.any() else -1
+    asked_again, target_name = (
+        (0, None) if main_target < 0 else (int(redirect_counts[main_target]), targets[main_target])
+    )
     traffic: Traffic = {
         "protocol": _called(main_protocol, port, software),
         "names": [printable(name) for name in names],

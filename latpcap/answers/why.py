@@ -255,7 +255,7 @@ def _overall(capture: Subject, scope: HasTables, stream: int | None, question: Q
 
 
 def _verdict(facts: Facts) -> str:
-    """The cause in a headline that is no finding's sentence."""
+    """The cause in a headline that is not a finding's sentence."""
     if isinstance(facts, NoRequests):
         return facts.verdict
     if facts.common.capture_kind == "scan":
@@ -518,12 +518,12 @@ def _slow(
     for span, part in arrays.sliced(exchanges):
         is_in_part = is_request[span]
         network_ms.add(np.nan_to_num(arrays.numbers(part, "network_ms").astype(float))[is_in_part])
-        limits.add(slow_requests.limits(part, slow_ms)[is_in_part])
+        limits.add(slow_requests.limits_ms(part, slow_ms)[is_in_part])
         polls += int(slow_requests.long_polls(part)[is_in_part].sum())
         streams += int(slow_requests.event_streams(part)[is_in_part].sum())
     is_unfelt = slow_ms is None and _unfelt(server, items)
     return {
-        "how": "none" if is_unfelt else slow_requests.how(len(server.slow), count),
+        "how": "none" if is_unfelt else slow_requests.how_many(len(server.slow), count),
         "count": len(server.slow),
         "of": count,
         "limit_ms": float(spill.nth_smallest(limits.array(), count // 2)),
@@ -556,7 +556,7 @@ def _unfelt(server: Server, items: list[cause_totals.CauseTotal]) -> bool:
     if not len(server.slow):
         return False
     longest = float(server.latency[server.rows == server.slow[-1]][0])
-    return slow_requests.unfelt(items, server.slow, len(server.rows), longest)
+    return slow_requests.are_unfelt(items, server.slow, len(server.rows), longest)
 
 
 def _worst(server: Server, items: list[cause_totals.CauseTotal], exchanges: pa.Table) -> types.Request:

@@ -63,7 +63,7 @@ def _work() -> int | None:
 
 
 def _completed(words: list[str], commands: Container[str]) -> list[str]:
-    """Insert "why" before a file: `latpcap FILE` means `latpcap why FILE`, also with options before or behind it."""
+    """Insert "why" before a file: `latpcap FILE` means `latpcap why FILE`, also with options before or after it."""
     if not words or words[0] in commands:
         return words
     options = words[0].startswith("-") and words[0] != "-"

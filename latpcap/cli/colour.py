@@ -23,16 +23,16 @@ def is_wanted() -> bool:
 
 def answer(text: str) -> str:
     """Return an answer of `why`; on a terminal with a bold headline and coloured labels."""
-    title, headline, rest = (wrapped(part) for part in [*text.split("\n", 2), "", ""][:3])
+    title, headline, body = (wrapped(part) for part in [*text.split("\n", 2), "", ""][:3])
     if not is_wanted():
-        return "\n".join(part for part in (title, headline, rest) if part)
+        return "\n".join(part for part in (title, headline, body) if part)
 
     def label(match: re.Match[str]) -> str:
         word = match[2]
         return f"{match[1]}{typer.style(word, fg=_STYLES.get(word, 'cyan'))}{match[3]}"
 
-    lines = [typer.style(title, dim=True), typer.style(headline, bold=True), _LABEL.sub(label, rest)]
-    return "\n".join(lines if rest else lines[:2])
+    lines = [typer.style(title, dim=True), typer.style(headline, bold=True), _LABEL.sub(label, body)]
+    return "\n".join(lines if body else lines[:2])
 
 
 def wrapped(text: str, width: int | None = None) -> str:
@@ -43,10 +43,13 @@ def wrapped(text: str, width: int | None = None) -> str:
         width = shutil.get_terminal_size().columns
     lines = []
     for line in text.split("\n"):
-        behind = " " * INDENT if _LABEL.match(line) else ""
-        fits = max(width, MIN_WIDTH)
-        lines += textwrap.wrap(line, fits, subsequent_indent=behind, break_on_hyphens=False, break_long_words=False,
-                               drop_whitespace=True, replace_whitespace=False) or [line]  # fmt: skip
+        indent = " " * INDENT if _LABEL.match(line) else ""
+        line_width = max(width, MIN_WIDTH)
+        wrapped_lines = textwrap.wrap(
+            line, line_width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False,
+            drop_whitespace=True, replace_whitespace=False,
+        )  # fmt: skip
+        lines += wrapped_lines or [line]
     return "\n".join(lines)
 
 

@@ -113,12 +113,12 @@ def _of_others(problem: BaseException) -> str | None:
     if isinstance(problem, OverflowError) or (isinstance(problem, ValueError) and _TOO_LONG in str(problem)):
         return "a number is too large (see --help)"
     show_bug(problem)
-    places = [f for f in traceback.extract_tb(problem.__traceback__) if "latpcap" in f.filename]
-    where = f", {os.path.basename(places[-1].filename)} line {places[-1].lineno}" if places else ""
-    what = " ".join(str(problem).split())[:200]
+    own_frames = [f for f in traceback.extract_tb(problem.__traceback__) if "latpcap" in f.filename]
+    location = f", {os.path.basename(own_frames[-1].filename)} line {own_frames[-1].lineno}" if own_frames else ""
+    message = " ".join(str(problem).split())[:200]
     if memory_limit.limit_mb() is not None:  # libraries raise many types of exceptions for a lack of memory
-        return f"{memory_limit.sentence()}, which may not suffice ({type(problem).__name__}: {what}{where})"
-    return f"this is a bug of latpcap: {type(problem).__name__}: {what}{where} (LATPCAP_TRACEBACK=1 shows more)"
+        return f"{memory_limit.sentence()}, which may not suffice ({type(problem).__name__}: {message}{location})"
+    return f"this is a bug of latpcap: {type(problem).__name__}: {message}{location} (LATPCAP_TRACEBACK=1 shows more)"
 
 
 def _unwritten(problem: OSError | ValueError) -> str:

@@ -129,15 +129,15 @@ def flow(
     settings = {**rows, **asdict(page)}
     capture = _read(file, scope) if right.is_wanted else _opened(file, chosen, scope, picture)
     with drawable_language():
-        left = _graph(capture, scope.stream, chosen, settings)
+        graph = _graph(capture, scope.stream, chosen, settings)
         if picture is None:
-            for line in left.lines():  # not joined: the text may be longer than the capture
+            for line in graph.lines():  # not joined: the text may be longer than the capture
                 sys.stdout.write(f"{line}\n")
         elif not right.is_wanted:
-            save(lambda: left, picture, dpi=dpi, pages=pages or None)
+            save(lambda: graph, picture, dpi=dpi, pages=pages or None)
         else:
-            other = _read(right.beside, scope) if right.beside else capture
-            save(lambda: left.beside(_graph(other, right.beside_stream, chosen, settings)), picture, dpi=dpi)
+            second_capture = _read(right.beside, scope) if right.beside else capture
+            save(lambda: graph.beside(_graph(second_capture, right.beside_stream, chosen, settings)), picture, dpi=dpi)
 
 
 def _read(file: str, scope: Scope) -> Any:

@@ -36,11 +36,11 @@ def har(
     scope: Scope,
 ) -> None:
     """Open the requests in a browser's tools: HTTP/1, HTTP/2 and decrypted ones as a HAR 1.2 file."""
-    part = scope.of(opening.read, file)
+    capture = scope.of(opening.read, file)
     if str(output) == "-":
-        typer.echo(json.dumps(part.to_har(), indent=1))
+        typer.echo(json.dumps(capture.to_har(), indent=1))
     else:
-        part.to_har(output)
+        capture.to_har(output)
 
 
 @over_time
@@ -56,12 +56,12 @@ def export_(
 
     if to not in exports.FORMS:
         raise typer.BadParameter(f"expected {', '.join(exports.FORMS)}, got {to!r}", param_hint="--to")
-    part = scope.of(opening.read, file)
+    capture = scope.of(opening.read, file)
     if str(output) != "-":
-        exports.write(part, output, to, part.title)
+        exports.write(capture, output, to, capture.title)
         return
-    for text in exports.parts(part, to, part.title)[1]:
-        typer.echo(text, nl=False)
+    for piece in exports.parts(capture, to, capture.title)[1]:
+        typer.echo(piece, nl=False)
 
 
 @over_time
@@ -80,12 +80,12 @@ def slice_(
     """Which packets does a colleague need? Writes a stream, or what a filter leaves, for Wireshark."""
     if key is not None and not anonymise:
         raise typer.BadParameter("is for --anonymise", param_hint="--key")
-    part = scope.of(opening.read, file, reread=True)
-    written = part.to_pcap(output, anonymise=key or anonymise)
-    chosen = part.frames if scope.is_whole else part.arrow("events").num_rows
-    if anonymise and written < chosen:
-        left = f"{chosen - written:,} of {chosen:,} frames"
-        typer.echo(f"latpcap: {left} are no plain TCP segments and were left out", err=True)
+    capture = scope.of(opening.read, file, reread=True)
+    written = capture.to_pcap(output, anonymise=key or anonymise)
+    chosen_count = capture.frames if scope.is_whole else capture.arrow("events").num_rows
+    if anonymise and written < chosen_count:
+        left_out = f"{chosen_count - written:,} of {chosen_count:,} frames"
+        typer.echo(f"latpcap: {left_out} are no plain TCP segments and were left out", err=True)
 
 
 def register(app: typer.Typer) -> None:

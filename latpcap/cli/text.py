@@ -86,26 +86,26 @@ class Layout:
         return _GAP.join(padded).rstrip()
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+def _is_number(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(data_type) or pa.types.is_floating(data_type))
 
 
 def _words(column: pa.ChunkedArray, *, dates: bool) -> list[str]:
     """Return the values as text, null as nothing. Instants have no date where room is limited."""
-    kind = column.type
-    if pa.types.is_timestamp(kind):
+    data_type = column.type
+    if pa.types.is_timestamp(data_type):
         texts = pc.strftime(column, format="%Y-%m-%d %H:%M:%S" if dates else "%H:%M:%S").to_pylist()
         if all(text is None or text.endswith("000") for text in texts):  # most clocks have microseconds
             texts = [text and text[:-3] for text in texts]
         return [text or "" for text in texts]
     shown: Callable[[Any], str] = str
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(data_type):
         shown = "{:.3f}".format
-    elif pa.types.is_boolean(kind):
+    elif pa.types.is_boolean(data_type):
         shown = ["no", "yes"].__getitem__
-    elif pa.types.is_list(kind):
+    elif pa.types.is_list(data_type):
         shown = _several
-    elif not pa.types.is_integer(kind):
+    elif not pa.types.is_integer(data_type):
         shown = _text
     return ["" if value is None else shown(value) for value in column.to_pylist()]
 

@@ -193,7 +193,7 @@ def find(
     if held is None:
         return []
     ends = arrays.looked_up(streams, "stream", held.stream, ("server", "server_port", "protocol"))
-    limits = [slow_requests.limit(protocol, slow_ms) for *_, protocol in ends]
+    limits = [slow_requests.limit_ms(protocol, slow_ms) for *_, protocol in ends]
     groups: dict[tuple[str, int, bool, str | None], list[int]] = {}
     for row in np.flatnonzero((held.ms >= np.array(limits)) & (held.confidence > SUSPECTED)).tolist():
         server, port, protocol = ends[row]

@@ -19,10 +19,10 @@ _LONG = 30
 """Letters above which a cell stays wide on a phone."""
 
 
-def safe(text: object, most: int = MAX_LETTERS) -> str:
-    """Escape a text from a capture, without letters that cannot be printed, and cut to `most` letters."""
+def safe(text: object, max_letters: int = MAX_LETTERS) -> str:
+    """Escape a text from a capture, without letters that cannot be printed, and cut to `max_letters`."""
     shown = printable(str(text))
-    return escape(shown if len(shown) <= most else f"{shown[: most - 1]}…")
+    return escape(shown if len(shown) <= max_letters else f"{shown[: max_letters - 1]}…")
 
 
 @dataclass(frozen=True)

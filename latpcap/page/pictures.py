@@ -191,10 +191,10 @@ def _tick(ns: int, x: float) -> str:
     )
 
 
-def clock(first_ns: int, last_ns: int, most: int = 7) -> list[int]:
-    """Return at most `most` round instants between these two, in ns."""
+def clock(first_ns: int, last_ns: int, max_count: int = 7) -> list[int]:
+    """Return at most `max_count` round instants between these two, in ns."""
     span = (last_ns - first_ns) / 1e9
-    step = next((s for s in _STEPS if span / s <= most - 1), _STEPS[-1] * (int(span / _STEPS[-1] / most) + 1))
+    step = next((s for s in _STEPS if span / s <= max_count - 1), _STEPS[-1] * (int(span / _STEPS[-1] / max_count) + 1))
     step_ns = round(step * 1e9)
     return list(range(-(-first_ns // step_ns) * step_ns, last_ns + 1, step_ns))
 

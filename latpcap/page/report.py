@@ -262,8 +262,8 @@ class _Requests:
         dicts: list[dict[str, Any]] = table.set_column(index, "ns", table["start"].cast(pa.int64())).to_pylist()
         for row in dicts:
             row["request"] = requested(row["method"], row["target"]) or row["protocol"]
-            late = "" if row["latency_ms"] is None else f"{row['latency_ms']:,.3f} ms, "
-            row["tip"] = f"{row['request']}\n{late}{pictures.instant(row['ns'])} UTC\ntcp.stream eq {row['stream']}"
+            latency = "" if row["latency_ms"] is None else f"{row['latency_ms']:,.3f} ms, "
+            row["tip"] = f"{row['request']}\n{latency}{pictures.instant(row['ns'])} UTC\ntcp.stream eq {row['stream']}"
         return dicts
 
 

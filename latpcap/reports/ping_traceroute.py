@@ -223,7 +223,7 @@ def needed() -> Needed:
 
 
 def _ends_with_data(capture: Subject) -> set[tuple[str, int, str, int]]:
-    """Return the endpoints of connections that carried data, whose SYNs are no probes."""
+    """Return the endpoints of connections that carried data, whose SYNs are not probes."""
     streams = capture.arrow("streams")
     rows = zip(*(streams[c].to_pylist() for c in _ENDS), strict=True)
     return {row[:4] for row in rows if row[4] or row[5]}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 HTTP = ("http", "http2")
 SHARES = (50, 75, 90, 99)
 TIMEOUT_US = 2_000_000
-"""wrk's --timeout: longer requests are no samples."""
+"""wrk's --timeout: longer requests are not samples."""
 SAMPLE_NS = 100_000_000
 """Interval of wrk's samples of Req/Sec: 100 ms."""
 AT_ONCE_MS = 1.0

@@ -138,7 +138,7 @@ def _by_importance(totals: list[CauseTotal], server: Server) -> list[CauseTotal]
     """Sort by family, that with the most time of the slow requests first, and then by time."""
     families = slowness.by_family(totals, server.waited_for, len(server.rows))
     rank = {name: i for i, name in enumerate(families)}
-    has_few_slow = slowness.few(server.waited_for, len(server.rows))
+    has_few_slow = slowness.has_few(server.waited_for, len(server.rows))
 
     def key(total: CauseTotal) -> tuple[int, float, float, str, str]:
         family = slowness.family(total.cause)

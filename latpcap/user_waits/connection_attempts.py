@@ -26,7 +26,7 @@ FALLBACK_NS = 90_000_000
 SYN_RTO_NS = 1_000_000_000
 """First retransmission timeout of a SYN (RFC 6298 2.1); the timeout doubles with each repeat."""
 MIN_PAIRS = 2
-"""Fewest pairs of the same two servers that are no accident."""
+"""Fewest pairs of the same two servers that are not an accident."""
 NEXT_NS = 50_000_000
 """Longest time after a refusal until the client tries its next address."""
 

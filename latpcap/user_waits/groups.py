@@ -199,13 +199,13 @@ def _transaction(rows: Sequence[Row], index: int) -> int:
     ends = ENDS.get(rows[index].word)
     if ends is None:
         return 0
-    for behind in range(index + 1, len(rows)):
-        row = rows[behind]
+    for later in range(index + 1, len(rows)):
+        row = rows[later]
         # ROLLBACK TO a savepoint does not end the transaction
         if row.word in ends and " TO " not in (row.target or "").upper():
-            return behind + 1 - index
+            return later + 1 - index
         if row.word in ENDS:
-            return behind - index
+            return later - index
     return len(rows) - index
 
 
@@ -214,11 +214,11 @@ def _statement(rows: Sequence[Row], index: int) -> int:
     first = rows[index]
     if first.word not in PREPARES or not first.target:
         return 0
-    for behind in range(index + 1, len(rows)):
-        if rows[behind].target != first.target:
+    for later in range(index + 1, len(rows)):
+        if rows[later].target != first.target:
             return 0
-        if rows[behind].word not in STEPS:
-            return behind + 1 - index
+        if rows[later].word not in STEPS:
+            return later + 1 - index
     return 0
 
 

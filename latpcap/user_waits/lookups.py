@@ -218,7 +218,7 @@ def late(resolutions: list[Resolution]) -> dict[int, tuple[str, float, Question]
     """Return by position the reason of each late resolution, its ms of the wait, and the question that shows it."""
     alive = {q.server for resolution in resolutions for q in resolution.questions if q.end is not None}
     reasons = ((index, _late(resolution, alive)) for index, resolution in enumerate(resolutions))
-    return {index: case for index, case in reasons if case is not None}
+    return {index: late_lookup for index, late_lookup in reasons if late_lookup is not None}
 
 
 def owner_of(reason: str) -> str:

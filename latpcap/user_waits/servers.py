@@ -286,8 +286,8 @@ class _ExchangeFacts:
             "has_begun": has_begun,
             # a complete exchange without an answer is a subscription whose protocol has none
             "is_request": ~arrays.equals(exchanges, "protocol", SETUP) & ~(is_complete & ~has_begun),
-            "is_slow": slowness.late(exchanges, time_ms, slow_ms),
-            "is_unread": slowness.unread(exchanges),
+            "is_slow": slowness.is_slow(exchanges, time_ms, slow_ms),
+            "is_unread": slowness.is_unread(exchanges),
             "is_poll": slowness.long_polls(exchanges),
             "is_goodbye": ~is_complete & ~has_begun & _is_goodbye(streams, exchanges, stream_row),
             # users wait for the first event of a stream; later ones are sent when there is something to report

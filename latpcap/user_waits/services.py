@@ -22,7 +22,7 @@ LATE_MS = 500.0
 NEXT_NS = 1_000_000_000
 """Longest time after a client's last time-out until it reacts to the missing answer."""
 DHCP, MIN_DISCOVERS = "DHCP", 3
-"""Fewest unanswered requests for an address that are no accident of the capture's end."""
+"""Fewest unanswered requests for an address that are not an accident of the capture's end."""
 ADMIT = (DHCP, "DHCPv6", "RADIUS")
 """Services without whose consent a client has no network."""
 
@@ -59,16 +59,16 @@ def late(questions: Sequence[Question], streams: pa.Table) -> dict[int, ServiceW
                 q.repeats + 1 for q in neighbour_requests
                 if (q.client, q.name) == (question.server, question.name) and question.start < q.start < question.end
             )  # fmt: skip
-            case: ServiceWait | None = ServiceWait(
+            wait: ServiceWait | None = ServiceWait(
                 "dhcp_checked" if checks else "datagram_late", question, question.end, checks
             )
         elif question.kind == DHCP:
             is_late_alone = not has_offer and question.repeats + 1 >= MIN_DISCOVERS
-            case = ServiceWait("dhcp_never", question, question.last) if is_late_alone else None
+            wait = ServiceWait("dhcp_never", question, question.last) if is_late_alone else None
         else:
-            case = _dead(question, service_requests, acts_by_client[question.client])
-        if case is not None and case.waited_ms >= LATE_MS:
-            late_waits[question.number] = case
+            wait = _dead(question, service_requests, acts_by_client[question.client])
+        if wait is not None and wait.waited_ms >= LATE_MS:
+            late_waits[question.number] = wait
     return late_waits
 
 

@@ -41,20 +41,20 @@ class Piece(Protocol):
     ms: Array
 
 
-def limits(exchanges: pa.Table, slow_ms: float | None) -> Array:
+def limits_ms(exchanges: pa.Table, slow_ms: float | None) -> Array:
     """Return for each exchange the ms beyond the path's round trip from which it is slow.
 
     That is `slow_ms`, or the protocol's default.
     """
     code, words = arrays.codes(exchanges, "protocol")
-    limit_ms: Array = np.array([limit(word, slow_ms) for word in (*words, None)])[code]
+    limits: Array = np.array([limit_ms(word, slow_ms) for word in (*words, None)])[code]
     if slow_ms is None:  # log-ins have a higher limit, except for time of held ACKs
         held_ms = sum(np.nan_to_num(arrays.numbers(exchanges, f"{cause}_ms")) for cause in ("nagle", "delayed_ack"))
-        limit_ms = np.where(held_ms > LIMITS["slow_ms"], np.minimum(limit_ms, LIMITS["slow_ms"]), limit_ms)
-    return limit_ms
+        limits = np.where(held_ms > LIMITS["slow_ms"], np.minimum(limits, LIMITS["slow_ms"]), limits)
+    return limits
 
 
-def limit(protocol: str | None, slow_ms: float | None) -> float:
+def limit_ms(protocol: str | None, slow_ms: float | None) -> float:
     """Return the ms from which a request of this protocol is slow: `slow_ms`, or the protocol's default."""
     if slow_ms is not None:
         return slow_ms
@@ -66,7 +66,7 @@ def limit(protocol: str | None, slow_ms: float | None) -> float:
     return LIMITS["slow_database_ms"] if "database" in traits else LIMITS["slow_ms"]
 
 
-def unread(exchanges: pa.Table) -> Array:
+def is_unread(exchanges: pa.Table) -> Array:
     """Return the exchanges that are not known to be requests; TLS handshakes are, if the server's work took most."""
     turns: Array = arrays.codes(exchanges, "kind")[0] < 0
     is_handshake = arrays.equals(exchanges, "protocol", "tls") & arrays.equals(exchanges, "method", "handshake")
@@ -118,55 +118,55 @@ def waits_for_streams(exchanges: pa.Table, time: Array, slow_ms: float | None) -
     answer_start, start = (arrays.filled(exchanges, column, 0) for column in ("response_start", "start"))
     first: Array = np.where(answer_start > 0, np.minimum((answer_start - start) / NS_PER_MS, time), time)
     pieces, gap = (arrays.filled(exchanges, c, 0) for c in ("pieces", "longest_gap_ms"))
-    is_long = first - np.nan_to_num(arrays.numbers(exchanges, "network_ms").astype(float)) > limits(exchanges, slow_ms)
+    network_ms = np.nan_to_num(arrays.numbers(exchanges, "network_ms").astype(float))
+    is_long = first - network_ms > limits_ms(exchanges, slow_ms)
     is_ticking = (pieces > 2) & (answer_start > 0) & is_long & (first <= show.MAX_FIRST_EVENT_RATIO * gap)
     held_ms = np.maximum(time - first - arrays.numbers(exchanges, "server_think_ms"), 0.0)
     return np.where(is_ticking, 0.0, first), held_ms / np.maximum(pieces, 1)
 
 
-def late(exchanges: pa.Table, time: Array, slow_ms: float | None) -> Array:
+def is_slow(exchanges: pa.Table, time: Array, slow_ms: float | None) -> Array:
     """Return the exchanges whose `time` in ms exceeds their limit beyond the path's round trip.
 
     Long polls are never slow. For event streams the wait for the first piece and the delay per later piece count, not
     the time in which the server had nothing to report.
     """
-    limit, network = limits(exchanges, slow_ms), arrays.numbers(exchanges, "network_ms").astype(float)
-    own_ms = time - np.nan_to_num(network, nan=0.0)
+    own_ms = time - np.nan_to_num(arrays.numbers(exchanges, "network_ms").astype(float))
     is_event_stream = event_streams(exchanges)
     if is_event_stream.any():
         first_ms, later_ms = waits_for_streams(exchanges, time, slow_ms)
         own_ms = np.where(is_event_stream, np.maximum(first_ms - (time - own_ms), later_ms), own_ms)
-    return (own_ms > limit) & ~long_polls(exchanges)
+    return (own_ms > limits_ms(exchanges, slow_ms)) & ~long_polls(exchanges)
 
 
-def how(slow: int, of: int) -> How:
+def how_many(slow_count: int, count: int) -> How:
     """Classify the number of slow requests among all."""
-    if not slow:
+    if not slow_count:
         return "none"
-    if slow >= show.TYPICAL_SHARE * of and not slow == 1 < of:
+    if slow_count >= show.TYPICAL_SHARE * count and not slow_count == 1 < count:
         return "typical"
-    return "outlier" if slow <= max(1, show.OUTLIER_SHARE * of) else "tail"
+    return "outlier" if slow_count <= max(1, show.OUTLIER_SHARE * count) else "tail"
 
 
-def unfelt(items: Iterable[Piece], slow: Array, of: int, longest_ms: float) -> bool:
+def are_unfelt(items: Iterable[Piece], slow_rows: Array, count: int, longest_ms: float) -> bool:
     """Return whether slow requests are too short for a person to notice: a few of them, or any number slow by the path.
 
     Stalls and losses always count as noticeable, because they occur again.
     """
     items = list(items)
-    few_slow = how(len(slow), of) in ("tail", "outlier") or items[0].cause == "network"
-    if not few_slow or longest_ms >= show.MIN_FELT_MS:
+    may_be_unfelt = how_many(len(slow_rows), count) in ("tail", "outlier") or items[0].cause == "network"
+    if not may_be_unfelt or longest_ms >= show.MIN_FELT_MS:
         return False
-    spent = {item.cause: float(item.ms[np.isin(item.rows, slow)].sum()) for item in items}
+    spent = {item.cause: float(item.ms[np.isin(item.rows, slow_rows)].sum()) for item in items}
     named = {cause: ms for cause, ms in spent.items() if cause not in ("network", "bandwidth") and ms > 0}
     return sum(named.values()) < show.MIN_FELT_SUM_MS and {family(cause) for cause in named} <= UNREPEATED
 
 
-def few(slow: Array, of: int) -> bool:
+def has_few(slow_rows: Array, count: int) -> bool:
     """Return whether most requests are fast over the same path, so that its round trip makes none of the others
     slow.
     """
-    return how(len(slow), of) in ("tail", "outlier")
+    return how_many(len(slow_rows), count) in ("tail", "outlier")
 
 
 def family(cause: str) -> str:
@@ -175,27 +175,29 @@ def family(cause: str) -> str:
     return entry.family if entry else "stall"
 
 
-def beyond(causes: Mapping[str, float]) -> float:
+def without_path_ms(causes: Mapping[str, float]) -> float:
     """Return the sum of these causes' times without the path's round trip."""
     return sum(spent for cause, spent in causes.items() if cause != "network")
 
 
-def by_family(items: Iterable[Piece], slow: Array, of: int) -> dict[str, dict[str, float]]:
-    """Return the time in ms by family and cause of the slow exchanges, or of all if none of these `of` is slow.
+def by_family(items: Iterable[Piece], slow_rows: Array, count: int) -> dict[str, dict[str, float]]:
+    """Return the time in ms by family and cause of the slow exchanges, or of all if none of these `count` is slow.
 
     The family with the most time is first. Losses are first if they took about as much, since they are observed and
-    other causes are inferred. If only a few are slow, the path's round trip is no reason and does not count.
+    other causes are inferred. If only a few are slow, the path's round trip is not a reason and does not count.
     """
     spent: dict[str, dict[str, float]] = {}
     for item in items:
-        ms = item.ms[np.isin(item.rows, slow)] if len(slow) else item.ms
+        ms = item.ms[np.isin(item.rows, slow_rows)] if len(slow_rows) else item.ms
         if len(ms):
             causes = spent.setdefault(family(item.cause), {})
             causes[item.cause] = causes.get(item.cause, 0.0) + float(ms.sum())
         spill.release_memory()
     families = list(FAMILIES)
-    took_ms = {name: beyond(causes) if len(slow) else sum(causes.values()) for name, causes in spent.items()}
-    sums = took_ms if few(slow, of) else {name: sum(causes.values()) for name, causes in spent.items()}
+    sums = {name: sum(causes.values()) for name, causes in spent.items()}
+    took_ms = {name: without_path_ms(causes) for name, causes in spent.items()} if len(slow_rows) else sums
+    if has_few(slow_rows, count):
+        sums = took_ms
     order = sorted(spent, key=lambda name: (-sums[name], -sum(spent[name].values()), families.index(name)))
     if "loss" in spent and took_ms["loss"] >= show.MIN_LOSS_RATIO * max(took_ms.values()):
         order = ["loss", *(name for name in order if name != "loss")]

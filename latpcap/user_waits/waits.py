@@ -252,28 +252,28 @@ def _lookup(resolution: Resolution, reason: tuple[str, float, Question] | None) 
 
 
 def _services(questions: Sequence[Question], streams: pa.Table) -> list[Action]:
-    """Return an action for each UDP request that is no lookup; one to a dead server includes that to the next one."""
-    cases = services.late(questions, streams)
+    """Return an action for each UDP request but lookups; one to a dead server includes that to the next one."""
+    late_waits = services.late(questions, streams)
     actions: dict[int, Action] = {}
     for q in questions:
         if q.kind not in SERVICES:
             continue
-        case = cases.get(q.number)
-        never = "given_up" if case is not None else "never"
+        late_wait = late_waits.get(q.number)
+        never = "given_up" if late_wait is not None else "never"
         end = q.last if q.end is None else q.end
         wait = Wait(
             kind="request", client=q.client, server=q.server, server_port=q.server_port,
             name=f"{q.kind} {q.name}".strip(), start=q.start,
-            end=end if case is None else case.until, ended=never if q.end is None else "answered", stream=None,
-            table="lookups", row=q.number,
+            end=end if late_wait is None else late_wait.until, ended=never if q.end is None else "answered",
+            stream=None, table="lookups", row=q.number,
         )  # fmt: skip
-        if case is not None:
-            wait.cause, wait.owner, wait.family = case.reason, services.owner_of(case.reason), "server"
-            wait.grade = grade_of(worth(case.reason))
+        if late_wait is not None:
+            wait.cause, wait.owner, wait.family = late_wait.reason, services.owner_of(late_wait.reason), "server"
+            wait.grade = grade_of(worth(late_wait.reason))
         action = actions.setdefault(q.number, Action())
         action.waits.append(wait)
-        if case is not None and case.then is not None:
-            actions[case.then.number] = action
+        if late_wait is not None and late_wait.then is not None:
+            actions[late_wait.then.number] = action
     return list({id(action): action for action in actions.values()}.values())
 
 

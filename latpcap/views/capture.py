@@ -360,7 +360,7 @@ class Stream(View):
         if name not in self._arrow:
             table = self.capture.arrow(name)
             if name == "causes":
-                table = of_rows(table, {link: self.arrow(of)[link] for link, of in LINKS.items()})
+                table = of_rows(table, {link: self.arrow(linked)[link] for link, linked in LINKS.items()})
             elif name == "actions":
                 table = of_rows(table, {"action": self.arrow("waits")["action"]})
             elif "stream" in table.column_names:

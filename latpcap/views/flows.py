@@ -70,13 +70,13 @@ class Around:
 
 
 class _First:
-    """Masks the first `most` rows (None: all) of consecutive batches, and counts all rows."""
+    """Masks the first `max_rows` rows (None: all) of consecutive batches, and counts all rows."""
 
-    def __init__(self, most: int | None):
-        self._most, self.total = most, 0
+    def __init__(self, max_rows: int | None):
+        self._max_rows, self.total = max_rows, 0
 
     def __call__(self, rows: pa.Table) -> pa.ChunkedArray:
-        room = rows.num_rows if self._most is None else self._most - self.total
+        room = rows.num_rows if self._max_rows is None else self._max_rows - self.total
         self.total += rows.num_rows
         return arrays.column(np.arange(rows.num_rows) < room)
 
@@ -173,7 +173,7 @@ def _of_server(streams: pa.Table, exchanges: pa.Table, server: str | None) -> pa
     """
     servers = servers_of(streams, exchanges)
     if server is not None:
-        servers = named(server, servers, lambda of: names_of(of, {"streams": streams}))
+        servers = named(server, servers, lambda candidate: names_of(candidate, {"streams": streams}))
     if not servers:
         return exchanges
     return exchanges.take(arrays.integers(servers[0].all_requests, "int64"))
@@ -183,7 +183,7 @@ def of_server(view: HasTables, server: str) -> str:
     """Return the display filter of this server's packets. ValueError for an unknown server."""
     streams = view.arrow("streams")
     servers = servers_of(streams, stretches(view))
-    (named_server, *_) = named(server, servers, lambda of: names_of(of, {"streams": streams}))
+    (named_server, *_) = named(server, servers, lambda candidate: names_of(candidate, {"streams": streams}))
     family = "ipv6" if ":" in named_server.address else "ip"
     return f"{family}.addr == {named_server.address} and tcp.port == {named_server.port}"
 
@@ -258,8 +258,8 @@ def _other(capture: Recording, flows: Flows, options: FlowOptions) -> FlowGraph:
         packets += _segments(capture, low, high)
         packets.sort(key=lambda packet: packet["frame"])
     if not packets:
-        what = "ICMP packet" if flows == "icmp" else "frame"
-        raise ValueError(f"there is no {what} in {capture.title}: there is nothing to draw")
+        missing = "ICMP packet" if flows == "icmp" else "frame"
+        raise ValueError(f"there is no {missing} in {capture.title}: there is nothing to draw")
     before = {}
     if options.time == "delta":
         before = {r.frame + 1: r.time_ns for r in capture.records([packet["frame"] - 1 for packet in packets])}

@@ -34,11 +34,11 @@ def _columns() -> tuple[str, ...]:
     """Columns of `exchanges` that can group: words, integers and booleans, but not durations and instants."""
     from latpcap.tables import fields
 
-    return tuple(f.name for f in fields("exchanges") if not (pa.types.is_floating(f.type) or _instant(f.type)))
+    return tuple(f.name for f in fields("exchanges") if not (pa.types.is_floating(f.type) or _is_instant(f.type)))
 
 
-def _instant(kind: Any) -> bool:
-    return bool(pa.types.is_timestamp(kind))
+def _is_instant(data_type: Any) -> bool:
+    return bool(pa.types.is_timestamp(data_type))
 
 
 def span(word: str) -> tuple[int, str] | None:
@@ -115,7 +115,7 @@ def names(exchanges: pa.Table, by: Group | Sequence[Group] | None, files: Sequen
     if not words:
         return None
     columns = [column(exchanges, word, files) for word in words]
-    plain = [v.to_pandas().tolist() if _instant(v.type) else v.to_pylist() for v in columns]
+    plain = [v.to_pandas().tolist() if _is_instant(v.type) else v.to_pylist() for v in columns]
     return [named(words, key) for key in zip(*plain, strict=True)]
 
 

@@ -244,7 +244,7 @@ def _covered(timed: pd.DataFrame, places: Sequence[str]) -> dict[tuple[Any, ...]
     for key, first, last in zip(spans.index, spans["start"], spans["end"], strict=True):
         place = key[1:] if places else ()
         spans_of.setdefault(place, []).append((first.value, last.value))
-    return {place: merged(of) for place, of in spans_of.items()}
+    return {place: merged(place_spans) for place, place_spans in spans_of.items()}
 
 
 def merged(spans: _Spans) -> _Spans:

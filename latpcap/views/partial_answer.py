@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 _ENDS = ("client", "client_port", "server", "server_port")
 _AT_END: tuple[TableName, ...] = ("evidence", "transfers", "lookups", "probes", "issues")
 """Small tables, which are kept whole."""
-_LED = ("connect", "first_frame", "dns_ms", "dns_name")
-"""Columns of the connects that a DNS lookup preceded; `stretches` has the columns that all connects need."""
+_AFTER_LOOKUP = ("connect", "first_frame", "dns_ms", "dns_name")
+"""Columns kept of connects that waited for a DNS lookup; `stretches` has the columns that all connects need."""
 
 
 def read(source: sources.Source, *, keylog: Keylog | None = None, progress: bool = False) -> AnswerView:
@@ -52,7 +52,7 @@ class _Rows:
 
     def __init__(self) -> None:
         self.segments, self.folded, self.streams = Segments(tuple), Folded(), Streams()
-        self.led: list[pa.Table] = []
+        self.after_lookup: list[pa.Table] = []
         self.counts: dict[TableName, int] = dict.fromkeys(("connects", "gaps"), 0)
 
     def add(self, portion: Portion) -> None:
@@ -63,7 +63,7 @@ class _Rows:
             self.folded.add(name, others)
             self.counts[name] += others.num_rows
             if name == "connects" and others["dns_ms"].null_count < others.num_rows:
-                self.led.append(others.select(_LED).filter(others["dns_ms"].is_valid()))
+                self.after_lookup.append(others.select(_AFTER_LOOKUP).filter(others["dns_ms"].is_valid()))
         self.folded.add("pushes", _whole(portion["pushes"]))
         causes = _whole(portion["causes"], (*LINKS, *Causes.COLUMNS))
         events = _whole(portion["events"], EVENTS)
@@ -96,7 +96,9 @@ class AnswerView(recording.Recording):
         few = {"exchanges": rows.folded.exchanges, "causes": rows.folded.causes, "streams": rows.streams}
         tables = {name: columns.table() for name, columns in few.items() if columns.count}
         if rows.counts["connects"]:
-            tables["connects"] = pa.concat_tables(rows.led).sort_by("connect") if rows.led else pa.table({})
+            tables["connects"] = (
+                pa.concat_tables(rows.after_lookup).sort_by("connect") if rows.after_lookup else pa.table({})
+            )
         self.kept = Lazy(self.arrow, rows.segments, tables, rows.folded.causes.evidence, rows.folded.pushed)
         """The tables that findings read, with few columns: `stretches` and their causes, streams and connects."""
         if "exchanges" in tables:

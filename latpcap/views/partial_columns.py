@@ -27,10 +27,10 @@ only: that of complete ones is summed from `causes`.
 
 
 class Numbers:
-    """A growing column of numbers; zeros take no memory. `kind` None: the narrowest unsigned type that fits."""
+    """A growing column of numbers; zeros take no memory. `dtype` None: the narrowest unsigned type that fits."""
 
-    def __init__(self, kind: str | None):
-        self._narrows, self._column = kind is None, spill.Column(kind or "uint8")
+    def __init__(self, dtype: str | None):
+        self._narrows, self._column = dtype is None, spill.Column(dtype or "uint8")
 
     def add(self, values: Array) -> None:
         """Append values."""
@@ -38,9 +38,9 @@ class Numbers:
             self._column.skip(len(values))
             return
         if self._narrows:
-            kind = np.result_type(self._column.dtype, np.min_scalar_type(int(values.max())))
-            if kind != self._column.dtype:
-                self._column.widen(kind)
+            dtype = np.result_type(self._column.dtype, np.min_scalar_type(int(values.max())))
+            if dtype != self._column.dtype:
+                self._column.widen(dtype)
         self._column.add(values)
 
     def skip(self, count: int) -> None:
@@ -73,20 +73,20 @@ class Words:
 
     def __init__(self) -> None:
         self._codes = Numbers(None)
-        self.known: dict[str, int] = {}
+        self._index_by_word: dict[str, int] = {}
 
     def add(self, codes: Array, words: list[str]) -> None:
         """Append rows, as `arrays.codes` returns them."""
-        places = [self.known.setdefault(word, len(self.known)) for word in words]
-        kept = np.array([0, *(place + 1 for place in places)], np.min_scalar_type(len(self.known)))  # 0: null
-        self._codes.add(kept[codes + 1])
+        indices = [self._index_by_word.setdefault(word, len(self._index_by_word)) for word in words]
+        stored = np.array([0, *(index + 1 for index in indices)], np.min_scalar_type(len(self._index_by_word)))
+        self._codes.add(stored[codes + 1])  # 0: null
 
     def arrow(self, order: Array | None) -> pa.Array:
         """Return all rows as a dictionary array, and empty the column."""
         codes, is_known = self._codes.lowered(order)
-        kind = "int8" if len(self.known) <= np.iinfo("int8").max else "int32"
-        narrowed = codes.view(kind) if codes.itemsize == np.dtype(kind).itemsize else codes.astype(kind)
-        return arrays.dictionary(narrowed, is_known, list(self.known))
+        dtype = np.dtype("int8" if len(self._index_by_word) <= np.iinfo("int8").max else "int32")
+        narrowed = codes.view(dtype) if codes.itemsize == dtype.itemsize else codes.astype(dtype)
+        return arrays.dictionary(narrowed, is_known, list(self._index_by_word))
 
 
 class Exchanges:

@@ -51,7 +51,9 @@ def of_streams(numbers: Sequence[int]) -> Needed:
 def read(source: sources.Source, needed: Needed, *, keylog: Keylog | None = None, progress: bool = False) -> Projection:
     """Read a capture as `latpcap.read` does, keeping the needed part of these tables, and all of `issues`."""
     feed = Feed(source, keylog)
-    kept: dict[TableName, _Rows] = {name: _Rows(name, part) for name, part in needed.items() if name != "issues"}
+    kept: dict[TableName, _Rows] = {
+        name: _Rows(name, kept_slice) for name, kept_slice in needed.items() if name != "issues"
+    }
     for portion in portions(feed, take_bytes=TAKE_BYTES, progress=progress):
         numbers: dict[str, pa.ChunkedArray] = {}
         for name in [*LINKS.values(), *(name for name in kept if name not in LINKS.values())]:
