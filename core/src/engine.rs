@@ -474,7 +474,12 @@ impl Engine {
         self.stage = match std::mem::take(&mut self.stage) {
             Stage::Reading => {
                 self.end_file();
-                if !self.pipeline.until.as_ref().is_some_and(|until| until.left_out) {
+                if !self
+                    .pipeline
+                    .until
+                    .as_ref()
+                    .is_some_and(|until| until.has_left_out)
+                {
                     self.pipeline.fragments.finish();
                     self.pipeline.fragment_issues();
                 }

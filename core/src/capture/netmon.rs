@@ -33,7 +33,7 @@ pub(super) struct Netmon {
     /// Offsets of the frames in the table.
     listed: OffsetDigest,
     last_ns: i64,
-    in_table: bool,
+    is_in_table: bool,
 }
 
 /// A digest of a list of offsets. `sum` does not depend on their order, `order` does. Two digests are equal if the
@@ -96,15 +96,15 @@ impl Netmon {
             frames: OffsetDigest::default(),
             listed: OffsetDigest::default(),
             last_ns: 0,
-            in_table: false,
+            is_in_table: false,
         })
     }
 
     pub(super) fn walk(&mut self, bytes: &[u8], position: &mut Position, sink: &mut impl Sink) -> Next {
         let mut rest = bytes;
         loop {
-            if self.in_table || position.offset == self.table.0 {
-                self.in_table = true;
+            if self.is_in_table || position.offset == self.table.0 {
+                self.is_in_table = true;
                 return self.read_table(rest, position, sink);
             }
             let Some((captured, original_len)) = self.lengths(rest) else {
@@ -247,7 +247,7 @@ impl Netmon {
     pub(super) fn truncated(&self, bytes: &[u8], position: &Position) -> Option<Issue> {
         let len = bytes.len() as u64;
         let (reason, needed, len) = match self.lengths(bytes) {
-            _ if self.in_table => ("frame table is cut", self.table.1, self.listed.count * 4 + len),
+            _ if self.is_in_table => ("frame table is cut", self.table.1, self.listed.count * 4 + len),
             _ if bytes.is_empty() && self.table.0 == u64::MAX => ("frame table is missing", 0, 0),
             _ if bytes.is_empty() => ("frame table is missing", self.table.0, position.offset),
             Some((captured, _)) => (

@@ -22,7 +22,7 @@ enum Variant {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Magic {
     variant: Variant,
-    big: bool,
+    is_big_endian: bool,
 }
 
 const MAGICS: [(u32, Variant); 3] = [
@@ -35,8 +35,14 @@ impl Magic {
     pub(super) fn of(bytes: &[u8]) -> Option<Magic> {
         let head = Header::<4>::of(bytes)?;
         MAGICS.iter().find_map(|&(magic, variant)| match magic {
-            _ if magic == head.u32::<false, 0>() => Some(Magic { variant, big: false }),
-            _ if magic == head.u32::<true, 0>() => Some(Magic { variant, big: true }),
+            _ if magic == head.u32::<false, 0>() => Some(Magic {
+                variant,
+                is_big_endian: false,
+            }),
+            _ if magic == head.u32::<true, 0>() => Some(Magic {
+                variant,
+                is_big_endian: true,
+            }),
             _ => None,
         })
     }
@@ -51,7 +57,7 @@ impl Magic {
 
     pub(super) fn open(self, bytes: &[u8]) -> Result<Pcap, Box<Issue>> {
         let head = Header::<FILE_HEADER>::of(bytes);
-        let fields = head.map(|head| match self.big {
+        let fields = head.map(|head| match self.is_big_endian {
             true => (
                 head.u16::<true, 4>(),
                 head.u16::<true, 6>(),
@@ -123,7 +129,7 @@ impl Pcap {
     }
 
     pub(super) fn walk(&mut self, bytes: &[u8], position: &mut Position, sink: &mut impl Sink) -> Next {
-        match (self.magic.variant, self.magic.big) {
+        match (self.magic.variant, self.magic.is_big_endian) {
             (Variant::Micro, false) => self.records::<16, false, 1000>(bytes, position, sink),
             (Variant::Micro, true) => self.records::<16, true, 1000>(bytes, position, sink),
             (Variant::Nano, false) => self.records::<16, false, 1>(bytes, position, sink),
@@ -206,7 +212,7 @@ impl Pcap {
         let available = bytes.len() as u64;
         let (reason, needed, available) = match Header::<16>::of(bytes) {
             Some(head) if bytes.len() >= self.record_header() => {
-                let (captured, _) = match self.magic.big {
+                let (captured, _) = match self.magic.is_big_endian {
                     true => self.lengths::<16, true>(head),
                     false => self.lengths::<16, false>(head),
                 };

@@ -51,7 +51,7 @@ struct SkippedBlock {
 
 #[derive(Debug)]
 pub(super) struct Pcapng {
-    big: bool,
+    is_big_endian: bool,
     interfaces: Vec<Interface>,
     /// Decimal places of the finest clock in all sections so far.
     digits: Option<u8>,
@@ -63,9 +63,9 @@ pub(super) struct Pcapng {
 impl Pcapng {
     /// Begins to read a file. `None` if the byte order of its first section is not known.
     pub(super) fn open(bytes: &[u8]) -> Option<Pcapng> {
-        let big = byte_order(bytes)?;
+        let is_big_endian = byte_order(bytes)?;
         Some(Pcapng {
-            big,
+            is_big_endian,
             interfaces: Vec::new(),
             digits: None,
             last_ns: 0,
@@ -79,7 +79,7 @@ impl Pcapng {
     }
 
     pub(super) fn walk(&mut self, bytes: &[u8], position: &mut Position, sink: &mut impl Sink) -> Next {
-        let parsed = match self.big {
+        let parsed = match self.is_big_endian {
             true => self.blocks::<true>(bytes, position, sink),
             false => self.blocks::<false>(bytes, position, sink),
         };
@@ -235,7 +235,7 @@ impl Pcapng {
         let Some(head) = Header::<SECTION_HEADER>::of(bytes) else {
             return Ok(Next::Need(SECTION_HEADER));
         };
-        let Some(big) = byte_order(bytes) else {
+        let Some(is_big_endian) = byte_order(bytes) else {
             let issue = Issue::new(
                 Kind::Damaged,
                 "pcapng",
@@ -247,7 +247,7 @@ impl Pcapng {
                     .detail(format!("{:#010x}", head.be32::<8>())),
             ));
         };
-        let (total, major) = match big {
+        let (total, major) = match is_big_endian {
             true => (head.u32::<true, 4>(), head.u16::<true, 12>()),
             false => (head.u32::<false, 4>(), head.u16::<false, 12>()),
         };
@@ -269,7 +269,7 @@ impl Pcapng {
             let issue = Issue::new(kind, "pcapng", "pcapng version is not known").at(position.offset);
             return Err(Box::new(issue.detail(format!("major version {major}"))));
         }
-        self.big = big;
+        self.is_big_endian = is_big_endian;
         self.interfaces.clear();
         self.skipped = Some(SkippedBlock {
             total,
@@ -336,7 +336,7 @@ impl Pcapng {
             let issue = Issue::new(Kind::Damaged, "pcapng", "block header is cut");
             return Some(issue.at(position.offset).lengths(8, available));
         };
-        let (kind, total) = match self.big {
+        let (kind, total) = match self.is_big_endian {
             true => (head.u32::<true, 0>(), head.u32::<true, 4>()),
             false => (head.u32::<false, 0>(), head.u32::<false, 4>()),
         };

@@ -134,7 +134,7 @@ pub(crate) struct ServerHello {
     /// The chosen application protocol (RFC 7301).
     pub alpn: Option<SmolStr>,
     /// Whether it is a HelloRetryRequest: the client must send another ClientHello.
-    pub retry: bool,
+    pub is_retry: bool,
 }
 
 pub(crate) fn server_hello(hello: &[u8]) -> Option<ServerHello> {
@@ -160,7 +160,7 @@ pub(crate) fn server_hello(hello: &[u8]) -> Option<ServerHello> {
         encrypt_then_mac,
         by_key,
         alpn,
-        retry: random == RETRY,
+        is_retry: random == RETRY,
     })
 }
 

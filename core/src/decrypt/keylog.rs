@@ -68,7 +68,7 @@ pub struct KeyLog {
     secrets: HashMap<(Random, Label), Secret, ahash::RandomState>,
     bytes: usize,
     lines: usize,
-    full: bool,
+    is_full: bool,
 }
 
 impl fmt::Debug for KeyLog {
@@ -99,7 +99,7 @@ impl KeyLog {
             }
             self.lines += 1;
             if self.bytes > MAX_TEXT_BYTES + 1 || self.lines > MAX_LINES {
-                if !std::mem::replace(&mut self.full, true) {
+                if !std::mem::replace(&mut self.is_full, true) {
                     let reason = "key log is longer than 64 MiB or 1,000,000 lines: the rest is not read";
                     issue(Issue::new(Kind::Skipped, LAYER, reason));
                 }

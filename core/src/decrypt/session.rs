@@ -339,7 +339,7 @@ impl Session {
 
     /// Derives the keys for the version and suite that the ServerHello chose.
     fn choose_keys(&mut self, hello: ServerHello, log: &KeyLog) {
-        if hello.retry {
+        if hello.is_retry {
             self.early = Early::Rejected;
             return;
         }

@@ -20,7 +20,7 @@ pub(super) struct Until {
     /// No more frames of this file are wanted.
     is_file_done: bool,
     /// Some frame was left out. Fragments that are incomplete now may be complete in the file, and are not reported.
-    pub left_out: bool,
+    pub has_left_out: bool,
 }
 
 impl Until {
@@ -28,7 +28,7 @@ impl Until {
         Until {
             end,
             is_file_done: false,
-            left_out: false,
+            has_left_out: false,
         }
     }
 
@@ -50,7 +50,7 @@ impl Until {
         };
         self.is_file_done |= time_ns >= end.saturating_add(LATE_NS);
         let is_left_out = self.is_file_done || time_ns >= end;
-        self.left_out |= is_left_out;
+        self.has_left_out |= is_left_out;
         is_left_out
     }
 }

@@ -42,7 +42,7 @@ pub struct Fragment<'a> {
     /// Offset in the packet's payload, in bytes.
     start: u32,
     /// The "more fragments" flag.
-    more: bool,
+    has_more: bool,
     /// Protocol of the packet's payload. In IPv6 that of the first fragment counts.
     protocol: u8,
     bytes: &'a [u8],
@@ -56,7 +56,7 @@ impl<'a> Fragment<'a> {
     pub(super) fn of(
         key: Key,
         start: u32,
-        more: bool,
+        has_more: bool,
         protocol: u8,
         view: View<'a>,
         carrier: Ends,
@@ -64,7 +64,7 @@ impl<'a> Fragment<'a> {
         Packet::Fragment(Fragment {
             key,
             start,
-            more,
+            has_more,
             protocol,
             bytes: view.captured,
             len: view.wire,
@@ -87,7 +87,7 @@ impl Fragment<'_> {
             return Some(issue.lengths(self.len.into(), self.bytes.len() as u64));
         }
         let fits = self.end() <= MAX_PACKET_BYTES && self.len > 0;
-        let is_aligned = !self.more || self.len.is_multiple_of(8);
+        let is_aligned = !self.has_more || self.len.is_multiple_of(8);
         let reason = "fragment does not fit any packet";
         (!fits || !is_aligned).then(|| seen_frame.issue(Kind::Distrusted, reason))
     }
@@ -263,7 +263,7 @@ impl Incomplete {
         if fragment.start == 0 {
             self.protocol = fragment.protocol;
         }
-        if !fragment.more && self.end.is_none() {
+        if !fragment.has_more && self.end.is_none() {
             self.end = Some(fragment.end());
         }
         let at = self

@@ -54,10 +54,10 @@ pub(super) fn decode<'a>(view: View<'a>, carrier: Ends, v6: bool) -> Packet<'a> 
     let quote = View {
         captured: view.skip(8).captured,
         wire: MAX_QUOTED_BYTES,
-        quoted: true,
+        is_quoted: true,
         depth: view.depth,
     };
-    let quoted = match is_error(kind, v6) && !view.quoted {
+    let quoted = match is_error(kind, v6) && !view.is_quoted {
         true if v6 => ip::v6(quote),
         true => ip::any(quote),
         false => Packet::Other,

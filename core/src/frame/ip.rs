@@ -48,7 +48,7 @@ fn v4<'a, const SIZE: u32>(head: Header<'a, 20>, view: View<'a>, size: u32) -> P
     // frame is cut to the frame, as in Wireshark.
     let total = u32::from(head.be16::<2>());
     let packet = match total {
-        0 if view.quoted => return distrusted("ipv4", "total length of a quoted packet is zero", 0, 0),
+        0 if view.is_quoted => return distrusted("ipv4", "total length of a quoted packet is zero", 0, 0),
         0 => view,
         _ if total > view.wire => return length_beyond_frame(head, view, size),
         _ => view.limit(total),
@@ -61,7 +61,7 @@ fn v4<'a, const SIZE: u32>(head: Header<'a, 20>, view: View<'a>, size: u32) -> P
 #[inline(never)]
 fn length_beyond_frame<'a>(head: Header<'a, 20>, view: View<'a>, size: u32) -> Packet<'a> {
     match v4_payload::<0>(head, view, size) {
-        Packet::Tcp(segment) if !view.quoted => {
+        Packet::Tcp(segment) if !view.is_quoted => {
             let missing = u32::from(head.be16::<2>()).saturating_sub(view.wire);
             let claimed = segment.len.saturating_add(missing);
             // Inside a tunnel, a length of an outer header may have cut the packet instead of the frame.
@@ -152,7 +152,7 @@ pub(super) fn v6(view: View<'_>) -> Packet<'_> {
     // is one, sets the length below.
     let payload = view.skip(40);
     let payload = match u32::from(head.be16::<4>()) {
-        0 if view.quoted => return distrusted("ipv6", "payload length of a quoted packet is zero", 0, 0),
+        0 if view.is_quoted => return distrusted("ipv6", "payload length of a quoted packet is zero", 0, 0),
         0 => payload,
         length => payload.limit(length),
     };

@@ -256,7 +256,7 @@ struct View<'a> {
     /// Number of tunnels entered.
     depth: u8,
     /// Inside the quote of an ICMP error. Quotes in quotes are not read.
-    quoted: bool,
+    is_quoted: bool,
 }
 
 impl<'a> View<'a> {
@@ -266,7 +266,7 @@ impl<'a> View<'a> {
             captured,
             wire,
             depth: 0,
-            quoted: false,
+            is_quoted: false,
         }
     }
 

@@ -61,7 +61,7 @@ pub(super) fn decode<'a>(view: View<'a>, ends: impl Fn() -> Ends) -> Packet<'a> 
 fn short<'a>(view: View<'a>, ends: Ends) -> Packet<'a> {
     let cut = view.cut("tcp", USED_HEADER);
     match cut {
-        Packet::Unread(why) if view.quoted && view.captured.len() >= 8 => {
+        Packet::Unread(why) if view.is_quoted && view.captured.len() >= 8 => {
             let mut head = [0; USED_HEADER as usize];
             for (to, from) in head.iter_mut().zip(view.captured.iter().take(8)) {
                 *to = *from;

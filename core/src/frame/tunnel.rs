@@ -126,7 +126,7 @@ pub(super) fn udp(view: View<'_>, carrier: Ends) -> Packet<'_> {
             }
             packet => packet,
         },
-        None if !view.quoted => Packet::Udp(Udp {
+        None if !view.is_quoted => Packet::Udp(Udp {
             src: carrier.src,
             dst: carrier.dst,
             sport,
@@ -146,7 +146,7 @@ fn is_checksum_right(view: View<'_>, carrier: Ends) -> bool {
         cursor::be16_at(view.captured, 6),
     );
     let size = usize::from(length.unwrap_or(0));
-    if sum == Some(0) || size < 8 || size > view.captured.len() || view.quoted {
+    if sum == Some(0) || size < 8 || size > view.captured.len() || view.is_quoted {
         return true;
     }
     let mut total = u32::from(protocol::UDP) + size as u32;

@@ -65,10 +65,10 @@ struct PendingCommand {
     /// Number of replies still to come.
     replies_left: u32,
     /// The reply has begun.
-    begun: bool,
-    failed: bool,
+    has_begun: bool,
+    has_failed: bool,
     /// The reply may have been in bytes that are not in the capture.
-    maybe_answered: bool,
+    may_be_answered: bool,
 }
 
 /// State of the client's direction.
@@ -81,7 +81,7 @@ struct Client {
     /// Key of the command whose line continues after a literal.
     literal: Option<u64>,
     /// Bytes before are not in the capture, so that a line may not be whole.
-    holed: bool,
+    is_after_hole: bool,
 }
 
 /// What the client's next bytes are.
@@ -96,7 +96,7 @@ enum Reads {
         key: Option<u64>,
         dots: Dots,
         /// Part of the text is not in the capture, maybe with its end.
-        holed: bool,
+        has_hole: bool,
     },
 }
 
@@ -119,7 +119,7 @@ impl Leave {
 impl PendingCommand {
     /// Counts bytes of the reply.
     fn reply_bytes(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
-        if !std::mem::replace(&mut self.begun, true) {
+        if !std::mem::replace(&mut self.has_begun, true) {
             sink.exchange(self.key).begin_answer();
         }
         sink.unmark();
@@ -219,7 +219,12 @@ impl Commands {
 
     /// Reads a mail's text, up to its lone dot.
     fn content(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &mut &[u8]) {
-        let Reads::Content { key, mut dots, holed } = self.client.reads else {
+        let Reads::Content {
+            key,
+            mut dots,
+            has_hole,
+        } = self.client.reads
+        else {
             return;
         };
         let key = key.unwrap_or_else(|| {
@@ -248,7 +253,7 @@ impl Commands {
             None => Reads::Content {
                 key: Some(key),
                 dots,
-                holed,
+                has_hole,
             },
         };
     }
@@ -272,17 +277,17 @@ impl Commands {
             self.pairing = Pairing::Known;
         }
         let command = self.dialect.command(line.text());
-        let is_after_hole = std::mem::take(&mut self.client.holed);
+        let is_after_hole = std::mem::take(&mut self.client.is_after_hole);
         let is_ignored = is_after_hole || line.text().is_empty() || self.dialect == Dialect::Imap;
         if self.pairing != Pairing::Known || command.is_none() && is_ignored {
-            self.client.holed = is_after_hole && self.dialect == Dialect::Smtp;
+            self.client.is_after_hole = is_after_hole && self.dialect == Dialect::Smtp;
             sink.unmark();
             return Ok(());
         }
         let command = command.unwrap_or_default();
         if command.is_odd(self.dialect) && (is_after_hole || !self.waiting.is_empty()) {
             // a client does not pipeline an unknown command, so this is a mail's text
-            self.client.holed = true;
+            self.client.is_after_hole = true;
             sink.unmark();
             self.give_up(sink);
             return Ok(());
@@ -348,9 +353,9 @@ impl Commands {
             tag: command.tag,
             effect: command.effect,
             replies_left: replies,
-            begun: false,
-            failed: false,
-            maybe_answered: false,
+            has_begun: false,
+            has_failed: false,
+            may_be_answered: false,
         });
         key
     }
@@ -360,7 +365,7 @@ impl Commands {
         if self.dialect == Dialect::Imap {
             return;
         }
-        while self.waiting.front().is_some_and(|first| first.maybe_answered)
+        while self.waiting.front().is_some_and(|first| first.may_be_answered)
             && let Some(lost) = self.waiting.pop_front()
         {
             sink.exchange(lost.key).give_up();
@@ -370,7 +375,7 @@ impl Commands {
 
     /// Skips bytes of the client that are not in the capture.
     fn skip_client(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) -> Result<(), Leave> {
-        self.client.holed = true;
+        self.client.is_after_hole = true;
         match &mut self.client.reads {
             Reads::Octets { key, left } if missing <= *left => {
                 let (key, left) = (*key, *left);
@@ -380,9 +385,9 @@ impl Commands {
             Reads::Content {
                 key: Some(key),
                 dots,
-                holed,
+                has_hole,
             } => {
-                (*dots, *holed) = (Dots::Inside, true);
+                (*dots, *has_hole) = (Dots::Inside, true);
                 sink.exchange(*key).count(missing);
                 return Ok(());
             }

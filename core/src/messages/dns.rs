@@ -44,7 +44,7 @@ struct Half {
     /// The message's beginning: header and question, and a response's records.
     head: Vec<u8>,
     /// Bytes after `head` are missing, so that no more is kept.
-    holed: bool,
+    has_hole: bool,
 }
 
 /// A stream is DNS if the server repeats the id of what looks like a query.
@@ -119,7 +119,7 @@ impl MessageReader for Dns {
                 // a hole inside the records hides no name and no end
                 if half.head.len() >= MAX_QUESTION_BYTES && missing <= half.left as u64 {
                     half.left -= missing as usize;
-                    half.holed = true;
+                    half.has_hole = true;
                     half.end(&mut sink);
                     return Outcome::All;
                 }
@@ -149,7 +149,7 @@ impl Half {
             if self.left > 0 {
                 let (body, after) = bytes.split_at_checked(self.left).unwrap_or((bytes, &[]));
                 let max_kept = match sink.side() {
-                    _ if self.holed => 0,
+                    _ if self.has_hole => 0,
                     Side::Client => MAX_QUESTION_BYTES,
                     Side::Server => MAX_ANSWER,
                 };
@@ -183,7 +183,7 @@ impl Half {
             return;
         }
         let (head, bytes) = (std::mem::take(&mut self.head), (LENGTH + self.len) as u64);
-        self.holed = false;
+        self.has_hole = false;
         let (side, Some(message)) = (sink.side(), Message::parse(&head)) else {
             return sink.unmark();
         };

@@ -246,7 +246,7 @@ struct Half {
     /// The message's role, once its head is read.
     role: Option<Role>,
     /// It is not known where the next message begins.
-    searching: bool,
+    is_searching: bool,
 }
 
 impl<D: WireFormat> MessageReader for Framed<D> {
@@ -282,13 +282,13 @@ impl<D: WireFormat> Framed<D> {
         mut bytes: &'a [u8],
     ) -> Result<(), (Leave, &'a [u8])> {
         let side = sink.side();
-        if self.sides[side].searching {
+        if self.sides[side].is_searching {
             match fit::<D>(side, bytes) {
                 Fit::Whole => {}
                 Fit::Cut if D::has_magic(side) && bytes.len() >= D::MIN_PROOF => {}
                 _ => return Ok(()),
             }
-            self.sides[side].searching = false;
+            self.sides[side].is_searching = false;
         }
         while !bytes.is_empty() {
             if self.format.starts_tls() && self.sides[side].len.is_none() {
@@ -417,7 +417,7 @@ impl<D: WireFormat> Framed<D> {
             return self.count_body(sink, missing);
         }
         *half = Half {
-            searching: true,
+            is_searching: true,
             ..Half::default()
         };
         sink.unmark();

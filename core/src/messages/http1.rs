@@ -51,7 +51,7 @@ pub(super) struct Http1 {
     /// `pending` has been full, which was reported.
     has_dropped_requests: bool,
     /// The client's open message was answered before its end.
-    answered_early: bool,
+    is_answered_early: bool,
     /// Response heads searched for `Server`; `MAX_SEARCHED` once it was found.
     searched: u8,
     /// A CONNECT was granted: the tunnel's bytes follow.
@@ -122,7 +122,7 @@ impl MessageReader for Http1 {
 
     fn resume(&mut self, side: Side, is_inside_turn: bool) {
         self.sides = BySide::default();
-        self.answered_early = false;
+        self.is_answered_early = false;
         if side == Side::Client && !is_inside_turn {
             // a client that begins another turn has received the responses before it
             self.pending.clear();
@@ -138,7 +138,7 @@ impl Http1 {
         sink: &mut MessageSink<'_, impl Listener>,
         bytes: &'a [u8],
     ) -> Result<(), &'a [u8]> {
-        if self.answered_early && sink.side() == Side::Client {
+        if self.is_answered_early && sink.side() == Side::Client {
             self.check_omitted_body(sink.lend(), bytes);
         }
         match self.read_part(sink, bytes)? {
@@ -332,7 +332,7 @@ impl Http1 {
             self.begin_pieces(sink.lend(), head);
         }
         let kind = self.pending.pop_front().unwrap_or(MethodKind::Other);
-        self.answered_early = self.pending.is_empty() && sink.other_is_open();
+        self.is_answered_early = self.pending.is_empty() && sink.other_is_open();
         if status == 101 || kind == MethodKind::Connect && (200..300).contains(&status) {
             self.begin_tunnel(sink);
             return None;
@@ -436,9 +436,9 @@ impl Http1 {
     #[cold]
     fn check_omitted_body(&mut self, mut sink: MessageSink<'_, impl Listener>, bytes: &[u8]) {
         if self.sides.client.state == State::Head {
-            self.answered_early = false;
+            self.is_answered_early = false;
         } else if recognise::begins_inside_turn(Side::Client, bytes) {
-            self.answered_early = false;
+            self.is_answered_early = false;
             self.sides.client = Half::default();
             sink.end();
         }

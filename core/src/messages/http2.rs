@@ -83,12 +83,12 @@ struct Block {
     /// The stream that a PUSH_PROMISE announces.
     promised: Option<u32>,
     /// END_STREAM: the message ends with this block.
-    last: bool,
+    is_last: bool,
     /// Bytes on the wire, with the frames' headers.
     bytes: u64,
     fragments: Vec<u8>,
     /// It cannot be decoded, because of a hole or its length.
-    lost: bool,
+    is_lost: bool,
 }
 
 fn sniff(first: &FirstBytes<'_>) -> Guess {
@@ -237,7 +237,7 @@ impl Http2 {
             None if continues => {
                 half.block = Some(Block {
                     stream: frame.stream,
-                    lost: true,
+                    is_lost: true,
                     ..Block::default()
                 });
             }
@@ -281,7 +281,7 @@ impl Http2 {
         if piece.len() > room
             && let Some(block) = &mut half.block
         {
-            block.lost = true;
+            block.is_lost = true;
         }
         if !is_last {
             return true;
@@ -332,14 +332,14 @@ impl Http2 {
         let half = &mut self.sides[sink.side()];
         let mut block = half.block.take().unwrap_or_else(|| Block {
             stream: frame.stream,
-            last: frame.has(frames::END_STREAM),
+            is_last: frame.has(frames::END_STREAM),
             ..Block::default()
         });
         block.bytes += u64::from(frame.len) + frames::HEADER as u64;
         if block.fragments.len() + payload.len() > MAX_BLOCK || payload.len() < frame.len as usize {
-            block.lost = true;
+            block.is_lost = true;
         }
-        let fragment = if block.lost {
+        let fragment = if block.is_lost {
             &[]
         } else {
             let Some((promised, fragment)) = frame.fragment(payload) else {
@@ -361,7 +361,7 @@ impl Http2 {
             &joined
         };
         let mut fields = Fields::default();
-        if block.lost {
+        if block.is_lost {
             half.decoder.forget();
         } else if half
             .decoder
@@ -402,10 +402,10 @@ impl Http2 {
             frames::HEADERS | frames::PUSH_PROMISE | frames::CONTINUATION => {
                 let block = half.block.get_or_insert_with(|| Block {
                     stream: frame.stream,
-                    last: frame.has(frames::END_STREAM),
+                    is_last: frame.has(frames::END_STREAM),
                     ..Block::default()
                 });
-                block.lost = true;
+                block.is_lost = true;
             }
             _ => {}
         }

@@ -72,7 +72,7 @@ fn is_encrypted_echo(key: &[u8], echo: &[u8]) -> bool {
 /// A reader for a session of Telnet or SSH after its log-in.
 pub(super) fn logged_in_reader(protocol: Protocol) -> AnyReader {
     let reader = Box::new(Interactive {
-        logged_in: true,
+        is_logged_in: true,
         ..Interactive::new(protocol)
     });
     match protocol {
@@ -89,7 +89,7 @@ pub(super) struct Interactive {
     /// The client's encrypted turns of SSH so far.
     encrypted_turns: u32,
     /// The log-in is over: turns get no note any more.
-    logged_in: bool,
+    is_logged_in: bool,
     /// The beginning of the server's first line; `None` once it was read.
     greeting: Option<Vec<u8>>,
 }
@@ -206,14 +206,14 @@ impl MessageReader for Interactive {
         if let (Side::Server, Stretch::Bytes(bytes)) = (sink.side(), stretch) {
             self.read_greeting(&mut sink, bytes);
         }
-        if self.logged_in {
+        if self.is_logged_in {
             return Outcome::All;
         }
         let is_first = !sink.is_open();
         if is_first && sink.side() == Side::Client {
-            self.logged_in = self.is_after_log_in(stretch);
+            self.is_logged_in = self.is_after_log_in(stretch);
             sink.end_other();
-            if self.logged_in {
+            if self.is_logged_in {
                 return Outcome::All;
             }
             self.steps += 1;
@@ -240,7 +240,7 @@ impl Interactive {
             protocol,
             steps: 0,
             encrypted_turns: 0,
-            logged_in: matches!(protocol, Protocol::Telnet | Protocol::OpenVpn),
+            is_logged_in: matches!(protocol, Protocol::Telnet | Protocol::OpenVpn),
             greeting: Some(Vec::new()),
         }
     }

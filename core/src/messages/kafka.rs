@@ -151,7 +151,7 @@ impl Kafka {
         let request = Request::read(head)?;
         let (key, method) = (u64::from(request.id), apis::name(request.api)?);
         let body = Body::read(request.api, request.version, request.body).unwrap_or_default();
-        if body.no_answer {
+        if body.has_no_answer {
             return None;
         }
         let kind = if body.waits { Kind::LongPoll } else { Kind::Request };

@@ -100,12 +100,12 @@ pub(super) struct Memcached {
     /// Bytes still to come of the client's value, and the key of its command, if that is an exchange.
     storing: Option<(u64, Option<u64>)>,
     /// The value before did not end at its stated length, so that the next line may be the rest of it.
-    torn: bool,
+    is_torn: bool,
     /// The server's value that is being read.
     value: Option<Value>,
     waiting: PendingQueue<Pending>,
     /// The oldest command's response has begun.
-    begun: bool,
+    has_begun: bool,
     /// The client has sent `watch`: the server reports its events.
     watches: bool,
 }
@@ -194,7 +194,7 @@ impl Memcached {
                 let count = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
                 let (value, rest) = crate::cursor::split(bytes, count);
                 bytes = rest;
-                self.torn = value.last() != Some(&b'\n');
+                self.is_torn = value.last() != Some(&b'\n');
                 self.client_value(sink, count as u64);
                 continue;
             }
@@ -237,10 +237,10 @@ impl Memcached {
             return Err("not a line of text");
         }
         let mut command = Command::of(line.text(), line.ends_with(b" noreply"));
-        if std::mem::take(&mut self.torn) && !Command::is_known(line.text()) {
+        if std::mem::take(&mut self.is_torn) && !Command::is_known(line.text()) {
             command.method = command::unknown();
         }
-        self.torn = command.has_value() && command.value.is_none();
+        self.is_torn = command.has_value() && command.value.is_none();
         let key = self.begin_request(sink, &command)?;
         if let Some(key) = key {
             sink.exchange(key).count(line.len());
@@ -337,7 +337,7 @@ impl Memcached {
         if let Some((key, pending)) = self.waiting.first()
             && pending.is_exchange()
         {
-            sink.exchange(key).answer_piece(&mut self.begun, bytes);
+            sink.exchange(key).answer_piece(&mut self.has_begun, bytes);
         }
         sink.unmark();
     }
@@ -351,7 +351,7 @@ impl Memcached {
             self.watches |= pending.expects == Expects::Watch;
             self.waiting.pop();
         }
-        self.begun = false;
+        self.has_begun = false;
     }
 
     /// Reads a whole line of the server.
@@ -425,7 +425,7 @@ impl Memcached {
                 exchange.answer(Status::new(Some(0), Some("EN"), false));
                 exchange.end_answer();
             }
-            self.begun = false;
+            self.has_begun = false;
             self.waiting.pop();
         }
     }

@@ -204,7 +204,7 @@ pub struct Messages {
     /// Bytes held until the protocol is decided. An empty slice stands for the FIN of its side.
     undecided: Vec<(Side, At, Box<[u8]>)>,
     /// The server has sent in turns, so its next bytes are not a greeting that names its software.
-    greeted: bool,
+    has_greeted: bool,
     /// Number of tunnels that this connection was set up through, one inside the other.
     tunnels: u8,
     /// State for streams with holes, or whose beginning is not in the capture.

@@ -40,7 +40,7 @@ pub(super) struct MongoDb {
     /// Id and request of the server's newest response, if it announced another one (moreToCome).
     more_to_come: Option<(u32, Request)>,
     /// The response that is being read has begun.
-    answer_begun: bool,
+    is_answer_begun: bool,
 }
 
 /// Per-direction state of the reader.
@@ -125,7 +125,7 @@ impl MongoDb {
     /// Counts bytes of a response.
     fn part(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u32, bytes: u64) {
         sink.exchange(u64::from(key))
-            .answer_piece(&mut self.answer_begun, bytes);
+            .answer_piece(&mut self.is_answer_begun, bytes);
     }
 
     fn read_request(&mut self, sink: &mut MessageSink<'_, impl Listener>, header: Header, bytes: u64) {
@@ -166,7 +166,7 @@ impl MongoDb {
             return;
         }
         self.part(sink, header.to, bytes);
-        self.answer_begun = false;
+        self.is_answer_begun = false;
         let error = match header.code {
             MSG => bson::error_code(bson::document(self.sides.server.message.head())),
             REPLY => bson::error_code(self.sides.server.message.head().get(20..).unwrap_or_default()),

@@ -215,7 +215,7 @@ pub(super) struct Socks {
     /// Per `Side`, the beginning of a message.
     unread: BySide<Vec<u8>>,
     /// The client's first message was read.
-    greeted: bool,
+    has_greeted: bool,
     /// Unanswered requests of the client, oldest first.
     open: [Option<Request>; 3],
 }
@@ -308,8 +308,8 @@ impl Socks {
                     target,
                 )
             }),
-            [VERSION_5] | [VERSION_5, _] if !self.greeted => None,
-            [VERSION_5, count, methods @ ..] if !self.greeted => (methods.len() >= usize::from(*count))
+            [VERSION_5] | [VERSION_5, _] if !self.has_greeted => None,
+            [VERSION_5, count, methods @ ..] if !self.has_greeted => (methods.len() >= usize::from(*count))
                 .then(|| (Request::Method, "handshake", SmolStr::default())),
             [VERSION_5, command, _, rest @ ..] => destination(rest).map(|target| {
                 (
@@ -331,7 +331,7 @@ impl Socks {
             return Step::Wrong;
         };
         *free = Some(request);
-        self.greeted = true;
+        self.has_greeted = true;
         sink.request(&method.into(), &target);
         if matches!(request, Request::Method | Request::LogIn) {
             sink.kind(Kind::Setup);

@@ -124,14 +124,14 @@ impl Messages {
     /// Reads the server's software from the first bytes that it sends in turns.
     #[inline(always)]
     pub(super) fn greeting_of(&mut self, side: Side, stretch: Stretch<'_>) {
-        if side == Side::Server && !self.greeted {
+        if side == Side::Server && !self.has_greeted {
             self.greeting(stretch);
         }
     }
 
     #[cold]
     fn greeting(&mut self, stretch: Stretch<'_>) {
-        self.greeted = true;
+        self.has_greeted = true;
         if let Stretch::Bytes(first) = stretch
             && self.reader.is_turns()
         {
@@ -145,7 +145,7 @@ impl Messages {
         self.stage = Stage::Turns;
         self.open.take_mark(Side::Client);
         self.open.take_mark(Side::Server);
-        if !self.open.recognised {
+        if !self.open.is_recognised {
             self.reader = AnyReader::Turns;
             listener.note(Note::Protocol(Protocol::Turns));
         }
@@ -224,7 +224,7 @@ impl Messages {
         }
         self.open.take_mark(Side::Client);
         self.open.take_mark(Side::Server);
-        (self.stage, self.reader, self.greeted) = (Stage::Undecided, AnyReader::Turns, false);
+        (self.stage, self.reader, self.has_greeted) = (Stage::Undecided, AnyReader::Turns, false);
         self.feed(side, at, rest, listener);
     }
 

@@ -56,7 +56,7 @@ pub(super) struct Rpc {
 #[derive(Debug, Default)]
 struct Half {
     /// The next fragment continues a record.
-    inside: bool,
+    is_inside_record: bool,
     /// Key of that record's exchange; None if it is none.
     key: Option<u64>,
 }
@@ -165,7 +165,7 @@ impl WireFormat for Rpc {
         let is_last = cursor::be32_at(head.bytes, 0).is_some_and(|mark| mark & LAST != 0);
         let side = sink.side();
         let half = &mut self.sides[side];
-        let is_first = !std::mem::replace(&mut half.inside, !is_last);
+        let is_first = !std::mem::replace(&mut half.is_inside_record, !is_last);
         if is_first {
             let role = self
                 .record(sink, Cursor::new(cursor::from(head.bytes, 4)))

@@ -25,7 +25,7 @@ pub(super) struct Open {
     /// Per `Side`, the packet of the first byte that no note covers yet: the next message of the side begins there.
     marks: BySide<Option<At>>,
     /// Whether any reader has named a message of this stream.
-    pub(super) recognised: bool,
+    pub(super) is_recognised: bool,
     /// The server's software, as its first message names it.
     pub(super) software: Option<Box<str>>,
 }
@@ -34,7 +34,7 @@ pub(super) struct Open {
 struct Message {
     open: bool,
     /// Its request or status line was reported.
-    named: bool,
+    is_named: bool,
     bytes: u64,
     /// The packet of its newest byte.
     last: At,
@@ -140,7 +140,7 @@ impl<'a, L: Listener> MessageSink<'a, L> {
             let at = self.open.take_mark(side).unwrap_or(at);
             *self.message(side) = Message {
                 open: true,
-                named: false,
+                is_named: false,
                 bytes,
                 last,
             };
@@ -232,7 +232,7 @@ impl<'a, L: Listener> MessageSink<'a, L> {
     }
 
     pub(super) fn connection_tags(&mut self, tags: &Tags) {
-        self.open.recognised = true;
+        self.open.is_recognised = true;
         self.listener.note(Note::ConnectionTags(tags));
     }
 
@@ -246,7 +246,7 @@ impl<'a, L: Listener> MessageSink<'a, L> {
     /// `status`, also while the client's bytes are read: a TLS alert of the client ends the server's message.
     pub(super) fn server_status(&mut self, status: Status<'_>) {
         if self.message(Side::Server).open {
-            self.open.recognised = true;
+            self.open.is_recognised = true;
             self.listener.note(Note::Status(status));
         }
     }
@@ -273,7 +273,7 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         subscription: Option<u64>,
     ) {
         if self.side == Side::Server {
-            self.open.recognised = true;
+            self.open.is_recognised = true;
             self.listener.note(Note::Push(Push {
                 first,
                 last: self.at,
@@ -363,9 +363,9 @@ impl<'a, L: Listener> MessageSink<'a, L> {
             return;
         }
         let message = self.message(side);
-        if message.open && !std::mem::replace(&mut message.named, true) {
+        if message.open && !std::mem::replace(&mut message.is_named, true) {
             self.listener.note(note);
-            self.open.recognised = true;
+            self.open.is_recognised = true;
         }
     }
 

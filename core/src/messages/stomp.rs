@@ -49,7 +49,7 @@ pub(super) struct Stomp {
     /// Key of the newest request.
     newest: u64,
     /// The connect was sent and not answered.
-    connecting: bool,
+    is_connecting: bool,
 }
 
 /// Per-direction state of the reader.
@@ -166,7 +166,7 @@ impl MessageReader for Stomp {
 
     fn resume(&mut self, _side: Side, _is_inside_turn: bool) {
         self.sides = BySide::default();
-        self.connecting = false;
+        self.is_connecting = false;
         self.waiting.clear();
     }
 }
@@ -294,7 +294,7 @@ impl Stomp {
                 push_bounded(list, MAX_WAITING, (name.into(), key));
             }
         }
-        self.connecting |= is_connect;
+        self.is_connecting |= is_connect;
         let target = ["destination", "id", "transaction"].iter();
         let target = target
             .filter(|_| !is_connect)
@@ -334,13 +334,13 @@ impl Stomp {
         let index = by_receipt.or(oldest);
         let key = match command {
             "CONNECTED" => Some(CONNECT),
-            "ERROR" if index.is_none() && self.connecting => Some(CONNECT),
+            "ERROR" if index.is_none() && self.is_connecting => Some(CONNECT),
             "RECEIPT" | "ERROR" => index
                 .and_then(|index| self.waiting.remove(index))
                 .map(|(_, key)| key),
             _ => None,
         };
-        self.connecting &= key != Some(CONNECT);
+        self.is_connecting &= key != Some(CONNECT);
         let Some(key) = key else {
             let target = header(head, b"destination").map_or(SmolStr::default(), text::name);
             let id = header(head, b"subscription").or(header(head, b"destination"));

@@ -41,7 +41,7 @@ pub(super) struct Tls {
     sides: BySide<Half>,
     stage: Stage,
     /// The ClientHello was read, so the handshake is an exchange that has begun.
-    client_hello_read: bool,
+    has_client_hello: bool,
     /// What the handshake shows in clear text, until its end.
     handshake: Option<Box<Handshake>>,
     /// TLS 1.3: handshake messages after the ServerHello look like application data.
@@ -51,7 +51,7 @@ pub(super) struct Tls {
     /// server's Nagle algorithm held back.
     lone_ticket_len: Option<u32>,
     /// The key log has been searched.
-    keys_searched: bool,
+    has_searched_keys: bool,
     /// The decryption, where there is a key log that has the connection's keys.
     inside: Option<Box<Inside>>,
     /// Records are not read any more: their decrypted data is, or a hole hides where the next one begins.
@@ -97,9 +97,9 @@ struct Half {
     len: u32,
     counts_for: CountsFor,
     /// Up to TLS 1.2, the side has sent ChangeCipherSpec.
-    changed: bool,
+    has_changed_cipher: bool,
     /// Up to TLS 1.2, the side has sent its Finished.
-    finished: bool,
+    has_finished: bool,
     /// The newest record may be the closing alert, so the side has sent all its data.
     may_be_closed: bool,
     /// The description of the newest alert in clear text (RFC 8446 6).
@@ -119,8 +119,8 @@ enum CountsFor {
 impl MessageReader for Tls {
     #[inline(never)]
     fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
-        if !self.keys_searched {
-            self.keys_searched = true;
+        if !self.has_searched_keys {
+            self.has_searched_keys = true;
             let memory = sink.memory();
             self.inside = (memory.keys.is_some() && !memory.inside_tls).then(Box::default);
         }
@@ -175,9 +175,10 @@ impl Tls {
             if half.left > 0 {
                 let body_len = bytes.len().min(half.left as usize);
                 let (body, rest) = bytes.split_at_checked(body_len).unwrap_or((bytes, &[]));
-                let in_clear =
-                    half.kind == HANDSHAKE && half.counts_for == CountsFor::Message && !half.changed;
-                if half.kind == ALERT && half.len == ALERT_BYTES && !half.changed {
+                let in_clear = half.kind == HANDSHAKE
+                    && half.counts_for == CountsFor::Message
+                    && !half.has_changed_cipher;
+                if half.kind == ALERT && half.len == ALERT_BYTES && !half.has_changed_cipher {
                     half.alert = body.last().copied().unwrap_or_default();
                 }
                 if let Some(handshake) = &mut self.handshake
@@ -343,8 +344,8 @@ impl Tls {
         }
         let half = &mut self.sides[side];
         match kind {
-            CHANGE_CIPHER_SPEC => half.changed = !agreed_tls13,
-            HANDSHAKE if half.changed => half.finished = true,
+            CHANGE_CIPHER_SPEC => half.has_changed_cipher = !agreed_tls13,
+            HANDSHAKE if half.has_changed_cipher => half.has_finished = true,
             HANDSHAKE if side == Side::Client && half.counts_for == CountsFor::Message => {
                 let name = self
                     .handshake
@@ -353,9 +354,9 @@ impl Tls {
                 sink.request(&"handshake".into(), &name.unwrap_or_default());
                 sink.dialogue();
                 sink.end();
-                self.client_hello_read = true;
+                self.has_client_hello = true;
             }
-            APPLICATION_DATA if side == Side::Server && !half.finished => self.is_tls13 = true,
+            APPLICATION_DATA if side == Side::Server && !half.has_finished => self.is_tls13 = true,
             // with keys, the decrypted Finished shows the end
             APPLICATION_DATA if side == Side::Client && has_keys => {}
             // the client's Finished, in TLS 1.3
@@ -364,7 +365,7 @@ impl Tls {
             ALERT if side == Side::Server => sink.end(),
             _ => {}
         }
-        if self.sides.client.finished && self.sides.server.finished {
+        if self.sides.client.has_finished && self.sides.server.has_finished {
             self.end_handshake(sink);
         }
     }
@@ -408,7 +409,7 @@ impl Tls {
     fn end_handshake(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         self.stage = Stage::Data;
         self.report_handshake(sink, true);
-        if self.client_hello_read {
+        if self.has_client_hello {
             sink.end_side_at_packet(Side::Server);
         } else {
             sink.end_side(Side::Server); // the exchange did not begin in the capture
@@ -421,7 +422,7 @@ impl Tls {
             return;
         };
         let hidden = self.inside.as_ref().and_then(|inside| inside.alpn());
-        if self.client_hello_read
+        if self.has_client_hello
             && !sink.memory().inside_tls
             && let Some(setup) = handshake.setup(is_finished, hidden)
         {

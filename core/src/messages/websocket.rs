@@ -57,11 +57,11 @@ pub(super) struct WebSocket {
     /// The next request's key.
     next: u64,
     /// The server has repeated an id, so all its answers do.
-    by_id: bool,
+    are_answers_by_id: bool,
     /// The beginnings of the server's pushes; not empty once it has sent one.
     pushed_openings: Vec<[u8; OPENING]>,
     /// A request may be missing from the capture, so a message that seems to be a push may be its answer.
-    unsure: bool,
+    may_lack_request: bool,
     /// The protocol inside the messages.
     inner: Inner,
     /// The messages are JSON-RPC.
@@ -167,7 +167,7 @@ impl WebSocket {
     /// The reader in mid-stream.
     fn joined() -> Box<WebSocket> {
         let mut reader = WebSocket {
-            unsure: true,
+            may_lack_request: true,
             ..WebSocket::default()
         };
         (reader.sides.client.search, reader.sides.server.search) = (Search::First, Search::First);
@@ -277,7 +277,7 @@ impl WebSocket {
             return;
         }
         if members.is_answer() && members.id.is_some() {
-            self.by_id = true;
+            self.are_answers_by_id = true;
             let call = report_answer(sink, &mut self.waiting, message, &members);
             if let (Some(call), Some(id)) = (call.filter(|call| call.subscribes), members.subscription) {
                 self.add_subscription(id, call.key);
@@ -306,8 +306,8 @@ impl WebSocket {
             exchange.count(message.bytes);
             return exchange.end_answer();
         }
-        if self.waiting.is_empty() && !self.by_id {
-            if std::mem::take(&mut self.unsure) {
+        if self.waiting.is_empty() && !self.are_answers_by_id {
+            if std::mem::take(&mut self.may_lack_request) {
                 return;
             }
             let opening = message.opening();
@@ -341,14 +341,15 @@ impl WebSocket {
     fn answered_request(&mut self, message: &Message, members: &Members) -> Option<usize> {
         let same_id = |waiting: &PendingCall| waiting.id.is_some() && waiting.id == members.id;
         if let Some(index) = self.waiting.iter().position(same_id) {
-            self.by_id = true;
+            self.are_answers_by_id = true;
             return Some(index);
         }
         let is_only_one = self.waiting.len() == 1;
         let begins_like_push =
             message.content == Content::Text && self.pushed_openings.contains(&message.opening());
         let is_sure = self.pushed_openings.is_empty() || is_only_one && !begins_like_push;
-        (!self.by_id && !members.is_notification() && !self.waiting.is_empty() && is_sure).then_some(0)
+        (!self.are_answers_by_id && !members.is_notification() && !self.waiting.is_empty() && is_sure)
+            .then_some(0)
     }
 
     /// Passes over a hole.
@@ -380,7 +381,7 @@ impl WebSocket {
         };
         sink.unmark();
         match side {
-            Side::Client => self.unsure = true,
+            Side::Client => self.may_lack_request = true,
             // answers may be in the hole, and only ids still pair the others
             Side::Server => self.waiting.retain(|waiting| waiting.id.is_some()),
         }
@@ -405,7 +406,7 @@ impl Members {
 
     /// Whether this is a notification of JSON-RPC: a method without an id, which gets no answer.
     fn is_notification(&self) -> bool {
-        self.is_rpc && self.method.is_some() && self.id.is_none() && self.whole
+        self.is_rpc && self.method.is_some() && self.id.is_none() && self.is_whole
     }
 
     fn is_answer(&self) -> bool {
@@ -463,7 +464,7 @@ impl Half {
         let message = self.message.get_or_insert_with(|| Message {
             bytes: 0,
             content: match frame.opcode {
-                _ if frame.compressed => Content::Compressed,
+                _ if frame.is_compressed => Content::Compressed,
                 frames::TEXT => Content::Text,
                 _ => Content::Other,
             },
@@ -471,7 +472,7 @@ impl Half {
             is_last: false,
         });
         message.bytes += frame.header;
-        message.is_last = frame.fin;
+        message.is_last = frame.is_final;
         true
     }
 

@@ -24,11 +24,11 @@ pub(super) struct Server {
     /// Bytes of the reply that were not given to the sink yet.
     unreported: u64,
     /// Bytes before are not in the capture.
-    pub(super) holed: bool,
+    pub(super) is_after_hole: bool,
     /// Number of lines that began no reply.
     odd: u8,
     /// The server has sent a reply, so that what follows is not a greeting.
-    pub(super) greeted: bool,
+    pub(super) has_greeted: bool,
 }
 
 impl Server {
@@ -109,7 +109,7 @@ impl Commands {
         match reply_code {
             Some((code, false)) => self.reply(sink, code, line.text()),
             Some((_, true)) => {
-                if !self.server.greeted {
+                if !self.server.has_greeted {
                     read_software(sink, line.text());
                 }
                 self.server.multiline = line.text().first_chunk().copied();
@@ -122,7 +122,7 @@ impl Commands {
     /// Reads a line that begins no reply. Some servers send one now and then, and clients take it for a refusal.
     fn odd_line(&mut self, sink: &mut MessageSink<'_, impl Listener>, is_text: bool) -> Result<(), Leave> {
         // before the first command: the capture begins inside the text of a reply
-        if self.server.holed || self.next_key == 0 && is_text {
+        if self.server.is_after_hole || self.next_key == 0 && is_text {
             sink.unmark();
             self.server.unreported = 0;
             return Ok(());
@@ -183,7 +183,7 @@ impl Commands {
             self.client.reads = Reads::Content {
                 key: None,
                 dots: Dots::default(),
-                holed: false,
+                has_hole: false,
             };
         }
         let is_dialogue = |first: &PendingCommand| first.effect == Effect::Dialogue;
@@ -198,7 +198,7 @@ impl Commands {
     /// The server requests another line of the oldest command.
     fn next_round(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         sink.unmark();
-        (self.server.unreported, self.server.greeted) = (0, true);
+        (self.server.unreported, self.server.has_greeted) = (0, true);
         if let Some(first) = self.waiting.front() {
             sink.exchange(first.key).dialogue();
             self.client.continued = Some(first.key);
@@ -208,7 +208,7 @@ impl Commands {
     /// Gives the unreported bytes to the oldest command's reply.
     fn count_reply(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         let unreported = std::mem::take(&mut self.server.unreported);
-        (self.server.holed, self.server.greeted) = (false, true);
+        (self.server.is_after_hole, self.server.has_greeted) = (false, true);
         match self.waiting.front_mut() {
             Some(first) => first.reply_bytes(sink, unreported),
             None => sink.unmark(),
@@ -226,16 +226,16 @@ impl Commands {
             self.pairing = Pairing::LostUntilCommand;
         }
         if self.waiting.is_empty() {
-            let unsolicited = self.server.greeted && self.next_key > 0 && !self.client.holed;
+            let unsolicited = self.server.has_greeted && self.next_key > 0 && !self.client.is_after_hole;
             let bytes = std::mem::take(&mut self.server.unreported);
-            let greets = !std::mem::replace(&mut self.server.greeted, true) && self.next_key == 0;
+            let greets = !std::mem::replace(&mut self.server.has_greeted, true) && self.next_key == 0;
             match status.code {
                 Some(CLOSING) if unsolicited => sink.push("421", "", bytes),
                 _ if greets => report_greeting(sink, line, bytes),
                 _ => sink.unmark(),
             }
             // the command may be in a hole that is not seen yet, and the text of its reply may follow
-            self.server.holed = !greets;
+            self.server.is_after_hole = !greets;
             return Ok(());
         }
         self.count_reply(sink);
@@ -252,9 +252,9 @@ impl Commands {
             return Ok(());
         };
         first.replies_left = first.replies_left.saturating_sub(1);
-        if !first.failed {
+        if !first.has_failed {
             sink.exchange(first.key).status(status);
-            first.failed = status.error;
+            first.has_failed = status.error;
         }
         if first.replies_left > 0 {
             return Ok(());
@@ -277,13 +277,13 @@ impl Commands {
         }
         match self.client.reads {
             // the server refused the literal before it was sent
-            Reads::Octets { key, .. } if key == command.key && command.failed => {
+            Reads::Octets { key, .. } if key == command.key && command.has_failed => {
                 (self.client.reads, self.client.literal) = (Reads::Lines, None);
             }
             // the end of the mail's text is not in the capture
             Reads::Content {
                 key: Some(key),
-                holed: true,
+                has_hole: true,
                 ..
             } if key == command.key => {
                 self.client.reads = Reads::Lines;
@@ -291,7 +291,7 @@ impl Commands {
             _ => {}
         }
         match command.effect {
-            _ if command.failed => {}
+            _ if command.has_failed => {}
             Effect::Recipient => self.recipients += 1,
             Effect::Tls => return Err(Leave::Tls),
             Effect::Compression => return Err(Leave::Lost("compressed from here on")),
@@ -307,7 +307,7 @@ impl Commands {
         missing: u64,
     ) -> Result<(), Leave> {
         let by_snap_length = sink.at().frame != 0;
-        self.server.holed = true;
+        self.server.is_after_hole = true;
         if self.dialect == Dialect::Imap {
             return self.skip_imap_server(sink, missing);
         }
@@ -322,7 +322,7 @@ impl Commands {
             *dots = Dots::Inside;
             if let Some(first) = self.waiting.front_mut() {
                 sink.exchange(first.key).count(missing);
-                first.maybe_answered = true;
+                first.may_be_answered = true;
             }
             return Ok(());
         }
@@ -335,7 +335,7 @@ impl Commands {
         } else if self.waiting.len() > 1 {
             self.give_up(sink);
         } else if let Some(first) = self.waiting.front_mut() {
-            first.maybe_answered = true;
+            first.may_be_answered = true;
             sink.exchange(first.key).count(missing);
         }
         self.server.reset();

@@ -71,7 +71,7 @@ impl Commands {
         let (tag, word) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         match tag {
             b"*" => {
-                if !std::mem::replace(&mut self.server.greeted, true) && self.next_key == 0 {
+                if !std::mem::replace(&mut self.server.has_greeted, true) && self.next_key == 0 {
                     report_greeting(sink, line.text(), line.len());
                     return Ok(());
                 }
@@ -85,7 +85,9 @@ impl Commands {
                     word
                 };
                 match std::str::from_utf8(name) {
-                    Ok(name) if self.next_key > 0 && !self.client.holed && is_tag(name.as_bytes()) => {
+                    Ok(name)
+                        if self.next_key > 0 && !self.client.is_after_hole && is_tag(name.as_bytes()) =>
+                    {
                         sink.push(name, "", line.len());
                     }
                     _ => sink.unmark(),
@@ -103,7 +105,7 @@ impl Commands {
                 Ok(())
             }
             tag if is_tag(tag) => self.tagged(sink, tag, word, line.len()),
-            _ if self.server.holed => {
+            _ if self.server.is_after_hole => {
                 sink.unmark();
                 Ok(())
             }
@@ -127,19 +129,19 @@ impl Commands {
             sink.unmark(); // the command was sent before the capture
             return Ok(());
         };
-        self.server.holed = false;
+        self.server.is_after_hole = false;
         // the replies to commands before this one were in the missing bytes
         while self
             .waiting
             .front()
-            .is_some_and(|first| first.maybe_answered && first.key < command.key)
+            .is_some_and(|first| first.may_be_answered && first.key < command.key)
             && let Some(lost) = self.waiting.pop_front()
         {
             sink.exchange(lost.key).give_up();
         }
         let word = word.to_ascii_uppercase();
         let status = status_word(std::str::from_utf8(&word).unwrap_or_default());
-        command.failed = status.error;
+        command.has_failed = status.error;
         command.reply_bytes(sink, bytes);
         sink.exchange(command.key).status(status);
         self.end_exchange(sink, &command)
@@ -164,7 +166,7 @@ impl Commands {
         }
         self.waiting
             .iter_mut()
-            .for_each(|waiting| waiting.maybe_answered = true);
+            .for_each(|waiting| waiting.may_be_answered = true);
         self.server.reset();
         sink.unmark();
         Ok(())

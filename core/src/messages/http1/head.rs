@@ -125,9 +125,9 @@ impl Start {
 /// The values of the headers that frame the body.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Framing {
-    chunked: bool,
+    is_chunked: bool,
     /// There is a transfer coding other than identity. Unless the last one is chunked, only the close ends the body.
-    coded: bool,
+    is_coded: bool,
     length: Option<u64>,
     wrong: Option<&'static str>,
 }
@@ -251,8 +251,8 @@ fn framing(headers: &[Header<'_>]) -> Framing {
             // RFC 9110 5.6.1: recipients ignore empty elements of a list
             let codings = header.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
             for coding in codings.filter(|coding| !coding.is_empty()) {
-                framing.chunked = coding.eq_ignore_ascii_case(b"chunked");
-                framing.coded |= !coding.eq_ignore_ascii_case(b"identity");
+                framing.is_chunked = coding.eq_ignore_ascii_case(b"chunked");
+                framing.is_coded |= !coding.eq_ignore_ascii_case(b"identity");
             }
         }
     }
@@ -263,8 +263,10 @@ impl Framing {
     /// The body of a request (RFC 9112 6.3).
     fn of_request(self) -> Result<Body, &'static str> {
         match self {
-            Framing { chunked: true, .. } => Ok(Body::Chunked),
-            Framing { coded: true, .. } => Err("request with a transfer coding that does not show its end"),
+            Framing { is_chunked: true, .. } => Ok(Body::Chunked),
+            Framing { is_coded: true, .. } => {
+                Err("request with a transfer coding that does not show its end")
+            }
             Framing {
                 wrong: Some(reason), ..
             } => Err(reason),
@@ -282,8 +284,8 @@ impl Framing {
     fn of_response(self, status: u16) -> Result<Body, &'static str> {
         match self {
             _ if matches!(status, 204 | 304) => Ok(Body::None),
-            Framing { chunked: true, .. } => Ok(Body::Chunked),
-            Framing { coded: true, .. } => Ok(Body::UntilClose),
+            Framing { is_chunked: true, .. } => Ok(Body::Chunked),
+            Framing { is_coded: true, .. } => Ok(Body::UntilClose),
             Framing {
                 wrong: Some(reason), ..
             } => Err(reason),

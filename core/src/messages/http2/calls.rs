@@ -29,9 +29,9 @@ pub(super) struct Calls {
 struct Call {
     stream: u32,
     /// The request has ended, or may have ended in a hole.
-    requested: bool,
+    is_requested: bool,
     /// The answer's head was read: the next header block is the trailers.
-    answering: bool,
+    is_answering: bool,
     connects: bool,
     grpc: Grpc,
     pieces: Option<BodySplitter>,
@@ -64,7 +64,7 @@ impl Calls {
     pub(super) fn open_upgraded(&mut self) {
         self.open(Call {
             stream: 1,
-            requested: true,
+            is_requested: true,
             ..Call::default()
         });
         self.newest = 1;
@@ -83,7 +83,7 @@ impl Calls {
             (Side::Server, None) => self.answer_fields(sink, block, fields),
         }
         sink.unmark();
-        if block.last {
+        if block.is_last {
             self.end_side(sink, block.stream);
         }
     }
@@ -100,7 +100,7 @@ impl Calls {
             connects: fields.connects(),
             grpc: match fields.grpc {
                 true => Grpc::Yes,
-                false if fields.unknown => Grpc::Maybe,
+                false if fields.has_unknown => Grpc::Maybe,
                 false => Grpc::No,
             },
             ..Call::default()
@@ -134,7 +134,7 @@ impl Calls {
             return;
         }
         let mut exchange = sink.exchange(u64::from(block.stream));
-        if !call.answering {
+        if !call.is_answering {
             exchange.begin_answer();
         }
         exchange.count(block.bytes);
@@ -142,11 +142,11 @@ impl Calls {
             return exchange.interim();
         }
         exchange.tags(&fields.tags);
-        if !std::mem::replace(&mut call.answering, true) {
+        if !std::mem::replace(&mut call.is_answering, true) {
             if fields.grpc {
                 call.grpc = Grpc::Yes;
             }
-            call.pieces = fields.pieces.filter(|_| !fields.encoded || fields.grpc);
+            call.pieces = fields.pieces.filter(|_| !fields.is_encoded || fields.grpc);
             if call.pieces.is_some_and(|pieces| pieces.is_event_stream()) {
                 exchange.mark_event_stream();
             }
@@ -205,7 +205,7 @@ impl Calls {
         let (pieces, has_piece, is_grpc, requested) = match self.find(stream) {
             Some(call) if sink.side() == Side::Server && call.push.is_none() => {
                 let is_grpc = call.grpc == Grpc::Yes;
-                (&mut call.pieces, &mut call.has_piece, is_grpc, call.requested)
+                (&mut call.pieces, &mut call.has_piece, is_grpc, call.is_requested)
             }
             Some(call) if call.grpc == Grpc::Maybe && is_whole => {
                 let is_grpc = BodySplitter::is_message(data);
@@ -256,7 +256,7 @@ impl Calls {
         match sink.side() {
             Side::Client => {
                 if let Some(call) = self.find(stream) {
-                    call.requested = true;
+                    call.is_requested = true;
                     sink.exchange(u64::from(stream)).end_request();
                 }
             }
@@ -308,7 +308,7 @@ impl Calls {
 
     /// Notes a hole of the client, in which any request may have ended.
     pub(super) fn lost(&mut self) {
-        self.open.iter_mut().for_each(|call| call.requested = true);
+        self.open.iter_mut().for_each(|call| call.is_requested = true);
     }
 
     fn open(&mut self, call: Call) {

@@ -19,11 +19,11 @@ pub(super) struct Fields {
     pub(super) grpc: bool,
     pub(super) grpc_status: Option<u16>,
     pub(super) pieces: Option<BodySplitter>,
-    pub(super) encoded: bool,
+    pub(super) is_encoded: bool,
     pub(super) server: Option<SmolStr>,
     pub(super) tags: Tags,
     /// Some fields are in a part of the header table that the capture does not show.
-    pub(super) unknown: bool,
+    pub(super) has_unknown: bool,
 }
 
 impl Fields {
@@ -39,14 +39,14 @@ impl Fields {
                 self.grpc = text.starts_with("application/grpc");
                 self.pieces = BodySplitter::of(text);
             }
-            Name::ContentEncoding => self.encoded = text != "identity",
+            Name::ContentEncoding => self.is_encoded = text != "identity",
             Name::GrpcStatus => {
                 self.grpc = true;
                 self.grpc_status = text.parse().ok();
             }
             Name::Server => self.server = value.map(SmolStr::new),
             Name::Tag(name) => self.tags.add(name, text.as_bytes()),
-            Name::Unknown => self.unknown = true,
+            Name::Unknown => self.has_unknown = true,
             Name::Other => {}
         }
     }

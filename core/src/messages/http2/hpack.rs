@@ -93,7 +93,7 @@ pub(super) struct Decoder {
     /// Upper bound on `size`, as the encoder sets it.
     limit: usize,
     /// The encoder's table may have older entries, which are unknown.
-    partial: bool,
+    is_partial: bool,
 }
 
 /// A name with its length in bytes.
@@ -116,7 +116,7 @@ impl Decoder {
             table: VecDeque::new(),
             size: 0,
             limit: FIRST_LIMIT,
-            partial: false,
+            is_partial: false,
         }
     }
 
@@ -124,7 +124,7 @@ impl Decoder {
     /// are dropped here become unknown.
     pub(super) fn joined() -> Self {
         Decoder {
-            partial: true,
+            is_partial: true,
             ..Decoder::new()
         }
     }
@@ -185,7 +185,7 @@ impl Decoder {
     /// Returns the dynamic entry at an index after the static ones; `None` if it is unknown.
     fn entry(&self, field: usize) -> Result<Option<&Entry>, Wrong> {
         match self.table.get(field - STATIC.len()) {
-            None if !self.partial => Err("header index behind the table"),
+            None if !self.is_partial => Err("header index behind the table"),
             entry => Ok(entry),
         }
     }
@@ -249,10 +249,10 @@ impl Decoder {
     fn resize(&mut self, limit: usize) {
         // a limit of 0 empties the encoder's table: no entry is unknown any more
         if limit == 0 {
-            self.partial = false;
+            self.is_partial = false;
         }
         if limit > MAX_TABLE {
-            self.partial = true;
+            self.is_partial = true;
         }
         self.limit = limit.min(MAX_TABLE);
         self.shrink(self.limit);

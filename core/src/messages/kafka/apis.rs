@@ -81,7 +81,7 @@ pub(super) struct Body<'a> {
     /// The first topic; None in versions that give an id of the topic only, and for other APIs.
     pub(super) topic: Option<&'a [u8]>,
     /// Produce with `acks` 0.
-    pub(super) no_answer: bool,
+    pub(super) has_no_answer: bool,
     /// The answer waits for an event: data, or the other members of a group.
     pub(super) waits: bool,
 }
@@ -108,7 +108,7 @@ impl<'a> Body<'a> {
         cursor.u32be()?;
         Some(Body {
             topic: (version < 13).then(|| first_topic(compact, cursor)).flatten(),
-            no_answer: acks == 0,
+            has_no_answer: acks == 0,
             waits: false,
         })
     }
@@ -126,7 +126,7 @@ impl<'a> Body<'a> {
         cursor.take(present.map(|(_, bytes)| bytes).sum())?;
         Some(Body {
             topic: (version < 13).then(|| first_topic(compact, cursor)).flatten(),
-            no_answer: false,
+            has_no_answer: false,
             waits,
         })
     }

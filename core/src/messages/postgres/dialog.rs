@@ -31,7 +31,7 @@ pub(super) struct Dialog {
     statements: Names,
     portals: Names,
     /// After an error: the server skips the client's messages up to its Sync.
-    skipping: bool,
+    is_skipping: bool,
     /// The server sends its log, and both sides send without a request.
     replicates: bool,
 }

@@ -35,7 +35,7 @@ pub(super) struct Resp {
     /// Type byte of the value; `*` for an inline command, 0 until it is known.
     pub(super) kind: u8,
     /// Some of the value was read.
-    inside: bool,
+    is_inside: bool,
     /// The line that is being read, as far as it is kept.
     line: Vec<u8>,
     /// Length of the line so far.
@@ -70,7 +70,7 @@ impl Resp {
 
     /// Whether nothing of the next value was read.
     pub(super) fn is_between(&self) -> bool {
-        !self.inside
+        !self.is_inside
     }
 
     /// Whether only a word's beginning was kept.
@@ -94,7 +94,7 @@ impl Resp {
 
     /// Reads on, up to the value's end. `is_client`: the values are commands.
     pub(super) fn next(&mut self, is_client: bool, bytes: &mut &[u8]) -> Progress {
-        if !self.inside {
+        if !self.is_inside {
             self.begin();
         }
         while !bytes.is_empty() {
@@ -113,7 +113,7 @@ impl Resp {
                 }
             }
             if self.ends_value() {
-                self.inside = false;
+                self.is_inside = false;
                 return Progress::Whole;
             }
         }
@@ -122,7 +122,7 @@ impl Resp {
 
     fn begin(&mut self) {
         (self.kind, self.count) = (0, 0);
-        self.inside = true;
+        self.is_inside = true;
         self.counts.clear();
         self.counts.push(1);
         self.forget_words();

@@ -28,7 +28,7 @@ impl<L: Listener> ExchangeSink<'_, '_, L> {
 
     /// Sets the request's method and target, "" where unknown. A later call replaces them.
     pub(in crate::messages) fn name(&mut self, named: RequestName<'_>) {
-        self.sink.open.recognised = true;
+        self.sink.open.is_recognised = true;
         self.note(ExchangeEvent::RequestName(named));
     }
 
@@ -77,7 +77,7 @@ impl<L: Listener> ExchangeSink<'_, '_, L> {
 
     /// Sets the answer's status. A later call replaces it.
     pub(in crate::messages) fn status(&mut self, status: Status<'_>) {
-        self.sink.open.recognised = true;
+        self.sink.open.is_recognised = true;
         self.note(ExchangeEvent::Status(status));
     }
 

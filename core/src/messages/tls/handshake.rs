@@ -28,7 +28,7 @@ pub(super) struct Handshake {
     round_trips: u8,
     client_sent_data: bool,
     /// TLS 1.3: the server requested another hello (HelloRetryRequest).
-    retried: bool,
+    has_retried: bool,
     /// The side that sent ChangeCipherSpec first.
     first_change: Option<Side>,
     /// The ServerHello accepts a pre-shared key (RFC 8446 4.2.11).
@@ -39,14 +39,14 @@ pub(super) struct Handshake {
 struct Hello {
     bytes: Vec<u8>,
     /// The hello was read, or cannot be read because of a hole.
-    over: bool,
+    is_over: bool,
 }
 
 impl Handshake {
     /// Takes bytes of a handshake record in clear text.
     pub(super) fn feed(&mut self, side: Side, bytes: &[u8]) {
         let hello = &mut self.hellos[side];
-        if hello.over {
+        if hello.is_over {
             return;
         }
         let room = MAX_HELLO.saturating_sub(hello.bytes.len());
@@ -57,7 +57,7 @@ impl Handshake {
     pub(super) fn skip_hole(&mut self, side: Side) {
         self.hellos[side] = Hello {
             bytes: Vec::new(),
-            over: true,
+            is_over: true,
         };
     }
 
@@ -81,7 +81,7 @@ impl Handshake {
     /// Reads the hello of `side` once it is whole.
     fn read(&mut self, side: Side) {
         let hello = &mut self.hellos[side];
-        if hello.over {
+        if hello.is_over {
             return;
         }
         let [kind, high, middle, low, body @ ..] = hello.bytes.as_slice() else {
@@ -102,8 +102,8 @@ impl Handshake {
         };
         if let Some(server) = server {
             self.setup.version = Some(server.version);
-            if server.retry {
-                self.retried = true;
+            if server.is_retry {
+                self.has_retried = true;
                 hello.bytes.drain(..HEAD + len);
                 return;
             }
@@ -111,7 +111,7 @@ impl Handshake {
         }
         *hello = Hello {
             bytes: Vec::new(),
-            over: true,
+            is_over: true,
         };
     }
 
@@ -135,7 +135,7 @@ impl Handshake {
         };
         let round_trips = match version {
             _ if !is_finished => None,
-            Some(TLS13) => Some(1 + u8::from(self.retried)),
+            Some(TLS13) => Some(1 + u8::from(self.has_retried)),
             Some(_) => Some(self.round_trips).filter(|round_trips| *round_trips > 0),
             None => None,
         };

@@ -85,7 +85,7 @@ struct Word<'a> {
     next_sign: u8,
     next: &'a [u8],
     /// An earlier word is in `MAILED` or `POSTS`.
-    leads: bool,
+    is_leading: bool,
 }
 
 /// Masks tokens in the URL, and secrets in its path, which has `path_len` bytes. `None` where there are none.
@@ -114,7 +114,7 @@ pub(super) fn without_tokens(url: &[u8], path_len: usize) -> Option<Vec<u8>> {
             second_before: word.before,
             before: text,
             sign: word.next_sign,
-            leads: word.leads || has_word_of(text, &MAILED) || has_word_of(text, &POSTS),
+            is_leading: word.is_leading || has_word_of(text, &MAILED) || has_word_of(text, &POSTS),
             ..Word::default()
         };
         rest = after;
@@ -140,7 +140,7 @@ impl Word<'_> {
                 || self.sign == b':' && self.next_sign == b'@' && !self.before.is_empty()
                 || self.text.starts_with(b"s--") && self.text.ends_with(b"--"))
             || long(NAMED_FROM)
-                && (self.leads
+                && (self.is_leading
                     || has_word_of(self.before, &DIRECT) && self.before.len() <= SECRET_FROM
                     || self.is_of_workspace()
                     || FOLLOWED.contains(&self.next)

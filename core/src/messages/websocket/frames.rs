@@ -19,9 +19,9 @@ const PONG: u8 = 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame {
     /// The frame is the last of its message.
-    pub(super) fin: bool,
+    pub(super) is_final: bool,
     /// RSV1: the message is compressed (RFC 7692).
-    pub(super) compressed: bool,
+    pub(super) is_compressed: bool,
     pub(super) opcode: u8,
     /// Length of the header in bytes.
     pub(super) header: u64,
@@ -71,8 +71,8 @@ fn frame(side: Side, header: &[u8]) -> Option<Frame> {
     let mask = if masked { *rest.first_chunk::<4>()? } else { [0; 4] };
     let legal = masked == (side == Side::Client) && len >= min_len && len <= MAX_PAYLOAD;
     legal.then_some(Frame {
-        fin: first & 0x80 != 0,
-        compressed: first & 0x40 != 0,
+        is_final: first & 0x80 != 0,
+        is_compressed: first & 0x40 != 0,
         opcode: first & 0xf,
         header: header.len() as u64,
         len,

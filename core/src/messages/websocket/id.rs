@@ -31,14 +31,14 @@ pub(super) struct Members {
     /// The message subscribes by GraphQL. The server's messages for it repeat its id.
     pub(super) is_graphql_subscription: bool,
     /// The object's end was read.
-    pub(super) whole: bool,
+    pub(super) is_whole: bool,
 }
 
 impl Members {
     pub(super) fn parse(message: &[u8]) -> Members {
         let mut members = Members::default();
         if let Some(object) = message.trim_ascii_start().strip_prefix(b"{") {
-            members.whole = members.read(object).is_some();
+            members.is_whole = members.read(object).is_some();
         }
         members
     }
@@ -192,7 +192,7 @@ mod tests {
     fn calls_of_json_rpc() {
         let call =
             Members::parse(br#"{"jsonrpc": "2.0", "method": "eth_call", "params": [{"id": 5}], "id": 7}"#);
-        assert!(call.is_rpc && call.whole && call.error.is_none());
+        assert!(call.is_rpc && call.is_whole && call.error.is_none());
         assert_eq!(
             (call.method.as_deref(), call.id.as_deref()),
             (Some("eth_call"), Some("7"))
@@ -204,7 +204,7 @@ mod tests {
         );
         assert_eq!(error(r#"{"id":1,"error":"no"}"#), Some("error".into()));
         assert_eq!(error(r#"{"id":1,"error":null}"#), None);
-        assert!(!Members::parse(br#"{"jsonrpc":"2.0","method":"a","params":["#).whole);
+        assert!(!Members::parse(br#"{"jsonrpc":"2.0","method":"a","params":["#).is_whole);
     }
 
     proptest! {

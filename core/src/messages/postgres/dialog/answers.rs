@@ -82,7 +82,7 @@ impl Dialog {
             }
             b'E' => {
                 oldest.error = Some(text::name(fields::field(body, b'C')));
-                self.skipping = !matches!(
+                self.is_skipping = !matches!(
                     oldest.kind,
                     RequestKind::LogIn | RequestKind::Query | RequestKind::CopyIn
                 );
@@ -113,7 +113,7 @@ impl Dialog {
         self.replicates = false;
         while let Some((_, oldest)) = self.waiting.first() {
             let is_last = oldest.is_synced;
-            if self.skipping {
+            if self.is_skipping {
                 oldest.error.get_or_insert(SmolStr::new_static(SKIPPED));
             }
             if is_last {
@@ -124,7 +124,7 @@ impl Dialog {
                 break;
             }
         }
-        self.skipping = false;
+        self.is_skipping = false;
     }
 
     /// Ends the response to the oldest request.
