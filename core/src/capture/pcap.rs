@@ -156,17 +156,10 @@ impl Pcap {
             };
             let (captured, original_len) = self.lengths::<HEADER, BIG>(head);
             if captured > MAX_RECORD_BYTES {
-                let issue = Issue::new(
-                    Kind::Damaged,
-                    "pcap",
-                    "captured length is beyond the longest record",
-                );
-                sink.issue(
-                    issue
-                        .at(offset)
-                        .in_frame(frames + 1)
-                        .lengths(captured.into(), MAX_RECORD_BYTES.into()),
-                );
+                let reason = "captured length is beyond the longest record";
+                let issue = Issue::new(Kind::Damaged, "pcap", reason).at(offset);
+                let issue = issue.in_frame(frames + 1);
+                sink.issue(issue.lengths(captured.into(), MAX_RECORD_BYTES.into()));
                 break Next::Halt;
             }
             let Some((data, following)) = after.split_at_checked(captured as usize) else {

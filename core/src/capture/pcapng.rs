@@ -236,29 +236,17 @@ impl Pcapng {
             return Ok(Next::Need(SECTION_HEADER));
         };
         let Some(is_big_endian) = byte_order(bytes) else {
-            let issue = Issue::new(
-                Kind::Damaged,
-                "pcapng",
-                "byte-order magic of a section is not known",
-            );
-            return Err(Box::new(
-                issue
-                    .at(position.offset)
-                    .detail(format!("{:#010x}", head.be32::<8>())),
-            ));
+            let reason = "byte-order magic of a section is not known";
+            let issue = Issue::new(Kind::Damaged, "pcapng", reason).at(position.offset);
+            return Err(Box::new(issue.detail(format!("{:#010x}", head.be32::<8>()))));
         };
         let (total, major) = match is_big_endian {
             true => (head.u32::<true, 4>(), head.u16::<true, 12>()),
             false => (head.u32::<false, 4>(), head.u16::<false, 12>()),
         };
         if total < 28 {
-            return Err(damaged(
-                position,
-                SECTION,
-                "block is too short for its kind",
-                28,
-                total,
-            ));
+            let reason = "block is too short for its kind";
+            return Err(damaged(position, SECTION, reason, 28, total));
         }
         if major != 1 {
             let kind = if position.offset == 0 {
@@ -290,25 +278,16 @@ impl Pcapng {
         sink: &mut impl Sink,
     ) -> Result<(), Box<Issue>> {
         if self.interfaces.len() >= MAX_INTERFACES {
-            let max = MAX_INTERFACES as u32;
-            return Err(damaged(
-                position,
-                INTERFACE,
-                "too many interfaces",
-                max.saturating_add(1),
-                max,
-            ));
+            let (reason, max) = ("too many interfaces", MAX_INTERFACES as u32);
+            return Err(damaged(position, INTERFACE, reason, max + 1, max));
         }
         let Some((interface, is_well_formed)) = Interface::read::<BIG>(body) else {
             return Ok(());
         };
         if !is_well_formed {
-            let issue = Issue::new(
-                Kind::Distrusted,
-                "pcapng",
-                "options of an interface are malformed",
-            );
-            sink.issue(issue.at(position.offset).detail("its clock may be wrong"));
+            let reason = "options of an interface are malformed";
+            let issue = Issue::new(Kind::Distrusted, "pcapng", reason).at(position.offset);
+            sink.issue(issue.detail("its clock may be wrong"));
         }
         self.digits = self.digits.max(Some(interface.digits()));
         self.interfaces.push(interface);
@@ -439,12 +418,9 @@ fn length_issue(
     if total.checked_next_multiple_of(4) == Some(end) {
         return Ok(());
     }
-    let issue = Issue::new(
-        Kind::Damaged,
-        "pcapng",
-        "lengths at the two ends of a block differ",
-    );
-    let issue = issue.at(start).detail(format!("{total} and {end}"));
+    let reason = "lengths at the two ends of a block differ";
+    let issue = Issue::new(Kind::Damaged, "pcapng", reason).at(start);
+    let issue = issue.detail(format!("{total} and {end}"));
     Err(Box::new(with_frame(issue, position, is_frame)))
 }
 

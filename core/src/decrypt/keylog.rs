@@ -114,11 +114,8 @@ impl KeyLog {
             }
         }
         if !has_usable_line && self.secrets.len() == before && self.lines > 0 {
-            issue(Issue::new(
-                Kind::Skipped,
-                LAYER,
-                "key log holds no line that can be used",
-            ));
+            let reason = "key log holds no line that can be used";
+            issue(Issue::new(Kind::Skipped, LAYER, reason));
         }
     }
 

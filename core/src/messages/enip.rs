@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
-use super::pending_queue::push_bounded;
+use super::pending_queue::{push_bounded, take_first};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Kind, Listener, Side, Status, errors};
@@ -210,8 +210,7 @@ impl Enip {
         message: &Message<'_>,
     ) -> Option<Role> {
         let id = message.id();
-        let index = self.waiting.iter().position(|(waiting, _)| *waiting == id)?;
-        let (_, key) = self.waiting.remove(index)?;
+        let (_, key) = take_first(&mut self.waiting, |(waiting, _)| *waiting == id)?;
         // after the service and a zero
         let cip_status = match message.cip {
             [service, _, status, ..] if *service >= ANSWER => *status,

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use smol_str::SmolStr;
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
-use super::pending_queue::push_bounded;
+use super::pending_queue::{push_bounded, take_first};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Kind, Listener, Side, Status, errors, text};
@@ -168,8 +168,7 @@ impl Kafka {
         let key = correlation_id(Side::Server, head)?;
         let mut exchange = sink.exchange(key);
         exchange.begin_answer();
-        let index = self.waiting.iter().position(|(id, ..)| *id == key);
-        let request = index.and_then(|index| self.waiting.remove(index));
+        let request = take_first(&mut self.waiting, |(id, ..)| *id == key);
         if let Some(code) =
             request.and_then(|(_, api, version)| apis::error(api, version, cursor::from(head, 8)))
         {

@@ -15,6 +15,7 @@ use super::readers::{AnyReader, Protocol, Recognition};
 use super::recognise::MAX_UNDECIDED;
 use super::sink::MessageSink;
 use super::{Close, FirstBytes, Guess, Kind, Listener, MessageReader, Outcome, Side, Status, Stretch, text};
+use super::{Stop, feed_outcome};
 use command::{Answer, Command, Expects};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -146,27 +147,14 @@ struct Value {
     is_last: bool,
 }
 
-/// Why the reader stops, and the bytes that it has not read.
-type Stop<'a> = (&'static str, &'a [u8]);
-
 impl MessageReader for Memcached {
     fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         let read = match (stretch, sink.side()) {
             (Stretch::Bytes(bytes), Side::Client) => self.read_client(&mut sink, bytes),
             (Stretch::Bytes(bytes), Side::Server) => self.read_server(&mut sink, bytes),
-            (Stretch::Missing(missing), side) if self.skip(&mut sink, side, missing) => Ok(()),
-            (Stretch::Missing(_), _) => {
-                sink.lost("a line's beginning is not in the capture");
-                return Outcome::Lost(stretch);
-            }
+            (Stretch::Missing(missing), _) => self.skip(&mut sink, missing),
         };
-        match read {
-            Ok(()) => Outcome::All,
-            Err((reason, rest)) => {
-                sink.lost(reason);
-                Outcome::Lost(Stretch::Bytes(rest))
-            }
-        }
+        feed_outcome(read, &mut sink, stretch)
     }
 
     fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}
@@ -203,9 +191,10 @@ impl Memcached {
                 sink.mark();
             }
             if self.client.take(&mut bytes) {
-                self.command(sink).map_err(|reason| (reason, before))?;
+                self.command(sink)
+                    .map_err(|reason| Stop::Lost(reason, Some(before)))?;
             } else if self.client.len() > MAX_LINE {
-                return Err(("a line without end", before));
+                return Err(Stop::Lost("a line without end", Some(before)));
             }
         }
         Ok(())
@@ -308,9 +297,10 @@ impl Memcached {
                 sink.mark();
             }
             if self.server.take(&mut bytes) {
-                self.server_line(sink).map_err(|reason| (reason, before))?;
+                self.server_line(sink)
+                    .map_err(|reason| Stop::Lost(reason, Some(before)))?;
             } else if self.server.len() > MAX_LINE {
-                return Err(("a line without end", before));
+                return Err(Stop::Lost("a line without end", Some(before)));
             }
         }
         Ok(())
@@ -449,14 +439,14 @@ impl Memcached {
             .status(Status::new((!is_error).then_some(0), Some(&word), is_error));
     }
 
-    /// Skips bytes that are not in the capture. Returns false unless they lie inside a value.
-    fn skip(&mut self, sink: &mut MessageSink<'_, impl Listener>, side: Side, missing: u64) -> bool {
-        match (side, self.storing, self.value) {
+    /// Skips bytes that are not in the capture. An error unless they lie inside a value.
+    fn skip(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) -> Result<(), Stop<'static>> {
+        match (sink.side(), self.storing, self.value) {
             (Side::Client, Some((left, _)), _) if missing <= left => self.client_value(sink, missing),
             (Side::Server, _, Some(value)) if missing <= value.left => self.server_value(sink, missing),
-            _ => return false,
+            _ => return Err(Stop::Lost("a line's beginning is not in the capture", None)),
         }
-        true
+        Ok(())
     }
 }
 

@@ -153,7 +153,7 @@ enum Outcome<'a> {
     Restart(Stretch<'a>),
 }
 
-/// Why MySQL's, PostgreSQL's and Redis' readers leave a stretch before its end, and the rest of it.
+/// Why the reader of memcached, MySQL, PostgreSQL or Redis leaves a stretch before its end, and the rest of it.
 enum Stop<'a> {
     /// The reason for the note, and the rest; `None` is the whole stretch.
     Lost(&'static str, Option<&'a [u8]>),

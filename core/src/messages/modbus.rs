@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use smol_str::format_smolstr;
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
-use super::pending_queue::push_bounded;
+use super::pending_queue::{push_bounded, take_first};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Kind, Listener, Side, Status};
@@ -150,8 +150,7 @@ impl Modbus {
 
     fn read_response(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
         let id = exchange_id(head)?;
-        let index = self.waiting.iter().position(|(waiting, _)| *waiting == id)?;
-        let (_, key) = self.waiting.remove(index)?;
+        let (_, key) = take_first(&mut self.waiting, |(waiting, _)| *waiting == id)?;
         let is_error = cursor::u8_at(head, 7)? & EXCEPTION != 0;
         let code = if is_error { cursor::u8_at(head, 8) } else { Some(0) };
         let text = match code {

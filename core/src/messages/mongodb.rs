@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use smol_str::{SmolStr, ToSmolStr};
 
 use super::length_prefixed::{LengthPrefixed, Progress};
-use super::pending_queue::push_bounded;
+use super::pending_queue::{push_bounded, take_first};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{BySide, Close, Guess, Kind, Listener, MessageReader, Outcome, Side, Status, Stretch, errors};
@@ -181,8 +181,7 @@ impl MongoDb {
             .or(error.is_none().then_some("ok"));
         exchange.status(Status::new(code, text, error.is_some()));
         exchange.end_answer();
-        let index = self.pending.iter().position(|pending| pending.id == header.to);
-        let pending = index.and_then(|index| self.pending.remove(index));
+        let pending = take_first(&mut self.pending, |pending| pending.id == header.to);
         self.more_to_come = pending.filter(|_| has_more).map(|pending| (header.id, pending));
     }
 }

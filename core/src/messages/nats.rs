@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
-use super::pending_queue::push_bounded;
+use super::pending_queue::{push_bounded, take_first};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{FirstBytes, Guess, Kind, Listener, Side, text};
@@ -212,8 +212,7 @@ impl Nats {
         subject: &[u8],
         id: Option<&[u8]>,
     ) -> Role {
-        let index = self.waiting.iter().position(|(reply, _)| **reply == *subject);
-        if let Some((_, key)) = index.and_then(|index| self.waiting.remove(index)) {
+        if let Some((_, key)) = take_first(&mut self.waiting, |(reply, _)| **reply == *subject) {
             sink.exchange(key).begin_answer();
             return Role::Last(key);
         }

@@ -1,6 +1,6 @@
 //! The unanswered requests of a stream whose answers come in the order of the requests. Gives each request the key
 //! under which the sink reports it. Readers whose answers come in any order keep their requests in a `VecDeque`, which
-//! `push_bounded` bounds.
+//! `push_bounded` bounds and `take_first` searches.
 
 use std::collections::VecDeque;
 
@@ -68,6 +68,11 @@ pub(super) fn push_bounded<T>(list: &mut VecDeque<T>, max: usize, entry: T) {
         list.pop_front();
     }
     list.push_back(entry);
+}
+
+/// Removes and returns the oldest entry that matches.
+pub(super) fn take_first<T>(list: &mut VecDeque<T>, matches: impl Fn(&T) -> bool) -> Option<T> {
+    list.remove(list.iter().position(matches)?)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use smol_str::{SmolStr, format_smolstr};
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
-use super::pending_queue::push_bounded;
+use super::pending_queue::{push_bounded, take_first};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{BySide, Kind, Listener, Side, Status};
@@ -228,8 +228,7 @@ impl Rpc {
         xid: u32,
         mut reply: Cursor<'_>,
     ) -> Option<Role> {
-        let index = self.waiting.iter().position(|(waiting, _)| *waiting == xid)?;
-        let (_, is_nfs) = self.waiting.remove(index)?;
+        let (_, is_nfs) = take_first(&mut self.waiting, |(waiting, _)| *waiting == xid)?;
         let (code, text) = programs::status(&mut reply, is_nfs)?;
         let status = Status::new(u16::try_from(code).ok(), text, code > 0 || text.is_some());
         sink.exchange(u64::from(xid)).answer(status);

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use smol_str::{SmolStr, format_smolstr};
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
-use super::pending_queue::push_bounded;
+use super::pending_queue::{push_bounded, take_first};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{FirstBytes, Guess, Kind, Listener, Side, Status};
@@ -189,8 +189,7 @@ impl Smb {
         if packet.is_pending() {
             return Some(Role::Interim(key));
         }
-        if let Some(index) = self.opening.iter().position(|(request, _)| *request == key)
-            && let Some((_, name)) = self.opening.remove(index)
+        if let Some((_, name)) = take_first(&mut self.opening, |(request, _)| *request == key)
             && packet.status == 0
             && let Some(id) = packet.opened_file()
         {

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 
 use smol_str::SmolStr;
 
-use super::pending_queue::push_bounded;
+use super::pending_queue::{push_bounded, take_first};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{BySide, FirstBytes, Guess, Kind, Listener, MessageReader, Outcome, Side, Status, Stretch};
@@ -441,8 +441,7 @@ fn report_answer(
     message: &Message,
     members: &Members,
 ) -> Option<PendingCall> {
-    let index = waiting.iter().position(|call| call.id == members.id)?;
-    let request = waiting.remove(index)?;
+    let request = take_first(waiting, |call| call.id == members.id)?;
     let mut exchange = sink.exchange(request.key);
     exchange.answer(Status::ok_unless(members.error.as_deref()));
     exchange.count(message.bytes);

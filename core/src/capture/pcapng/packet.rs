@@ -89,13 +89,8 @@ impl Pcapng {
         }
         let Some(data) = cursor::from(body, packet.header).get(..packet.captured as usize) else {
             let room = body.len().saturating_sub(packet.header) as u32;
-            return Err(damaged(
-                position,
-                kind,
-                "captured length is beyond its block",
-                packet.captured,
-                room,
-            ));
+            let reason = "captured length is beyond its block";
+            return Err(damaged(position, kind, reason, packet.captured, room));
         };
         let time_ns = match packet.ticks {
             None => Some(self.last_ns),

@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 use super::frame::Method;
 use crate::base::At;
 use crate::messages::framed::{PushedMessage, Role};
-use crate::messages::pending_queue::push_bounded;
+use crate::messages::pending_queue::{push_bounded, take_first};
 use crate::messages::{BySide, Side};
 
 /// Upper bound on the open methods, the unconfirmed publishes and the consumers of one channel; beyond it the oldest is
@@ -149,9 +149,7 @@ impl Channel {
 
     /// Removes the request that this method of the server answers; returns its key.
     pub(super) fn take_answered(&mut self, method: Method<'_>) -> Option<u64> {
-        let same = |(_, answer): &(u64, (u16, u16))| method.is_answer(*answer);
-        let index = self.waiting.iter().position(same)?;
-        self.waiting.remove(index).map(|(key, _)| key)
+        take_first(&mut self.waiting, |(_, answer)| method.is_answer(*answer)).map(|(key, _)| key)
     }
 
     /// Removes all open requests, which will get no answer; returns their keys, methods first.

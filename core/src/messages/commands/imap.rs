@@ -3,9 +3,10 @@
 
 use super::answers::{report_greeting, status_word};
 use super::verbs::{Effect, is_tag};
-use super::{Commands, Leave, MAX_LINE};
+use super::{Commands, Leave, MAX_LINE, PendingCommand};
 use crate::cursor;
 use crate::messages::Listener;
+use crate::messages::pending_queue::take_first;
 use crate::messages::sink::MessageSink;
 
 impl Commands {
@@ -121,11 +122,8 @@ impl Commands {
         word: &[u8],
         bytes: u64,
     ) -> Result<(), Leave> {
-        let index = self
-            .waiting
-            .iter()
-            .position(|waiting| waiting.tag.as_bytes() == tag);
-        let Some(mut command) = index.and_then(|index| self.waiting.remove(index)) else {
+        let has_tag = |command: &PendingCommand| command.tag.as_bytes() == tag;
+        let Some(mut command) = take_first(&mut self.waiting, has_tag) else {
             sink.unmark(); // the command was sent before the capture
             return Ok(());
         };
