@@ -99,11 +99,11 @@ def layout(link: int | None, data: bytes) -> Layout | None:
 
 def _link(link: int | None, data: bytes) -> tuple[tuple[tuple[int, int], ...], int | None]:
     if link == 1:
-        type_at, kind = 12, int.from_bytes(data[12:14], "big")
-        while kind in (0x8100, 0x88A8, 0x9100):
+        type_at, ethertype = 12, int.from_bytes(data[12:14], "big")
+        while ethertype in (0x8100, 0x88A8, 0x9100):
             type_at += 4
-            kind = int.from_bytes(data[type_at : type_at + 2], "big")
-        return ((0, 6), (6, 6)), type_at + 2 if kind in (0x0800, 0x86DD) else None
+            ethertype = int.from_bytes(data[type_at : type_at + 2], "big")
+        return ((0, 6), (6, 6)), type_at + 2 if ethertype in (0x0800, 0x86DD) else None
     if link == 113:
         return ((6, min(data[5], 8)),), 16 if data[14:16] in (b"\x08\x00", b"\x86\xdd") else None
     if link == 276:
@@ -156,22 +156,22 @@ class _Direction:
     def mask(self, protocol: str, from_client: bool, names: Names) -> None:
         """Puts the pieces together and masks each run without a hole."""
         together: list[tuple[int, bytearray]] = []
-        for at, piece in sorted(self.pieces, key=lambda piece: piece[0]):
-            if together and at <= together[-1][0] + len(together[-1][1]):
+        for offset, piece in sorted(self.pieces, key=lambda piece: piece[0]):
+            if together and offset <= together[-1][0] + len(together[-1][1]):
                 start, run = together[-1]
-                run += piece[max(0, start + len(run) - at) :]
+                run += piece[max(0, start + len(run) - offset) :]
             else:
-                together.append((at, bytearray(piece)))
-        self.runs = [(at, masked(protocol, bytes(run), from_client, names.word)) for at, run in together]
+                together.append((offset, bytearray(piece)))
+        self.runs = [(offset, masked(protocol, bytes(run), from_client, names.word)) for offset, run in together]
         self.pieces = []
 
-    def cut(self, at: int, length: int) -> bytes:
+    def cut(self, offset: int, length: int) -> bytes:
         """The masked bytes of one segment."""
-        before = bisect_right(self.runs, at, key=lambda run: run[0]) - 1
+        before = bisect_right(self.runs, offset, key=lambda run: run[0]) - 1
         if before >= 0:
             start, run = self.runs[before]
-            if at + length <= start + len(run):
-                return run[at - start : at - start + length]
+            if offset + length <= start + len(run):
+                return run[offset - start : offset - start + length]
         return bytes(length)
 
 
@@ -185,10 +185,12 @@ class Speakers(Protocol):
         """Return the protocol of a stream."""
 
 
-def anonymised(read: Iterable[Record], again: Iterable[Record], speakers: Speakers, key: bytes) -> Iterator[Record]:
+def anonymised(
+    read: Iterable[Record], read_again: Iterable[Record], speakers: Speakers, key: bytes
+) -> Iterator[Record]:
     """Yield the records anonymised; frames that are not a plain TCP segment are left out.
 
-    `read` and `again` are the same records, read twice: payload is put together before it is masked, and held
+    `read` and `read_again` are the same records, read twice: payload is put together before it is masked, and held
     meanwhile. `speakers` knows who sent each frame.
     """
     names = Names(key)
@@ -202,7 +204,7 @@ def anonymised(read: Iterable[Record], again: Iterable[Record], speakers: Speake
         direction.pieces.append((position, record.data[offsets.payload : offsets.end]))
     for (stream, from_client), direction in directions.items():
         direction.mask(speakers.protocol(stream), from_client, names)
-    for record in again:
+    for record in read_again:
         offsets = layout(record.link, record.data)
         if offsets is not None and (speaker := speakers.get(record.frame)) is not None:
             payload = b""
@@ -222,14 +224,14 @@ def _sequence(data: bytes, offsets: Layout) -> int:
 def _rewritten(data: bytes, offsets: Layout, payload: bytes, names: Names) -> bytes:
     """The frame with other addresses and payload. What stands behind the IP packet (padding) becomes zeros."""
     frame = bytearray(data[: offsets.payload] + payload + bytes(len(data) - offsets.end))
-    for at, length in offsets.hardware:
-        frame[at : at + length] = names.hardware(bytes(data[at : at + length])) if length else b""
+    for offset, length in offsets.hardware:
+        frame[offset : offset + length] = names.hardware(bytes(data[offset : offset + length])) if length else b""
         if offsets.padded:
-            frame[at + length : at + 8] = bytes(8 - length)
+            frame[offset + length : offset + 8] = bytes(8 - length)
     version = data[offsets.ip] >> 4
     size, source = (4, offsets.ip + 12) if version == 4 else (16, offsets.ip + 8)
-    for at in (source, source + size):
-        frame[at : at + size] = names.address(bytes(data[at : at + size]))
+    for offset in (source, source + size):
+        frame[offset : offset + size] = names.address(bytes(data[offset : offset + size]))
     if version == 4:
         # options become padding: a recorded route names hosts
         frame[offsets.ip + 20 : offsets.tcp] = bytes([1]) * (offsets.tcp - offsets.ip - 20)
@@ -251,30 +253,30 @@ def _rewritten(data: bytes, offsets: Layout, payload: bytes, names: Names) -> by
 
 def _mask_options(frame: bytearray, offsets: Layout) -> None:
     """Zeros what stands in other options (a cookie, a key's digest, multipath's addresses), and behind the last."""
-    at = offsets.tcp + 20
-    while at < offsets.payload and frame[at] != 0:
-        if frame[at] == 1:
-            at += 1
+    offset = offsets.tcp + 20
+    while offset < offsets.payload and frame[offset] != 0:
+        if frame[offset] == 1:
+            offset += 1
             continue
-        kind, length = frame[at], frame[at + 1] if at + 1 < offsets.payload else 0
-        if length < 2 or at + length > offsets.payload:
+        option, length = frame[offset], frame[offset + 1] if offset + 1 < offsets.payload else 0
+        if length < 2 or offset + length > offsets.payload:
             break
-        if length not in _PLAIN_OPTIONS.get(kind, ()):
-            message = frame[at + 2] & 0xF0 if kind == _MULTIPATH and length > 2 else 0
-            frame[at + 2 : at + length] = bytes([message]).ljust(length - 2, b"\0")[: length - 2]
-        at += length
-    frame[at : offsets.payload] = bytes(max(0, offsets.payload - at))
+        if length not in _PLAIN_OPTIONS.get(option, ()):
+            message = frame[offset + 2] & 0xF0 if option == _MULTIPATH and length > 2 else 0
+            frame[offset + 2 : offset + length] = bytes([message]).ljust(length - 2, b"\0")[: length - 2]
+        offset += length
+    frame[offset : offsets.payload] = bytes(max(0, offsets.payload - offset))
 
 
 def _mask_extensions(frame: bytearray, offsets: Layout) -> None:
     """Options of IPv6's extension headers (a home address, a jumbo length) become padding."""
-    at = offsets.ip + 40
-    while at < offsets.tcp:
-        size = (frame[at + 1] + 1) * 8
-        frame[at + 2 : at + size] = bytes([_PAD, min(size - 4, 255)]) + bytes(size - 4)
-        for extra in range(at + 4 + 255, at + size):
+    offset = offsets.ip + 40
+    while offset < offsets.tcp:
+        size = (frame[offset + 1] + 1) * 8
+        frame[offset + 2 : offset + size] = bytes([_PAD, min(size - 4, 255)]) + bytes(size - 4)
+        for extra in range(offset + 4 + 255, offset + size):
             frame[extra] = 0  # Pad1
-        at += size
+        offset += size
 
 
 def _checksum(data: bytes | bytearray) -> bytes:

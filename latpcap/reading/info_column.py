@@ -51,33 +51,35 @@ def info_texts(capture: Recorded) -> dict[int, tuple[str, str]]:
     http, pieces = _http(unfiltered, source)
     marks = {name: events[name].to_pylist() for name in _MARKS}
     columns = ("frame", "sport", "dport", "flags", "seq", "ack", "window", "len")
-    rows = {row[0]: (at, row) for at, row in enumerate(zip(*(events[c].to_pylist() for c in columns), strict=True))}
+    rows = {
+        row[0]: (index, row) for index, row in enumerate(zip(*(events[c].to_pylist() for c in columns), strict=True))
+    }
     duplicates = [dict(_pairs(FIELDS[f"tcp.analysis.duplicate_ack_{what}"].get(source))) for what in ("frame", "num")]
     sacks = events["sack"].to_pylist()
     texts: dict[int, tuple[str, str]] = {}
     for record in unfiltered.records():
-        seen = _Seen(None, None)
+        dissected = _Seen(None, None)
         with contextlib.suppress(IndexError, struct.error):
-            seen.link(record.data, record.link)
+            dissected.link(record.data, record.link)
         if record.frame in http:
             texts[record.frame] = "HTTP", http[record.frame]
-        elif (line := pieces.get(record.frame)) and (_END_OF_HEAD in seen.payload or line.startswith(_CHUNKED)):
+        elif (line := pieces.get(record.frame)) and (_END_OF_HEAD in dissected.payload or line.startswith(_CHUNKED)):
             texts[record.frame] = "TCP", line.removeprefix(_CHUNKED) + _REASSEMBLED
         elif record.frame in rows:
-            at, (_, sport, dport, flags, seq, ack, window, length) = rows[record.frame]
+            index, (_, sport, dport, flags, seq, ack, window, length) = rows[record.frame]
             numbers = f"Seq={seq % 2**32}" + (f" Ack={ack % 2**32}" if "ACK" in flags.split(", ") else "")
-            edges = "".join(f" SLE={part['left']} SRE={part['right']}" for part in sacks[at] or ())
-            options = seen.options_text.replace(_SACK, edges)
+            edges = "".join(f" SLE={part['left']} SRE={part['right']}" for part in sacks[index] or ())
+            options = dissected.options_text.replace(_SACK, edges)
             text = f"{sport} → {dport} [{flags}] {numbers} Win={window} Len={length}{options}"
-            is_special = marks["fast_retransmission"][at] or marks["spurious_retransmission"][at]
+            is_special = marks["fast_retransmission"][index] or marks["spurious_retransmission"][index]
             for name, mark in _MARKS.items():
-                if marks[name][at] and not (name == "retransmission" and is_special):
+                if marks[name][index] and not (name == "retransmission" and is_special):
                     if name == "duplicate_ack":
                         mark += f" {duplicates[0].get(record.frame)}#{duplicates[1].get(record.frame)}"
                     text = f"[{mark}] {text}"
             texts[record.frame] = "TCP", text + (_REASSEMBLED if record.frame in pieces else "")
-        elif seen.other_text:
-            texts[record.frame] = seen.other_text
+        elif dissected.other_text:
+            texts[record.frame] = dissected.other_text
     return texts
 
 
@@ -156,25 +158,25 @@ class _Seen(Frame):
 
 def _options(data: bytes) -> Iterator[str]:
     """Yield Wireshark's text of each TCP option."""
-    at = 0
-    while at < len(data) and data[at]:
-        kind = data[at]
-        if kind == 1:
-            at += 1
+    offset = 0
+    while offset < len(data) and data[offset]:
+        option = data[offset]
+        if option == 1:
+            offset += 1
             continue
-        size = data[at + 1]
-        value = data[at + 2 : at + size]
-        if kind == 2:
+        size = data[offset + 1]
+        value = data[offset + 2 : offset + size]
+        if option == 2:
             yield f"MSS={int.from_bytes(value, 'big')}"
-        elif kind == 3:
+        elif option == 3:
             yield f"WS={1 << min(value[0], 14)}"
-        elif kind == 4:
+        elif option == 4:
             yield "SACK_PERM"
-        elif kind == 5:
+        elif option == 5:
             yield _SACK[1:]
-        elif kind == 8:
+        elif option == 8:
             yield "TSval={} TSecr={}".format(*struct.unpack(">II", value))
-        at += max(size, 2)
+        offset += max(size, 2)
 
 
 def _dns(data: bytes) -> str:
@@ -183,24 +185,24 @@ def _dns(data: bytes) -> str:
     parts = [f"Standard query{' response' if flags >> 15 else ''} 0x{ident:04x}"]
     if flags >> 15 and (code := flags & 15):
         parts.append(_RCODES.get(code, f"Unknown ({code})"))
-    at = 12
+    offset = 12
     for _ in range(questions):
-        name, at = name_at(data, at)
-        parts.append(f"{_TYPES.get(struct.unpack_from('>H', data, at)[0], 'Unknown')} {name or '<Root>'}")
-        at += 4
+        name, offset = name_at(data, offset)
+        parts.append(f"{_TYPES.get(struct.unpack_from('>H', data, offset)[0], 'Unknown')} {name or '<Root>'}")
+        offset += 4
     for _ in range(answers + servers):
-        name, at = name_at(data, at)
-        kind, size = struct.unpack_from(">H", data, at)[0], struct.unpack_from(">H", data, at + 8)[0]
-        at += 10
-        word, value = _TYPES.get(kind, "Unknown"), data[at : at + size]
-        if kind == 1:
+        name, offset = name_at(data, offset)
+        record_type, size = struct.unpack_from(">H", data, offset)[0], struct.unpack_from(">H", data, offset + 8)[0]
+        offset += 10
+        word, value = _TYPES.get(record_type, "Unknown"), data[offset : offset + size]
+        if record_type == 1:
             word += f" {IPv4Address(value)}"
-        elif kind == 28:
+        elif record_type == 28:
             word += f" {IPv6Address(value)}"
-        elif kind in (2, 5, 6, 12):
-            word += f" {name_at(data, at)[0] or '<Root>'}"
-        elif kind == 15:
-            word += f" {struct.unpack_from('>H', data, at)[0]} {name_at(data, at + 2)[0]}"
+        elif record_type in (2, 5, 6, 12):
+            word += f" {name_at(data, offset)[0] or '<Root>'}"
+        elif record_type == 15:
+            word += f" {struct.unpack_from('>H', data, offset)[0]} {name_at(data, offset + 2)[0]}"
         parts.append(word)
-        at += size
+        offset += size
     return " ".join(parts)

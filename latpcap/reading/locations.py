@@ -84,8 +84,8 @@ def bare(location: str) -> str:
     if not is_url(location):
         return location
     path = location.partition("?")[0] if is_web(location) else _pattern(location)[0]
-    scheme, mark, rest = path.partition("://")
-    host, slash, path = rest.partition("/")
+    scheme, mark, rest_of_url = path.partition("://")
+    host, slash, path = rest_of_url.partition("/")
     return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
 
 

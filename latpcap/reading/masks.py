@@ -105,41 +105,41 @@ def http2(data: bytes, *, from_client: bool, grpc: bool) -> bytes:
     messages: dict[int, int] = {}
     fields = _Fields(grpc)
     while len(output) + 9 <= len(data):
-        at = len(output)
-        length, kind, flags = int.from_bytes(data[at : at + 3], "big"), data[at + 3], data[at + 4]
-        stream = int.from_bytes(data[at + 5 : at + 9], "big") & 0x7FFF_FFFF
-        is_unknown = kind > CONTINUATION or flags & ~_FLAGS.get(kind, 0) or data[at + 5] & 0x80
-        if length > _MAX_FRAME or is_unknown or length != _PLAIN.get(kind, length):
+        offset = len(output)
+        length, frame_type, flags = int.from_bytes(data[offset : offset + 3], "big"), data[offset + 3], data[offset + 4]
+        stream = int.from_bytes(data[offset + 5 : offset + 9], "big") & 0x7FFF_FFFF
+        is_unknown = frame_type > CONTINUATION or flags & ~_FLAGS.get(frame_type, 0) or data[offset + 5] & 0x80
+        if length > _MAX_FRAME or is_unknown or length != _PLAIN.get(frame_type, length):
             break  # no frame header: the capture begins inside a frame
-        payload = data[at + 9 : at + 9 + length]
-        output += data[at : at + 9]
-        if kind == WINDOW_UPDATE:
+        payload = data[offset + 9 : offset + 9 + length]
+        output += data[offset : offset + 9]
+        if frame_type == WINDOW_UPDATE:
             output += payload
-        elif kind == RST_STREAM:
+        elif frame_type == RST_STREAM:
             output += _error(payload)
-        elif kind == SETTINGS:
+        elif frame_type == SETTINGS:
             for begin in range(0, len(payload), 6):
                 setting = payload[begin : begin + 6]
                 is_registered = len(setting) == 6 and int.from_bytes(setting[:2], "big") in _SETTINGS
                 output += setting if is_registered else bytes(len(setting))
-        elif kind == GOAWAY:
+        elif frame_type == GOAWAY:
             output += payload[:4] + _error(payload[4:8]) + bytes(len(payload[8:]))
-        elif kind in (PING, PRIORITY):
+        elif frame_type in (PING, PRIORITY):
             output += bytes(len(payload))
         else:
-            prefix = (1 if flags & _PADDED and kind != CONTINUATION else 0) + (
-                5 if kind == HEADERS and flags & _PRIORITY else 4 if kind == PUSH_PROMISE else 0
+            prefix = (1 if flags & _PADDED and frame_type != CONTINUATION else 0) + (
+                5 if frame_type == HEADERS and flags & _PRIORITY else 4 if frame_type == PUSH_PROMISE else 0
             )
-            padding = payload[0] if flags & _PADDED and kind != CONTINUATION and payload else 0
+            padding = payload[0] if flags & _PADDED and frame_type != CONTINUATION and payload else 0
             body = payload[prefix : max(prefix, length - padding)]
             output += (payload[:1] if padding else b"").ljust(min(prefix, len(payload)), b"\0")
-            if kind == DATA:
+            if frame_type == DATA:
                 output += _messages(body, stream, messages) if grpc else opaque(body)
             else:
-                is_first = kind != CONTINUATION and (stream not in begun_streams or kind == PUSH_PROMISE)
-                leading_fields = () if not is_first else _GET if from_client or kind == PUSH_PROMISE else _OK
+                is_first = frame_type != CONTINUATION and (stream not in begun_streams or frame_type == PUSH_PROMISE)
+                leading_fields = () if not is_first else _GET if from_client or frame_type == PUSH_PROMISE else _OK
                 output += fields.block(len(body), leading_fields)
-                if kind == HEADERS:
+                if frame_type == HEADERS:
                     begun_streams.add(stream)
             output += bytes(max(0, len(payload) - prefix - len(body)))
     return bytes(output[: len(data)]) + opaque(data[len(output) :])
@@ -219,14 +219,14 @@ def websocket(data: bytes, word: Word) -> bytes:
     """
     output = bytearray()
     while len(output) + 2 <= len(data):
-        at = len(output)
-        length, masked = data[at + 1] & 0x7F, data[at + 1] & 0x80
+        offset = len(output)
+        length, masked = data[offset + 1] & 0x7F, data[offset + 1] & 0x80
         extra = 2 if length == 126 else 8 if length == 127 else 0
         if extra:
-            length = int.from_bytes(data[at + 2 : at + 2 + extra], "big")
-        if data[at] & 0x30 or data[at] & 0xF not in _OPCODES or length >= 1 << 32:
+            length = int.from_bytes(data[offset + 2 : offset + 2 + extra], "big")
+        if data[offset] & 0x30 or data[offset] & 0xF not in _OPCODES or length >= 1 << 32:
             break  # bits that no extension in use sets
-        output += data[at : at + 2 + extra]
+        output += data[offset : offset + 2 + extra]
         key = data[len(output) : len(output) + 4] if masked else bytes(4)
         output += bytes(4 if masked else 0)
         payload = data[len(output) : len(output) + length]
@@ -239,11 +239,12 @@ def dns(data: bytes, word: Word) -> bytes:
     """Mask DNS over TCP (RFC 1035, 4.1): headers and the type of the question stay; names are replaced."""
     output = bytearray()
     while len(output) + 14 <= len(data):
-        at = len(output)
-        end = at + 2 + int.from_bytes(data[at : at + 2], "big")
-        if data[at + 4] & 0x78 or data[at + 6] or data[at + 7] > 1 or data[at + 8] or data[at + 10] or data[at + 12]:
+        offset = len(output)
+        end = offset + 2 + int.from_bytes(data[offset : offset + 2], "big")
+        header = data[offset : offset + 14]
+        if header[4] & 0x78 or header[6] or header[7] > 1 or header[8] or header[10] or header[12]:
             break  # no header: a plain query has no other counts
-        output += data[at : at + 14]
+        output += header
         while len(output) < min(end, len(data)) and 0 < data[len(output)] < 64:
             label = data[len(output) + 1 : len(output) + 1 + data[len(output)]]
             output += data[len(output) : len(output) + 1] + word(label)
@@ -277,30 +278,30 @@ def _http(data: bytes, from_client: bool, word: Word, upgraded: Mask | None) -> 
     """Mask messages of HTTP/1; `upgraded` masks the bytes after a change of protocol."""
     first = _REQUEST if from_client else _STATUS
     output = bytearray()
-    at = 0
-    while at < len(data):
-        match = first.match(data, at)
+    offset = 0
+    while offset < len(data):
+        match = first.match(data, offset)
         if match is None and upgraded and not output:
             return upgraded(data)
         if match is None:  # inside a body whose head was not captured: go on at the next head
-            next_head = first.search(data, at + 1)
+            next_head = first.search(data, offset + 1)
             end = next_head.start() if next_head else len(data)
-            output += opaque(data[at:end])
-            at = end
+            output += opaque(data[offset:end])
+            offset = end
             continue
         head = _Head(data, match, from_client, word)
         output += head.masked
-        at += len(head.masked)
+        offset += len(head.masked)
         if upgraded and head.upgrades:
-            return bytes(output) + upgraded(data[at:])
+            return bytes(output) + upgraded(data[offset:])
         if head.body is None:
-            body = _chunked(data, at, head.mask)
-        elif first.match(data, at):  # the answer to HEAD: a length, and no body
+            body = _chunked(data, offset, head.mask)
+        elif first.match(data, offset):  # the answer to HEAD: a length, and no body
             body = b""
         else:
-            body = head.mask(data[at : at + head.body])
+            body = head.mask(data[offset : offset + head.body])
         output += body
-        at += len(body)
+        offset += len(body)
     return bytes(output)
 
 
@@ -327,9 +328,9 @@ class _Head:
             is_bodiless = start.group(1)[-3:] in (b"204", b"304") or start.group(1)[-3:-2] == b"1"
             until_close = not is_bodiless
         output += data[start.start() + len(output) : start.end()]
-        at, self._length, self._chunked, self._upgrade = start.end(), -1, False, False
-        while line := _LINE.match(data, at):
-            at = line.end()
+        offset, self._length, self._chunked, self._upgrade = start.end(), -1, False, False
+        while line := _LINE.match(data, offset):
+            offset = line.end()
             output += self._field(line.group(1)) + line.group(2)
             if not line.group(1):
                 break
@@ -357,9 +358,9 @@ class _Head:
         if field == b"host" and colon:
             text = value.lstrip(b" \t")
             return name + colon + value[: len(value) - len(text)] + _URL_PART.sub(lambda p: self._word(p.group()), text)
-        if field == b"content-type" and (kind := _STREAMED.match(value)):
+        if field == b"content-type" and (media_type := _STREAMED.match(value)):
             self.mask = _lines
-            return name + colon + kind.group() + opaque(value[kind.end() :])
+            return name + colon + media_type.group() + opaque(value[media_type.end() :])
         return (name if field in _KNOWN else opaque(name)) + colon + _spaced(value)
 
 
@@ -379,54 +380,56 @@ def _spaced(value: bytes) -> bytes:
     return value[: len(value) - len(text)] + opaque(text)
 
 
-def _chunked(data: bytes, at: int, mask: Mask) -> bytes:
+def _chunked(data: bytes, offset: int, mask: Mask) -> bytes:
     """Mask a chunked body: sizes stay; extensions, data and trailers do not."""
     output = bytearray()
-    start = at
-    while size := _CHUNK.match(data, at):
+    start = offset
+    while size := _CHUNK.match(data, offset):
         length = int(size.group(1), 16)
         output += size.group(1) + opaque(size.group(2)) + size.group(3)
-        at = size.end()
+        offset = size.end()
         if length == 0:
-            while line := _LINE.match(data, at):
-                at = line.end()
+            while line := _LINE.match(data, offset):
+                offset = line.end()
                 name, colon, value = line.group(1).partition(b":")
                 output += opaque(name) + colon + _spaced(value) + line.group(2)
                 if not line.group(1):
                     return bytes(output)
             break
-        output += mask(data[at : at + length])
-        at += length
-        if end := re.compile(rb"\r?\n").match(data, at):
+        output += mask(data[offset : offset + length])
+        offset += length
+        if end := re.compile(rb"\r?\n").match(data, offset):
             output += end.group()
-            at = end.end()
-    assert len(output) == min(at, len(data)) - start
+            offset = end.end()
+    assert len(output) == min(offset, len(data)) - start
     return bytes(output)
 
 
 def _tls(data: bytes, word: Word) -> bytes:
     """Mask TLS records: heads, alerts and plain handshakes keep their form, the rest becomes zeros."""
     output = bytearray()
-    at, is_readable, message_left = 0, True, 0
-    while at + 5 <= len(data):
-        if not _RECORD.match(data, at):  # plain text before STARTTLS, or a record without its header
-            next_record = _RECORD.search(data, at + 1)
+    offset, is_readable, message_left = 0, True, 0
+    while offset + 5 <= len(data):
+        if not _RECORD.match(data, offset):  # plain text before STARTTLS, or a record without its header
+            next_record = _RECORD.search(data, offset + 1)
             end = next_record.start() if next_record else len(data)
-            output += bytes(end - at)
-            at = end
+            output += bytes(end - offset)
+            offset = end
             continue
-        kind, length = data[at], int.from_bytes(data[at + 3 : at + 5], "big")
-        content = data[at + 5 : at + 5 + length]
-        output += data[at : at + 5]
-        if kind == 20 or (kind == 21 and length == 2):
-            output += content if content[:1] in (b"\1", b"\2") and kind + len(content) <= 23 else bytes(len(content))
-        elif kind == 22 and is_readable:
+        record_type, length = data[offset], int.from_bytes(data[offset + 3 : offset + 5], "big")
+        content = data[offset + 5 : offset + 5 + length]
+        output += data[offset : offset + 5]
+        if record_type == 20 or (record_type == 21 and length == 2):
+            output += (
+                content if content[:1] in (b"\1", b"\2") and record_type + len(content) <= 23 else bytes(len(content))
+            )
+        elif record_type == 22 and is_readable:
             masked_content, message_left = _handshake(content, message_left, word)
             output += masked_content
         else:
             output += bytes(len(content))
-        is_readable = is_readable and kind != 20
-        at += 5 + len(content)
+        is_readable = is_readable and record_type != 20
+        offset += 5 + len(content)
     return bytes(output) + bytes(len(data) - len(output))
 
 
@@ -436,14 +439,14 @@ def _handshake(content: bytes, message_left: int, word: Word) -> tuple[bytes, in
     The first `message_left` bytes belong to a message of the record before; returns the same for the next record.
     """
     output = bytearray(min(message_left, len(content)))
-    at = len(output)
-    message_left -= at
-    while at + 4 <= len(content):
-        kind, length = content[at], int.from_bytes(content[at + 1 : at + 4], "big")
-        message = content[at + 4 : at + 4 + length]
-        output += content[at : at + 4]
-        output += _hello(message, kind == 1, word) if kind in (1, 2) else bytes(len(message))
-        at += 4 + len(message)
+    offset = len(output)
+    message_left -= offset
+    while offset + 4 <= len(content):
+        message_type, length = content[offset], int.from_bytes(content[offset + 1 : offset + 4], "big")
+        message = content[offset + 4 : offset + 4 + length]
+        output += content[offset : offset + 4]
+        output += _hello(message, message_type == 1, word) if message_type in (1, 2) else bytes(len(message))
+        offset += 4 + len(message)
         message_left = length - len(message)
     return bytes(output) + bytes(len(content) - len(output)), message_left
 
@@ -452,38 +455,38 @@ def _hello(message: bytes, is_client: bool, word: Word) -> bytes:
     """Mask a hello (RFC 8446, 4.1.2): lengths and known values stay."""
     output = bytearray(len(message))
 
-    def keep(at: int, value: bytes) -> None:
-        output[at : at + len(value)] = value[: max(0, len(message) - at)]
+    def keep(offset: int, value: bytes) -> None:
+        output[offset : offset + len(value)] = value[: max(0, len(message) - offset)]
 
     if message[:1] == b"\3":
         keep(0, message[:2] if message[1:2] <= b"\4" else b"\3\3")
     if message[2:34] == _RETRY:
         keep(2, _RETRY)
-    at = 34
-    if at >= len(message):
+    offset = 34
+    if offset >= len(message):
         return bytes(output)
-    keep(at, message[at : at + 1])
-    at += 1 + message[at]
+    keep(offset, message[offset : offset + 1])
+    offset += 1 + message[offset]
     if is_client:
-        size = int.from_bytes(message[at : at + 2], "big")
-        keep(at, message[at : at + 2])
-        for suite_at in range(at + 2, at + 2 + size - 1, 2):
+        size = int.from_bytes(message[offset : offset + 2], "big")
+        keep(offset, message[offset : offset + 2])
+        for suite_at in range(offset + 2, offset + 2 + size - 1, 2):
             keep(suite_at, _suite(message[suite_at : suite_at + 2]))
-        at += 2 + size
-        keep(at, message[at : at + 1])
-        at += 1 + (message[at] if at < len(message) else 0)
+        offset += 2 + size
+        keep(offset, message[offset : offset + 1])
+        offset += 1 + (message[offset] if offset < len(message) else 0)
     else:
-        keep(at, _suite(message[at : at + 2]))
-        at += 3
-    keep(at, message[at : at + 2])
-    at += 2
-    while at + 4 <= len(message):
-        kind, length = int.from_bytes(message[at : at + 2], "big"), int.from_bytes(message[at + 2 : at + 4], "big")
-        value = message[at + 4 : at + 4 + length]
-        keep(at, message[at : at + 2] if kind in _EXTENSIONS else _UNKNOWN)
-        keep(at + 2, message[at + 2 : at + 4])
-        keep(at + 4, _extension(kind, value, is_client, word))
-        at += 4 + length
+        keep(offset, _suite(message[offset : offset + 2]))
+        offset += 3
+    keep(offset, message[offset : offset + 2])
+    offset += 2
+    while offset + 4 <= len(message):
+        number, length = struct.unpack_from(">HH", message, offset)
+        value = message[offset + 4 : offset + 4 + length]
+        keep(offset, message[offset : offset + 2] if number in _EXTENSIONS else _UNKNOWN)
+        keep(offset + 2, message[offset + 2 : offset + 4])
+        keep(offset + 4, _extension(number, value, is_client, word))
+        offset += 4 + length
     return bytes(output)
 
 
@@ -493,20 +496,20 @@ def _suite(suite: bytes) -> bytes:
     return suite if is_registered else _UNKNOWN[: len(suite)]
 
 
-def _extension(kind: int, value: bytes, is_client: bool, word: Word) -> bytes:
+def _extension(number: int, value: bytes, is_client: bool, word: Word) -> bytes:
     """Mask an extension's content: the server's name is replaced; known protocols and versions stay."""
-    if kind == _SNI and len(value) > 5 and int.from_bytes(value[3:5], "big") == len(value) - 5:
+    if number == _SNI and len(value) > 5 and int.from_bytes(value[3:5], "big") == len(value) - 5:
         head = (len(value) - 2).to_bytes(2, "big") + b"\0" + value[3:5]
         return head + re.sub(rb"[^.]+", lambda part: word(part.group()), value[5:])
-    if kind == _ALPN and int.from_bytes(value[:2], "big") == len(value) - 2:
+    if number == _ALPN and int.from_bytes(value[:2], "big") == len(value) - 2:
         protocols = bytearray(value[:2])
         while len(protocols) < len(value):
             name = value[len(protocols) + 1 : len(protocols) + 1 + value[len(protocols)]]
             protocols += bytes([len(name)]) + (name if name in _ALPNS else word(name))
         return bytes(protocols)
-    if kind == _VERSIONS:
+    if number == _VERSIONS:
         head = value[:1] if is_client else b""
-        pairs = [value[at : at + 2] for at in range(len(head), len(value), 2)]
+        pairs = [value[offset : offset + 2] for offset in range(len(head), len(value), 2)]
         if not is_client or head == bytes([len(value) - 1]):
             versions = (pair if pair[:1] == b"\3" and pair[1:] <= b"\4" else _UNKNOWN[: len(pair)] for pair in pairs)
             return head + b"".join(versions)

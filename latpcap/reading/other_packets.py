@@ -93,8 +93,10 @@ def _row(record: Record, requests: dict[tuple[Any, ...], Record]) -> dict[str, A
     if isinstance(layer, (dpkt.ip.IP, dpkt.ip6.IP6)):
         row |= {"src": str(ip_address(layer.src)), "dst": str(ip_address(layer.dst))}
         return row | _ip(layer, record, requests)
-    kind: Any = getattr(outer, "type", None)
-    name = _ETHER.get(kind, "LLC" if hasattr(outer, "llc") else f"0x{kind:04x}" if isinstance(kind, int) else "frame")
+    ethertype: Any = getattr(outer, "type", None)
+    name = _ETHER.get(
+        ethertype, "LLC" if hasattr(outer, "llc") else f"0x{ethertype:04x}" if isinstance(ethertype, int) else "frame"
+    )
     return row | {"protocol": name, "label": f"{name} - Len: {record.original_len}"}
 
 
@@ -147,8 +149,8 @@ def _icmp(layer: Any, inner: Any, record: Record, requests: dict[tuple[Any, ...]
     """Return what a row shows of an ICMP message; an echo reply names its request."""
     if inner.type not in (0, 8):
         name, codes = _ICMP.get(inner.type, (f"ICMP type {inner.type}", {}))
-        what = codes.get(inner.code, f"code {inner.code}")
-        return {"label": name, "comment": f"ICMP: {what}"}
+        meaning = codes.get(inner.code, f"code {inner.code}")
+        return {"label": name, "comment": f"ICMP: {meaning}"}
     raw = bytes(inner)[4:8]
     number, sequence = int.from_bytes(raw[:2], "big"), int.from_bytes(raw[2:], "big")
     swapped = int.from_bytes(raw[2:], "little")
@@ -178,5 +180,5 @@ def _dns(data: bytes, name: str) -> dict[str, Any]:
     except (dpkt.UnpackError, IndexError, ValueError, UnicodeError):
         return {}
     plain = "".join(letter if letter.isprintable() else "?" for letter in question)[:60]
-    kind = "response" if message.qr else "query"
-    return {"label": f"{name} {kind}", "comment": f"{name}: {plain}" if plain else name}
+    direction = "response" if message.qr else "query"
+    return {"label": f"{name} {direction}", "comment": f"{name}: {plain}" if plain else name}

@@ -56,30 +56,30 @@ def read_extras(files: Iterable[Iterable[bytes]], wanted: Container[int] | None 
     extras, room = Foreign(), _MAX_BYTES
     for file in files:
         interfaces = -1
-        for kind, big, body in blocks(file):
-            if interfaces < 0 and kind != SECTION:  # not pcapng, so later frame numbers are unknown
+        for block_type, big, body in blocks(file):
+            if interfaces < 0 and block_type != SECTION:  # not pcapng, so later frame numbers are unknown
                 return Foreign()
-            if kind == SECTION:
+            if block_type == SECTION:
                 extras.begins.append(extras.frames)
                 interfaces = 0
-                new = _options(body[16:], kind, big)
+                new = _options(body[16:], block_type, big)
                 if new not in extras.section:
                     extras.section += new
-            elif kind == _INTERFACE:
-                extras.interfaces[len(extras.begins) - 1, interfaces] = _options(body[8:], kind, big)
+            elif block_type == _INTERFACE:
+                extras.interfaces[len(extras.begins) - 1, interfaces] = _options(body[8:], block_type, big)
                 interfaces += 1
-            if kind in FRAMES:
+            if block_type in FRAMES:
                 extras.frames += 1
             if room <= 0:
                 continue
-            if kind == PACKET and (wanted is None or extras.frames in wanted) and len(body) >= 20:
+            if block_type == PACKET and (wanted is None or extras.frames in wanted) and len(body) >= 20:
                 (captured,) = struct.unpack_from(">I" if big else "<I", body, 12)
-                options = _options(body[20 + captured + -captured % 4 :], kind, big)
+                options = _options(body[20 + captured + -captured % 4 :], block_type, big)
                 if options:
                     extras.packets[extras.frames] = options
                     room -= len(options)
-            elif kind not in FRAMES - {_COPYABLE} | _NOT_COPIED | {SECTION, _INTERFACE} and not big:
-                extras.blocks.append(packed_block(kind, body))
+            elif block_type not in FRAMES - {_COPYABLE} | _NOT_COPIED | {SECTION, _INTERFACE} and not big:
+                extras.blocks.append(packed_block(block_type, body))
                 room -= len(body)
     return extras
 
@@ -89,26 +89,26 @@ def blocks(file: Iterable[bytes]) -> Iterator[tuple[int, bool, bytes]]:
     buffer, big, order = bytearray(), False, "<II"
     for piece in file:
         buffer += piece
-        at = 0
-        while len(buffer) - at >= 12:
-            if buffer[at : at + 4] == b"\x0a\x0d\x0d\x0a":
-                big = buffer[at + 8 : at + 12] == b"\x1a\x2b\x3c\x4d"
+        offset = 0
+        while len(buffer) - offset >= 12:
+            if buffer[offset : offset + 4] == b"\x0a\x0d\x0d\x0a":
+                big = buffer[offset + 8 : offset + 12] == b"\x1a\x2b\x3c\x4d"
                 order = ">II" if big else "<II"
-            kind, total = struct.unpack_from(order, buffer, at)
+            block_type, total = struct.unpack_from(order, buffer, offset)
             total += -total % 4
             if not 12 <= total <= _MAX_BLOCK_BYTES:
                 return
-            if len(buffer) - at < total:
+            if len(buffer) - offset < total:
                 break
-            yield kind, big, bytes(buffer[at + 8 : at + total - 4])
-            at += total
-        del buffer[:at]
+            yield block_type, big, bytes(buffer[offset + 8 : offset + total - 4])
+            offset += total
+        del buffer[:offset]
 
 
-def packed_block(kind: int, body: bytes) -> bytes:
+def packed_block(block_type: int, body: bytes) -> bytes:
     """Encode a block; its body has to be padded to four bytes."""
     length = struct.pack("<I", len(body) + 12)
-    return struct.pack("<I", kind) + length + body + length
+    return struct.pack("<I", block_type) + length + body + length
 
 
 def packed_option(code: int, value: bytes) -> bytes:
@@ -116,20 +116,20 @@ def packed_option(code: int, value: bytes) -> bytes:
     return struct.pack("<HH", code, len(value)) + value + bytes(-len(value) % 4)
 
 
-def _options(data: bytes, kind: int, big: bool) -> bytes:
+def _options(data: bytes, block_type: int, big: bool) -> bytes:
     """Return the options of a block of this type that are to be copied, in little-endian byte order."""
-    out, at, order = [], 0, ">HH" if big else "<HH"
-    while at + 4 <= len(data):
-        code, length = struct.unpack_from(order, data, at)
-        value = data[at + 4 : at + 4 + length]
-        at += 4 + length + -length % 4
+    values, offset, order = [], 0, ">HH" if big else "<HH"
+    while offset + 4 <= len(data):
+        code, length = struct.unpack_from(order, data, offset)
+        value = data[offset + 4 : offset + 4 + length]
+        offset += 4 + length + -length % 4
         if not code or len(value) < length:
             break
-        if code in _OF_WRITER.get(kind, ()):
+        if code in _OF_WRITER.get(block_type, ()):
             continue
-        if big and code in _NUMBERS.get(kind, ()):
+        if big and code in _NUMBERS.get(block_type, ()):
             value = value[::-1]
         elif big and code in _CUSTOM:
             value = value[3::-1] + value[4:]
-        out.append(packed_option(code, value))
-    return b"".join(out)
+        values.append(packed_option(code, value))
+    return b"".join(values)

@@ -69,34 +69,34 @@ def of_blocks(files: Iterable[Iterable[bytes]]) -> Iterator[Seen]:
     for file in files:
         by_id: dict[int, Process] = {}
         apple: list[Process] = []
-        for kind, big, body in pcapng_blocks.blocks(file):
+        for block_type, big, body in pcapng_blocks.blocks(file):
             order = ">" if big else "<"
-            if kind in pcapng_blocks.FRAMES:
+            if block_type in pcapng_blocks.FRAMES:
                 frame += 1
-            if kind == pcapng_blocks.SECTION:
+            if block_type == pcapng_blocks.SECTION:
                 by_id, apple = {}, []
-            elif kind in _CUSTOM_BLOCKS and len(by_id) < _MAX_PROCESSES:
+            elif block_type in _CUSTOM_BLOCKS and len(by_id) < _MAX_PROCESSES:
                 if (process := _of_wireshark(body, order)) is not None:
                     by_id[process.pid] = process
-            elif kind == _APPLE_BLOCK and len(body) >= 4 and len(apple) < _MAX_PROCESSES:
+            elif block_type == _APPLE_BLOCK and len(body) >= 4 and len(apple) < _MAX_PROCESSES:
                 options = dict(_options(body[4:], order))
                 apple.append(Process(struct.unpack_from(f"{order}I", body)[0], _text(options.get(_NAME, b""))))
-            elif kind == pcapng_blocks.PACKET and len(body) >= 20:
+            elif block_type == pcapng_blocks.PACKET and len(body) >= 20:
                 (captured,) = struct.unpack_from(f"{order}I", body, 12)
-                seen = _of_packet(list(_options(body[20 + captured + -captured % 4 :], order)), order, by_id, apple)
-                if seen is not None:
-                    yield replace(seen, frame=frame)
+                owner = _of_packet(list(_options(body[20 + captured + -captured % 4 :], order)), order, by_id, apple)
+                if owner is not None:
+                    yield replace(owner, frame=frame)
 
 
 def _options(data: bytes, order: str) -> Iterator[tuple[int, bytes]]:
-    at = 0
-    while at + 4 <= len(data):
-        code, length = struct.unpack_from(f"{order}HH", data, at)
-        value = data[at + 4 : at + 4 + length]
+    offset = 0
+    while offset + 4 <= len(data):
+        code, length = struct.unpack_from(f"{order}HH", data, offset)
+        value = data[offset + 4 : offset + 4 + length]
         if not code or len(value) < length:
             return
         yield code, value
-        at += 4 + length + -length % 4
+        offset += 4 + length + -length % 4
 
 
 def _of_wireshark(body: bytes, order: str) -> Process | None:
@@ -155,9 +155,9 @@ def of_records(records: Iterable[Record]) -> Iterator[Seen]:
             continue
         (flags,) = struct.unpack_from("<I", record.data, 36)
         sent = {1: False, 2: True}.get(flags & 3)
-        for at in (84, 52):
-            (pid,) = struct.unpack_from("<i", record.data, at)
-            name = _text(record.data[at + 4 : at + 24].partition(b"\0")[0])
+        for offset in (84, 52):
+            (pid,) = struct.unpack_from("<i", record.data, offset)
+            name = _text(record.data[offset + 4 : offset + 24].partition(b"\0")[0])
             if pid > 0 and name:
                 yield Seen(record.frame, Process(pid, name), sent)
                 break
@@ -230,9 +230,9 @@ def of_streams(streams: pa.Table, processes: pa.Table) -> pa.Table:
     for row in sorted(processes.to_pylist(), key=lambda row: -row["frames"]):
         best.setdefault((row["stream"], row["side"]), row)
     for column in COLUMNS:
-        side, what = column.split("_")
-        values = [best.get((stream, side), {}).get(what) for stream in streams["stream"].to_pylist()]
-        streams = streams.append_column(column, pa.array(values, pa.uint32() if what == "pid" else pa.string()))
+        side, fact = column.split("_")
+        values = [best.get((stream, side), {}).get(fact) for stream in streams["stream"].to_pylist()]
+        streams = streams.append_column(column, pa.array(values, pa.uint32() if fact == "pid" else pa.string()))
     return streams
 
 
@@ -242,13 +242,13 @@ def _local(pairs: set[frozenset[str]]) -> str | None:
     return next(iter(common)) if len(common) == 1 else None
 
 
-def by_stream(processes: pa.Table, what: str) -> dict[int, str]:
+def by_stream(processes: pa.Table, fact: str) -> dict[int, str]:
     """The "process", "container" or "pod" of each stream's ends, the client's first."""
     names_of: dict[int, list[str]] = {}
     rows = processes.to_pylist()
     for row in sorted(rows, key=lambda row: (row["stream"], row["side"] or "z", -row["frames"])):
         names = names_of.setdefault(row["stream"], [])
-        name = row[what] or (f"pid {row['pid']}" if what == "process" else None)
+        name = row[fact] or (f"pid {row['pid']}" if fact == "process" else None)
         if name is not None and name not in names:
             names.append(name)
     return {stream: " → ".join(names) for stream, names in names_of.items() if names}

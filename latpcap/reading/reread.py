@@ -128,8 +128,8 @@ def packet(record: Record, name: str) -> Any:
 
     layer = _layer(record)
     if layer is None:
-        what = "a frame that is no packet" if record.link is None else f"link type {record.link}"
-        raise CaptureError(name, f"frame {record.frame:,}: dpkt does not read {what}; record() has its bytes")
+        subject = "a frame that is no packet" if record.link is None else f"link type {record.link}"
+        raise CaptureError(name, f"frame {record.frame:,}: dpkt does not read {subject}; record() has its bytes")
     try:
         return layer(record.data)
     except dpkt.UnpackError as problem:

@@ -63,4 +63,4 @@ def _packets(origin: Origin) -> set[bytes]:
         pass
     rows = analysis.packets()
     starts = range(0, len(rows), _ROW)
-    return {rows[at : at + _ROW][_NUMBERS] + rows[at : at + _ROW][_FLAGS] for at in starts}
+    return {rows[start : start + _ROW][_NUMBERS] + rows[start : start + _ROW][_FLAGS] for start in starts}

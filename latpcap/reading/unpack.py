@@ -43,37 +43,41 @@ def unpacked(raw: Iterator[bytes], name: str) -> Iterator[bytes]:
     1 GiB and more than 1,000 times its size), after the blocks up to there.
     """
     head = next(raw, b"")
-    while 0 < len(head) < _LONGEST_MAGIC and (more := next(raw, b"")):
-        head += more  # a pipe may give a byte at a time
-    kind = next((k for magic, k in _MAGIC.items() if head.startswith(magic)), None)
+    while 0 < len(head) < _LONGEST_MAGIC and (block := next(raw, b"")):
+        head += block  # a pipe may give a byte at a time
+    compression = next((k for magic, k in _MAGIC.items() if head.startswith(magic)), None)
     raw = chain([head] if head else [], raw)
-    if kind is None:
+    if compression is None:
         yield from raw
         return
     counted = _Counted(raw)
-    parts = _by_library(counted, kind) if kind in _STANDARD else _by_arrow(counted, kind)
+    parts = _by_library(counted, compression) if compression in _STANDARD else _by_arrow(counted, compression)
     given = 0
     try:
         for part in parts:
             given += len(part)
             yield part
             if given > _ALWAYS_UNPACKED_BYTES and given > _MOST_RATIO * counted.bytes:
-                reason = f"{kind} data unpacks to more than {_MOST_RATIO:,} times its size (a decompression bomb?)"
-                raise CaptureError(name, reason, offset=given, layer=kind)
+                reason = (
+                    f"{compression} data unpacks to more than {_MOST_RATIO:,} times its size (a decompression bomb?)"
+                )
+                raise CaptureError(name, reason, offset=given, layer=compression)
     except EOFError:
-        raise CaptureError(name, f"{kind} data ends before its end mark", offset=given, layer=kind) from None
+        raise CaptureError(
+            name, f"{compression} data ends before its end mark", offset=given, layer=compression
+        ) from None
     except (OSError, zlib.error, lzma.LZMAError) as problem:
-        reason = f"{kind} data is damaged ({phrase(problem)})"
-        raise CaptureError(name, reason, offset=given, layer=kind) from None
+        reason = f"{compression} data is damaged ({phrase(problem)})"
+        raise CaptureError(name, reason, offset=given, layer=compression) from None
 
 
 def single(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
     """Passes the blocks on. CaptureError where they are an archive of several files: which is meant is not known."""
     head = next(blocks, b"")
-    kind = "zip" if head.startswith(_ZIP) else "tar" if _is_tar(head) else None
-    if kind is not None:
-        reason = f"is a {kind} archive, expected a capture file: unpack it, and give the capture inside"
-        raise CaptureError(name, reason, offset=0, layer=kind)
+    archive = "zip" if head.startswith(_ZIP) else "tar" if _is_tar(head) else None
+    if archive is not None:
+        reason = f"is a {archive} archive, expected a capture file: unpack it, and give the capture inside"
+        raise CaptureError(name, reason, offset=0, layer=archive)
     yield from chain([head] if head else [], blocks)
 
 
@@ -141,30 +145,30 @@ _STANDARD: dict[str, Callable[[], _Unpacker]] = {
 }
 
 
-def _by_library(raw: Iterator[bytes], kind: str) -> Iterator[bytes]:
+def _by_library(raw: Iterator[bytes], compression: str) -> Iterator[bytes]:
     """Several members in a row are one stream; zeros that pad it out are passed over, as gzip and xz do."""
-    unpacker, begun = _STANDARD[kind](), True
+    unpacker, begun = _STANDARD[compression](), True
     for block in raw:
-        for bite in (block[at : at + _BITE_BYTES] for at in range(0, len(block), _BITE_BYTES)):
+        for bite in (block[begin : begin + _BITE_BYTES] for begin in range(0, len(block), _BITE_BYTES)):
             while bite:
                 if not begun:
                     bite = bite.lstrip(b"\0")
                     if not bite:
                         break
-                    unpacker, begun = _STANDARD[kind](), True
-                out = unpacker.decompress(bite, _PART_BYTES)
-                yield from [out] if out else []
+                    unpacker, begun = _STANDARD[compression](), True
+                unpacked_bytes = unpacker.decompress(bite, _PART_BYTES)
+                yield from [unpacked_bytes] if unpacked_bytes else []
                 while not unpacker.eof and not unpacker.needs_input:
-                    out = unpacker.decompress(b"", _PART_BYTES)
-                    yield from [out] if out else []
+                    unpacked_bytes = unpacker.decompress(b"", _PART_BYTES)
+                    yield from [unpacked_bytes] if unpacked_bytes else []
                 begun = not unpacker.eof
                 bite = unpacker.unused_data if unpacker.eof else b""
     if begun:
         raise EOFError
 
 
-def _by_arrow(raw: Iterator[bytes], kind: str) -> Iterator[bytes]:
-    stream = pa.CompressedInputStream(pa.PythonFile(_Joined(raw), mode="r"), kind)
+def _by_arrow(raw: Iterator[bytes], compression: str) -> Iterator[bytes]:
+    stream = pa.CompressedInputStream(pa.PythonFile(_Joined(raw), mode="r"), compression)
     # a read that fails gives nothing of what it had: short reads lose little; and `read` never frees its room then
     while len(block := stream.read_buffer(_BITE_BYTES)):
         yield block.to_pybytes()

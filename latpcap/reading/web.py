@@ -120,8 +120,8 @@ class Download(io.RawIOBase):
         if self._left == 0:
             return b""
         try:
-            most = size if self._left is None else min(size, self._left)
-            data = self._budget.wait(lambda: bytes(self._response.read1(most)), len)
+            max_bytes = size if self._left is None else min(size, self._left)
+            data = self._budget.wait(lambda: bytes(self._response.read1(max_bytes)), len)
         except (http.client.HTTPException, ValueError):
             raise ConnectionError("the connection was closed before the end") from None
         except TimeoutError as problem:
@@ -143,11 +143,11 @@ class Download(io.RawIOBase):
 
 def _request(url: str, method: str, budget: _Budget) -> Any:
     """Return the server's response, after redirections. Raises HTTPError for its errors, OSError without a response."""
-    begin, mark, rest = url.partition("://")
-    host, slash, path = rest.partition("/")
-    name, at, host = host.rpartition("@")
+    begin, mark, location = url.partition("://")
+    host, slash, path = location.partition("/")
+    name, separator, host = host.rpartition("@")
     headers = {"User-Agent": "latpcap", "Accept-Encoding": "identity"}
-    if at:
+    if separator:
         secret = urllib.parse.unquote(name).encode()
         headers["Authorization"] = f"Basic {base64.b64encode(secret).decode()}"
     plain = begin + mark + host + slash + urllib.parse.quote(path, safe=_UNQUOTED)
@@ -201,8 +201,8 @@ def _opener() -> urllib.request.OpenerDirector:
         urllib.request.HTTPErrorProcessor,
         _Redirections,
     )
-    for kind in kinds:
-        director.add_handler(kind())
+    for handler_class in kinds:
+        director.add_handler(handler_class())
     return director
 
 

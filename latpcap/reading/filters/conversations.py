@@ -64,13 +64,13 @@ class Conversations:
         self._owners[address] = owner, self.frame
         return None
 
-    def echo(self, kind: int, ends: frozenset[str], checksum: int, echo: tuple[int, int]) -> None:
+    def echo(self, icmp_type: int, ends: frozenset[str], checksum: int, echo: tuple[int, int]) -> None:
         """Add an ICMP echo request (type 8) or reply (type 0).
 
         A reply repeats the request except for its type. The request's checksum with the type subtracted is therefore
         the reply's checksum, which distinguishes requests with one identifier and sequence number.
         """
-        if kind == 8:
+        if icmp_type == 8:
             total = (checksum ^ 0xFFFF) + (0x0800 ^ 0xFFFF)
             checksum = ((total & 0xFFFF) + (total >> 16)) ^ 0xFFFF
             if len(self._pending) > _MAX_ENTRIES:

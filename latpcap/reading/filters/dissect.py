@@ -132,8 +132,8 @@ class Frame:
 
     def ethernet(self, data: bytes, depth: int = 0) -> None:
         """Add the fields of an Ethernet frame, and of what it carries."""
-        target, source, kind = data[:6], data[6:12], struct.unpack_from(">H", data, 12)[0]
-        self.layers += ["eth", "ethertype" if kind >= 0x600 else "llc"]
+        target, source, ethertype = data[:6], data[6:12], struct.unpack_from(">H", data, 12)[0]
+        self.layers += ["eth", "ethertype" if ethertype >= 0x600 else "llc"]
         self.add("eth", data)
         for name, address in (("dst", target), ("src", source)):
             self.add(f"eth.{name}", address)
@@ -143,60 +143,60 @@ class Frame:
             for bit, word in ((1, "ig"), (2, "lg")):
                 self.add(f"eth.{name}.{word}", int(bool(address[0] & bit)))
                 self.add(f"eth.{word}", int(bool(address[0] & bit)))
-        if kind >= 0x600:
-            self.add("eth.type", kind)
-            self.by_ethertype(kind, data[14:], depth)
-            self.trailer(kind, data)
+        if ethertype >= 0x600:
+            self.add("eth.type", ethertype)
+            self.by_ethertype(ethertype, data[14:], depth)
+            self.trailer(ethertype, data)
         else:
-            self.add("eth.len", kind)
+            self.add("eth.len", ethertype)
             if data[14:20] == _SNAP:
                 self.by_ethertype(struct.unpack_from(">H", data, 20)[0], data[22:], depth)
 
-    def trailer(self, kind: int, data: bytes) -> None:
+    def trailer(self, ethertype: int, data: bytes) -> None:
         """Split the bytes after the packet into padding, trailer and frame check sequence, as Wireshark does.
 
         Zeros up to the minimum frame length are padding.
         """
-        if kind == 0x800:
+        if ethertype == 0x800:
             used = struct.unpack_from(">H", data, 16)[0]
-        elif kind == 0x86DD:
+        elif ethertype == 0x86DD:
             used = 40 + struct.unpack_from(">H", data, 18)[0]
         else:
-            used = 8 + 2 * (data[18] + data[19]) if kind == 0x806 else len(data)
-        rest = data[14 + used :] if used else b""
-        padding = rest[: max(0, _MIN_FRAME_BYTES - 14 - used)]
+            used = 8 + 2 * (data[18] + data[19]) if ethertype == 0x806 else len(data)
+        trailer = data[14 + used :] if used else b""
+        padding = trailer[: max(0, _MIN_FRAME_BYTES - 14 - used)]
         if padding and len(data) >= _MIN_FRAME_BYTES and not any(padding):
             self.add("eth.padding", padding)
-            rest = rest[len(padding) :]
-        if len(data) >= _MIN_FRAME_BYTES_WITH_FCS and len(rest) >= 4:
-            self.add("eth.fcs", int.from_bytes(rest[-4:], "big"))
-            rest = rest[:-4]
-        if rest:
-            self.add("eth.trailer", rest)
+            trailer = trailer[len(padding) :]
+        if len(data) >= _MIN_FRAME_BYTES_WITH_FCS and len(trailer) >= 4:
+            self.add("eth.fcs", int.from_bytes(trailer[-4:], "big"))
+            trailer = trailer[:-4]
+        if trailer:
+            self.add("eth.trailer", trailer)
 
-    def by_ethertype(self, kind: int, data: bytes, depth: int) -> None:
+    def by_ethertype(self, ethertype: int, data: bytes, depth: int) -> None:
         """Add the fields of VLAN tags, and of the protocol with this number."""
-        while kind in _TAGS:
-            tag, kind = struct.unpack_from(">HH", data, 0)
+        while ethertype in _TAGS:
+            tag, ethertype = struct.unpack_from(">HH", data, 0)
             self.add("vlan", data)
             self.layers += ["vlan", "ethertype"]
             self.add("vlan.id", tag & 0xFFF)
             self.add("vlan.priority", tag >> 13)
             self.add("vlan.dei", tag >> 12 & 1)
-            self.add("vlan.etype", kind)
+            self.add("vlan.etype", ethertype)
             data = data[4:]
-        if kind in (0x800, 0x86DD):
+        if ethertype in (0x800, 0x86DD):
             self.ip(data, depth)
-        elif kind in (0x806, 0x8035):  # RARP has ARP's format
+        elif ethertype in (0x806, 0x8035):  # RARP has ARP's format
             self.arp(data)
-        elif kind == 0x8909:  # Cisco's metadata
+        elif ethertype == 0x8909:  # Cisco's metadata
             self.layer("cmd", "ethertype")
             self.by_ethertype(struct.unpack_from(">H", data, 6)[0], data[8:], depth)
-        elif kind == 0x8903:  # FabricPath
+        elif ethertype == 0x8903:  # FabricPath
             self.ethernet(data[2:], depth + 1)
-        elif kind == 0x8864 and data[6:8] in (b"\0\x21", b"\0\x57"):
+        elif ethertype == 0x8864 and data[6:8] in (b"\0\x21", b"\0\x57"):
             self.ip(data[8 : 6 + struct.unpack_from(">H", data, 4)[0]], depth)
-        elif kind == 0x8847:
+        elif ethertype == 0x8847:
             while not data[2] & 1:
                 data = data[4:]
             self.ip(data[4:], depth)
@@ -212,7 +212,7 @@ class Frame:
         self.add("arp.proto.size", plen)
         if (protocol, plen) != (0x800, 4) or len(data) < 16 + 2 * hlen:
             return
-        ends = [(data[at : at + hlen], data[at + hlen : at + hlen + 4]) for at in (8, 12 + hlen)]
+        ends = [(data[start : start + hlen], data[start + hlen : start + hlen + 4]) for start in (8, 12 + hlen)]
         for name, (owner, address) in zip(("src", "dst"), ends, strict=True):
             if hlen == 6:
                 self.add(f"arp.{name}.hw_mac", owner)
@@ -278,17 +278,17 @@ class Frame:
         """Add the options of an IPv4 header."""
         offset = 0
         while offset < len(data):
-            kind = data[offset]
-            self.add("ip.opt.type", kind)
-            if kind == 0:
+            option = data[offset]
+            self.add("ip.opt.type", option)
+            if option == 0:
                 return
             length = 1
-            if kind != 1:  # NOP has no length
+            if option != 1:  # NOP has no length
                 length = data[offset + 1]
                 if length < 1:
                     return
                 self.add("ip.opt.len", length)
-            if kind == 148 and length == 4:
+            if option == 148 and length == 4:
                 self.add("ip.opt.ra", struct.unpack_from(">H", data, offset + 2)[0])
             offset += length
 
@@ -309,32 +309,34 @@ class Frame:
         self.add("ipv6.hlim", hops)
         self.addresses("ipv6", str(IPv6Address(data[8:24])), str(IPv6Address(data[24:40])))
         self.whole = len(data) >= 40 + length
-        for word, at in (("src", 8), ("dst", 24)):
-            if data[at + 11 : at + 13] == b"\xff\xfe":
-                mac = bytes([data[at + 8] ^ 2]) + data[at + 9 : at + 11] + data[at + 13 : at + 16]
+        for word, start in (("src", 8), ("dst", 24)):
+            if data[start + 11 : start + 13] == b"\xff\xfe":
+                mac = bytes([data[start + 8] ^ 2]) + data[start + 9 : start + 11] + data[start + 13 : start + 16]
                 self.add(f"ipv6.{word}_slaac_mac", mac)
                 self.add("ipv6.slaac_mac", mac)
-        rest = data[40 : 40 + length if length else None]
+        extensions = data[40 : 40 + length if length else None]
         for _ in range(16):
             if following in (0, 43, 60):
                 self.add({0: "ipv6.hopopts", 43: "ipv6.routing", 60: "ipv6.dstopts"}[following], 1)
                 if following == 43:
-                    self.add("ipv6.routing.type", rest[2])
-                    self.add("ipv6.routing.segleft", rest[3])
-                following, rest = rest[0], rest[8 + rest[1] * 8 :]
+                    self.add("ipv6.routing.type", extensions[2])
+                    self.add("ipv6.routing.segleft", extensions[3])
+                following, extensions = extensions[0], extensions[8 + extensions[1] * 8 :]
             elif following == 44:
-                word, ident = struct.unpack_from(">HI", rest, 2)
+                word, ident = struct.unpack_from(">HI", extensions, 2)
                 self.add("ipv6.fraghdr", 1)
-                self.add("ipv6.fraghdr.nxt", rest[0])
+                self.add("ipv6.fraghdr.nxt", extensions[0])
                 self.add("ipv6.fraghdr.offset", word >> 3)
                 self.add("ipv6.fraghdr.more", word & 1)
                 self.add("ipv6.fraghdr.ident", ident)
                 if word & 0xFFF9:
-                    return self.fragment((*self.hosts, rest[0], ident), word & 0xFFF8, not word & 1, rest[8:], depth)
-                following, rest = rest[0], rest[8:]
+                    return self.fragment(
+                        (*self.hosts, extensions[0], ident), word & 0xFFF8, not word & 1, extensions[8:], depth
+                    )
+                following, extensions = extensions[0], extensions[8:]
             else:
                 break
-        self.by_ip_protocol(following, rest, depth)
+        self.by_ip_protocol(following, extensions, depth)
 
     def fragment(self, datagram: Datagram, offset: int, last: bool, data: bytes, depth: int) -> None:
         """Ignore a fragment; subclasses may reassemble its datagram."""
@@ -365,29 +367,29 @@ class Frame:
         self.by_ip_protocol(data[0], data[(data[1] + 2) * 4 :], depth)
 
     def gre(self, data: bytes, depth: int) -> None:
-        flags, kind = struct.unpack_from(">HH", data, 0)
+        flags, ethertype = struct.unpack_from(">HH", data, 0)
         self.layers.append("gre")
         if flags & 7:
             return
-        rest = data[4 + 4 * (bool(flags & 0x8000) + bool(flags & 0x2000) + bool(flags & 0x1000)) :]
-        if kind == 0x6558:
-            self.ethernet(rest, depth + 1)
-        elif kind == 0x88BE:  # ERSPAN: type I, without a GRE sequence number, has no header of its own
+        payload = data[4 + 4 * (bool(flags & 0x8000) + bool(flags & 0x2000) + bool(flags & 0x1000)) :]
+        if ethertype == 0x6558:
+            self.ethernet(payload, depth + 1)
+        elif ethertype == 0x88BE:  # ERSPAN: type I, without a GRE sequence number, has no header of its own
             if flags & 0x1000:
                 self.layer("erspan")
-            self.ethernet(rest[8 if flags & 0x1000 else 0 :], depth + 1)
+            self.ethernet(payload[8 if flags & 0x1000 else 0 :], depth + 1)
         else:
-            self.by_ethertype(kind, rest, depth + 1)
+            self.by_ethertype(ethertype, payload, depth + 1)
 
     def icmp(self, data: bytes, depth: int) -> None:
         """Add the fields of an ICMP message, and of the packet that it quotes."""
-        kind, code, checksum = struct.unpack_from(">BBH", data, 0)
+        icmp_type, code, checksum = struct.unpack_from(">BBH", data, 0)
         self.add("icmp", data)
-        self.add("icmp.type", kind)
+        self.add("icmp.type", icmp_type)
         self.add("icmp.code", code)
         self.add("icmp.checksum", checksum)
         self.add("icmp.checksum.status", int(_sum(data) == 0xFFFF) if self.whole else _UNVERIFIED)
-        if kind in (0, 8):
+        if icmp_type in (0, 8):
             ident, seq = struct.unpack_from(">HH", data, 4)
             swapped = struct.unpack_from("<HH", data, 4)
             for value in (ident, swapped[0]):
@@ -397,40 +399,40 @@ class Frame:
             self.add("icmp.seq_le", swapped[1])
             self.layers += ["data"] if len(data) > 8 else []
             if self.conversations is not None and not self.quoted:
-                self.conversations.echo(kind, frozenset(self.hosts), checksum, (ident, seq))
-        elif kind in (3, 4, 5, 11, 12):
-            if kind == 3 and code == 4:
+                self.conversations.echo(icmp_type, frozenset(self.hosts), checksum, (ident, seq))
+        elif icmp_type in (3, 4, 5, 11, 12):
+            if icmp_type == 3 and code == 4:
                 self.add("icmp.mtu", struct.unpack_from(">H", data, 6)[0])
-            if kind == 5:
+            if icmp_type == 5:
                 self.add("icmp.redir_gw", str(IPv4Address(data[4:8])))
             self.quoted = True
             self.ip(data[8:], depth + 1)
 
     def icmp6(self, data: bytes, depth: int) -> None:
         """Add the fields of an ICMPv6 message, and of the packet that it quotes."""
-        kind, code, checksum = struct.unpack_from(">BBH", data, 0)
+        icmp_type, code, checksum = struct.unpack_from(">BBH", data, 0)
         self.add("icmpv6", data)
-        self.add("icmpv6.type", kind)
+        self.add("icmpv6.type", icmp_type)
         self.add("icmpv6.code", code)
         self.add("icmpv6.checksum", checksum)
         pseudo = IPv6Address(self.hosts[0]).packed + IPv6Address(self.hosts[1]).packed if ":" in self.hosts[0] else b""
         head = pseudo + struct.pack(">II", len(data), 58)
         self.add("icmpv6.checksum.status", int(_sum(head + data) == 0xFFFF) if self.whole else _UNVERIFIED)
-        if kind in (128, 129):
+        if icmp_type in (128, 129):
             ident, seq = struct.unpack_from(">HH", data, 4)
             self.add("icmpv6.echo.identifier", ident)
             self.add("icmpv6.echo.sequence_number", seq)
             self.layers += ["data"] if len(data) > 8 else []
-        elif kind in (135, 136) and len(data) >= 24:
-            word = "ns" if kind == 135 else "na"
+        elif icmp_type in (135, 136) and len(data) >= 24:
+            word = "ns" if icmp_type == 135 else "na"
             self.add(f"icmpv6.nd.{word}.target_address", str(IPv6Address(data[8:24])))
-            if kind == 136:
+            if icmp_type == 136:
                 for bit, name in enumerate("rso"):
                     self.add(f"icmpv6.nd.na.flag.{name}", data[4] >> (7 - bit) & 1)
             self.options6(data[24:])
-        elif kind == 133:
+        elif icmp_type == 133:
             self.options6(data[8:])
-        elif kind == 134:
+        elif icmp_type == 134:
             hops, flags, lifetime, reachable, retransmission = struct.unpack_from(">BBHII", data, 4)
             self.add("icmpv6.nd.ra.cur_hop_limit", hops)
             self.add("icmpv6.nd.ra.flag", flags)
@@ -441,8 +443,8 @@ class Frame:
             self.add("icmpv6.nd.ra.reachable_time", reachable)
             self.add("icmpv6.nd.ra.retrans_timer", retransmission)
             self.options6(data[16:])
-        elif kind in (1, 2, 3, 4):
-            if kind == 2:
+        elif icmp_type in (1, 2, 3, 4):
+            if icmp_type == 2:
                 self.add("icmpv6.mtu", struct.unpack_from(">I", data, 4)[0])
             self.quoted = True
             self.ip(data[8:], depth + 1)
@@ -450,18 +452,18 @@ class Frame:
     def options6(self, data: bytes) -> None:
         """Add the options of neighbour discovery (RFC 4861, section 4.6)."""
         while len(data) >= 8 and data[1]:
-            kind, length = data[0], data[1] * 8
+            option, length = data[0], data[1] * 8
             self.add("icmpv6.opt", 1)
-            self.add("icmpv6.opt.type", kind)
+            self.add("icmpv6.opt.type", option)
             self.add("icmpv6.opt.length", data[1])
-            if kind in (1, 2):
+            if option in (1, 2):
                 self.add("icmpv6.opt.linkaddr", data[2:length])
-            elif kind == 3 and len(data) >= 32:
+            elif option == 3 and len(data) >= 32:
                 self.add("icmpv6.opt.prefix.length", data[2])
                 self.add("icmpv6.opt.prefix.valid_lifetime", struct.unpack_from(">I", data, 4)[0])
                 self.add("icmpv6.opt.prefix.preferred_lifetime", struct.unpack_from(">I", data, 8)[0])
                 self.add("icmpv6.opt.prefix", str(IPv6Address(data[16:32])))
-            elif kind == 5:
+            elif option == 5:
                 self.add("icmpv6.opt.mtu", struct.unpack_from(">I", data, 4)[0])
             data = data[length:]
 
@@ -498,9 +500,9 @@ class Frame:
             self.teredo(payload, depth)
         elif target == 6081:
             self.layer("geneve")
-            kind = struct.unpack_from(">H", payload, 2)[0]
+            ethertype = struct.unpack_from(">H", payload, 2)[0]
             inner = payload[8 + (payload[0] & 63) * 4 :]
-            self.ethernet(inner, depth + 1) if kind == 0x6558 else self.by_ethertype(kind, inner, depth + 1)
+            self.ethernet(inner, depth + 1) if ethertype == 0x6558 else self.by_ethertype(ethertype, inner, depth + 1)
 
     def teredo(self, data: bytes, depth: int) -> None:
         """Read IPv6 in UDP, after optional authentication and origin headers (RFC 4380, section 5.1.1)."""
@@ -554,12 +556,12 @@ class Frame:
         """Add the fields of TCP options, up to one that is damaged."""
         offset = 0
         while offset < len(data):
-            kind = data[offset]
-            self.add("tcp.option_kind", kind)
-            if kind == 0:
+            option = data[offset]
+            self.add("tcp.option_kind", option)
+            if option == 0:
                 self.add("tcp.options.eol", 1)
                 return
-            if kind == 1:
+            if option == 1:
                 self.add("tcp.options.nop", 1)
                 offset += 1
                 continue
@@ -567,24 +569,24 @@ class Frame:
             if length < 2:
                 return
             self.add("tcp.option_len", length)
-            if kind == 4:
+            if option == 4:
                 self.add("tcp.options.sack_perm", 1)
-            elif kind == 3 and length == 3:
+            elif option == 3 and length == 3:
                 self.add("tcp.options.wscale.multiplier", 1 << min(data[offset + 2], 14))
-            elif kind == 19:
+            elif option == 19:
                 self.add("tcp.options.md5", 1)
                 self.add("tcp.options.md5.digest", data[offset + 2 : offset + length])
-            elif kind == 30 and length > 2:
+            elif option == 30 and length > 2:
                 self.add("tcp.options.mptcp.subtype", data[offset + 2] >> 4)
                 if not data[offset + 2] >> 4:
                     self.add("tcp.options.mptcp.version", data[offset + 2] & 15)
-            elif kind == 34:
+            elif option == 34:
                 self.add("tcp.options.tfo", 1)
                 if length == 2:
                     self.add("tcp.options.tfo.request", 1)
                 else:
                     self.add("tcp.options.tfo.cookie", data[offset + 2 : offset + length])
-            elif kind in (253, 254):
+            elif option in (253, 254):
                 self.add("tcp.options.experimental", 1)
             offset += length
 
@@ -615,23 +617,23 @@ class Frame:
     def _dns_question(self, data: bytes, offset: int) -> int:
         """Add the question at an offset; return the offset after it."""
         name, offset = name_at(data, offset)
-        kind, class_ = struct.unpack_from(">HH", data, offset)
+        record_type, class_ = struct.unpack_from(">HH", data, offset)
         self.add("dns.qry.name", name or "<Root>")
         self.add("dns.qry.name.len", len(name) if name else 6)
         self.add("dns.count.labels", name.count(".") + 1 if name else 1)
-        self.add("dns.qry.type", kind)
+        self.add("dns.qry.type", record_type)
         self.add("dns.qry.class", class_)
         return offset + 4
 
     def _dns_record(self, data: bytes, offset: int) -> int:
         """Add the resource record at an offset; return the offset after it."""
         owner, offset = name_at(data, offset)
-        kind, class_, ttl, length = struct.unpack_from(">HHIH", data, offset)
+        record_type, class_, ttl, length = struct.unpack_from(">HHIH", data, offset)
         offset += 10
         end: int = offset + length
         self.add("dns.resp.name", owner or "<Root>")
-        self.add("dns.resp.type", kind)
-        if kind != 41:
+        self.add("dns.resp.type", record_type)
+        if record_type != 41:
             self.add("dns.resp.class", class_)
             self.add("dns.resp.ttl", ttl)
         else:  # OPT: class and TTL hold the payload size and flags (RFC 6891, section 6.1.3)
@@ -642,37 +644,37 @@ class Frame:
             self.add("dns.resp.z.do", ttl >> 15 & 1)
             self.edns(data[offset:end])
         self.add("dns.resp.len", length)
-        self._dns_content(kind, owner, data, offset, data[offset:end])
+        self._dns_content(record_type, owner, data, offset, data[offset:end])
         return end
 
-    def _dns_content(self, kind: int, owner: str, data: bytes, offset: int, content: bytes) -> None:
+    def _dns_content(self, record_type: int, owner: str, data: bytes, offset: int, content: bytes) -> None:
         """Add the content of a resource record, which begins at `offset`: names in it may point elsewhere in `data`."""
-        if kind == 1 and len(content) == 4:
+        if record_type == 1 and len(content) == 4:
             self.add("dns.a", str(IPv4Address(content)))
-        elif kind == 28 and len(content) == 16:
+        elif record_type == 28 and len(content) == 16:
             self.add("dns.aaaa", str(IPv6Address(content)))
-        elif kind in (2, 5, 12):
-            word = {2: "dns.ns", 5: "dns.cname", 12: "dns.ptr.domain_name"}[kind]
+        elif record_type in (2, 5, 12):
+            word = {2: "dns.ns", 5: "dns.cname", 12: "dns.ptr.domain_name"}[record_type]
             self.add(word, name_at(data, offset)[0] or "<Root>")
-        elif kind == 15:
+        elif record_type == 15:
             self.add("dns.mx.preference", struct.unpack_from(">H", data, offset)[0])
             self.add("dns.mx.mail_exchange", name_at(data, offset + 2)[0])
-        elif kind == 16:
+        elif record_type == 16:
             for text in _texts(content):
                 self.add("dns.txt.length", len(text))
                 self.add("dns.txt", text.decode("utf-8", "replace"))
-        elif kind == 33:
+        elif record_type == 33:
             for name, value in zip(("priority", "weight", "port"), struct.unpack_from(">HHH", content), strict=True):
                 self.add(f"dns.srv.{name}", value)
             self.add("dns.srv.target", name_at(data, offset + 6)[0] or "<Root>")
             for word, label in zip(("service", "proto", "name"), owner.split(".", 2), strict=False):
                 self.add(f"dns.srv.{word}", label)
-        elif kind == 6:
-            main, at = name_at(data, offset)
-            mailbox, at = name_at(data, at)
+        elif record_type == 6:
+            main, end = name_at(data, offset)
+            mailbox, end = name_at(data, end)
             self.add("dns.soa.mname", main or "<Root>")
             self.add("dns.soa.rname", mailbox or "<Root>")
-            for name, value in zip(_SOA, struct.unpack_from(">IIIII", data, at), strict=True):
+            for name, value in zip(_SOA, struct.unpack_from(">IIIII", data, end), strict=True):
                 self.add(f"dns.soa.{name}", value)
 
     def edns(self, data: bytes) -> None:

@@ -11,8 +11,8 @@ DISSECTED: list[tuple[str, str, str, int]] = []
 """Name, kind, meaning and bits of each field."""
 
 
-def _add(kind: str, meanings: dict[str, str], bits: int = 16) -> None:
-    DISSECTED.extend((name, kind, meaning, bits) for name, meaning in meanings.items())
+def _add(field_kind: str, meanings: dict[str, str], bits: int = 16) -> None:
+    DISSECTED.extend((name, field_kind, meaning, bits) for name, meaning in meanings.items())
 
 
 _add("protocol", {

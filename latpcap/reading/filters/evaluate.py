@@ -141,7 +141,7 @@ class _Evaluation:
         of_ether = field.kind == "ether" and node.operator == "contains"
         if field.kind not in ("text", "bytes", "protocol") and not of_ether:
             reason = f"{name} is no text, and {node.operator!r} is for text"
-            raise FilterError(self.expression, node.field.at, reason, length=len(name))
+            raise FilterError(self.expression, node.field.offset, reason, length=len(name))
         truths = self.searching(node) if field.kind != "text" else self.containing(node)
         return self.every(field, truths) if node.field.every else self.some(field, truths)
 
@@ -160,7 +160,7 @@ class _Evaluation:
         elif field.kind == "label":
             reason = f"{named.name} is there or not and has no value: write it alone"
         if reason is not None:
-            raise FilterError(self.expression, named.at, reason, length=len(named.name))
+            raise FilterError(self.expression, named.offset, reason, length=len(named.name))
 
     def in_octets(self, named: grammar.Field) -> grammar.Field:
         """Return a field with its mask as bytes if it is a masked address: `ip.src & 255.0.0.0`."""
@@ -172,7 +172,7 @@ class _Evaluation:
     def octets_of(self, literal: grammar.Word | grammar.Text, named: grammar.Field) -> grammar.Word:
         """Return the address that is compared with a masked address, as bytes."""
         packed_address = self.meaning.value(literal, FIELDS[named.name], named.name).network_address.packed
-        return grammar.Word(packed_address.hex(":"), literal.at)
+        return grammar.Word(packed_address.hex(":"), literal.offset)
 
     def field(self, node: grammar.Field) -> Field:
         """Look up a field and apply its slices and functions. Raises FilterError where they do not fit its kind."""
@@ -189,24 +189,24 @@ class _Evaluation:
             elif node.name.partition("-")[0] in FIELDS:
                 left, _, right = node.name.partition("-")
                 reason += f"; a difference has spaces around its sign: {left} - {right}"
-            raise FilterError(self.expression, node.at, reason, length=len(node.name), near=near)
+            raise FilterError(self.expression, node.offset, reason, length=len(node.name), near=near)
         if field.kind in ("ipv4", "ipv6") and (node.slices or node.mask is not None):
             field = packed(field)
         if node.slices and field.kind not in ("bytes", "protocol", "ether", "text"):
             reason = f"{node.name} is {_KINDS.get(field.kind, 'no row of bytes')} and cannot be sliced"
             if field.kind == "int":
                 reason += f": take its bits, as in {node.name} & 0xff"
-            raise FilterError(self.expression, node.at, reason, length=len(node.name))
+            raise FilterError(self.expression, node.offset, reason, length=len(node.name))
         if node.slices:
             field = replace(field, kind="text" if field.kind == "text" else "bytes")
         for name in node.functions:
             if node.slices or field.kind not in FUNCTIONS[name]:
                 reason = f"{name} is not for {node.name}, which is {_KINDS.get(field.kind, 'there or not')}"
-                raise FilterError(self.expression, node.at, reason, length=len(node.name))
+                raise FilterError(self.expression, node.offset, reason, length=len(node.name))
             field = applied(name, field, node.name)
         if node.mask is not None and field.kind not in ("int", "bytes"):
             reason = f"'&' is for numbers, and {node.name} is none"
-            raise FilterError(self.expression, node.at, reason, length=len(node.name))
+            raise FilterError(self.expression, node.offset, reason, length=len(node.name))
         return field
 
     def relation(self, node: grammar.Relation) -> Mask:
@@ -244,7 +244,7 @@ class _Evaluation:
         signs = {*arithmetic.operators(node.left), *arithmetic.operators(node.right)}
         if next(arithmetic.fields(node.left), None) is None:
             reason = "a constant stands on the right, and the field on the left"
-            raise FilterError(self.expression, node.at, reason)
+            raise FilterError(self.expression, node.offset, reason)
         kinds = {field.name: self.field(field) for field in named}
         first = kinds[named[0].name]
         numbers = {"int", "signed"}
@@ -260,7 +260,7 @@ class _Evaluation:
                 if kind in _TIMES
                 else f"compare it alone: {field.name}"
             )
-            raise FilterError(self.expression, field.at, reason, length=len(field.name))
+            raise FilterError(self.expression, field.offset, reason, length=len(field.name))
         return replace(first, bits=64), named[0].name
 
     def mask_of(self, passes: dict[int, bool]) -> Mask:
@@ -287,13 +287,13 @@ class _Evaluation:
 
     def columns(self, field: Field) -> list[Column | Keyed]:
         """Return a field's values, as `Column` wherever each frame has at most one."""
-        out: list[Column | Keyed] = []
+        columns: list[Column | Keyed] = []
         for column in field.get(self.source):
             if isinstance(column, Keyed) and len(pc.unique(column.frames)) == len(column.frames):
                 rows = pc.index_in(self.source.events["frame"], value_set=column.frames.combine_chunks())
                 column = Column(pc.take(column.values, rows))
-            out.append(column)
-        return out
+            columns.append(column)
+        return columns
 
     def compared(self, value: grammar.Word | grammar.Text, field: Field, named: grammar.Field, word: str) -> _Test:
         """Return a test that compares a column with one literal."""
@@ -328,16 +328,16 @@ class _Evaluation:
     def containing(self, node: grammar.Test) -> _Test:
         """Return a search in texts."""
         if node.operator == "contains":
-            part = node.value.text
-            return lambda c: mapped(c, _test_of_slices(node.field, lambda w: part in w), "bool")
+            text = node.value.text
+            return lambda c: mapped(c, _test_of_slices(node.field, lambda w: text in w), "bool")
         pattern = self.meaning.pattern(node.value)
         return lambda c: mapped(c, _test_of_slices(node.field, lambda w: bool(pattern.search(w.encode()))), "bool")
 
     def searching(self, node: grammar.Test) -> _Test:
         """Return a search in bytes, for a string or for bytes written as `47:45:54`."""
         if node.operator == "contains":
-            part = self.meaning.octets(node.value)
-            is_match: Callable[[bytes], bool] = lambda octets: part in octets  # noqa: E731
+            wanted = self.meaning.octets(node.value)
+            is_match: Callable[[bytes], bool] = lambda octets: wanted in octets  # noqa: E731
         else:
             is_match = self.meaning.pattern(node.value).search
         return self.octets(node.field, is_match)

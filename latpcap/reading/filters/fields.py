@@ -221,8 +221,8 @@ def _scale(source: Source) -> list[Column | Keyed]:
     -1 if the handshake was not captured, -2 if one side does not scale. SYNs have no factor.
     """
     columns = [_of_stream(name)(source)[0].values for name in ("client_wscale", "server_wscale", "completeness")]
-    client, server, seen = columns
-    answers = pc.not_equal(pc.bit_wise_and(seen.cast("int64"), 2), 0)
+    client, server, has_both = columns
+    answers = pc.not_equal(pc.bit_wise_and(has_both.cast("int64"), 2), 0)
     own_shift = pc.if_else(source.column("from_client"), client, server).cast("int64")
     both = pc.and_(pc.is_valid(client), pc.is_valid(server))
     factor = pc.fill_null(pc.shift_left(pa.scalar(1, pa.int64()), own_shift), -1)
@@ -239,8 +239,8 @@ def _initial_rtt(source: Source) -> list[Column | Keyed]:
 
 def _noted(source: Source) -> pa.ChunkedArray:
     """Return a mask of the segments that have a field of Wireshark's analysis (`tcp.analysis`)."""
-    more = [pc.is_valid(source.column(name)) for name in ("acks_frame", "bytes_in_flight", "push_bytes_sent")]
-    return functools.reduce(pc.or_, [*more, pc.fill_null(_any_mark(source), False)])
+    has_note = [pc.is_valid(source.column(name)) for name in ("acks_frame", "bytes_in_flight", "push_bytes_sent")]
+    return functools.reduce(pc.or_, [*has_note, pc.fill_null(_any_mark(source), False)])
 
 
 def _fin(first: bool) -> _Getter:
@@ -360,11 +360,11 @@ def _number(frame: str, shift: int = 0, shown: tuple[str, ...] = ()) -> _Getter:
         side = table.groupby("stream")
         table["value"] = side[frame].shift(-shift) if shift else side.cumcount() + 1
         table = table[table["value"].notna()]
-        out: list[Column | Keyed] = []
+        columns: list[Column | Keyed] = []
         for name in shown or (frame,):
             rows = table[table[name].notna()]
-            out.append(keyed(rows[name].astype("uint64").tolist(), rows["value"].astype("int64").tolist()))
-        return out
+            columns.append(keyed(rows[name].astype("uint64").tolist(), rows["value"].astype("int64").tolist()))
+        return columns
 
     return get
 

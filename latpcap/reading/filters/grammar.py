@@ -1,7 +1,7 @@
 """Grammar of display filters: parses the text into a tree of tests with pyparsing.
 
 Covers Wireshark 4.0's language as far as docs/filters.md lists it. Whether a name is a field and a literal fits the
-field is checked later, by `evaluate.py` and `values.py`. `at` of a node is its offset in the text, for error messages.
+field is checked later, by `evaluate.py` and `values.py`. Errors name the `offset` of a node in the text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Field:
     """A field on the left of a test, or alone: `all lower(http.host[0:3])`."""
 
     name: str
-    at: int
+    offset: int
     mask: Word | None = None
     """The literal after `&`: `tcp.flags & 0x12`."""
     every: bool | None = None
@@ -38,7 +38,7 @@ class Word:
     """A literal without quotes (number, address, time), or the name of another field."""
 
     text: str
-    at: int
+    offset: int
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Text:
     """A string in quotes, its escapes resolved."""
 
     text: str
-    at: int
+    offset: int
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Range:
 
     low: Word | Text
     high: Word | Text
-    at: int
+    offset: int
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Test:
     field: Field
     operator: str
     value: Word | Text
-    at: int
+    offset: int
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Computed:
     operator: str
     """A sign, "negative", "max", "min" or "abs"."""
     parts: tuple[Operand, ...]
-    at: int
+    offset: int
 
 
 Operand: TypeAlias = Field | Word | Computed
@@ -114,7 +114,7 @@ class Relation:
     operator: str | None
     right: Operand | None
     every: bool | None
-    at: int
+    offset: int
 
 
 @dataclass(frozen=True)
@@ -194,12 +194,12 @@ def expanded(expression: str) -> str:
     return _MACRO.sub(unless_quoted, expression)
 
 
-def _mistake(expression: str, at: int, expected: str) -> FilterError:
+def _mistake(expression: str, offset: int, expected: str) -> FilterError:
     """Return an error with the unexpected word, the expected one, and a hint for common mistakes."""
-    rest = expression[at:].lstrip()
-    at = len(expression) - len(rest)
+    rest = expression[offset:].lstrip()
+    offset = len(expression) - len(rest)
     if not expected.startswith("Expected "):
-        return FilterError(expression, at, expected)
+        return FilterError(expression, offset, expected)
     expected = expected[:1].lower() + expected[1:]
     expected = expected.replace("expected end of text", "expected 'and', 'or' or the end")
     if not rest:
@@ -217,23 +217,23 @@ def _mistake(expression: str, at: int, expected: str) -> FilterError:
         hint = "; there is no exclusive or"
     elif word[0] == "'":
         hint = "; a string stands in double quotes"
-    elif word in "*/%+-" and expression[:at].rstrip().endswith(")"):
+    elif word in "*/%+-" and expression[:offset].rstrip().endswith(")"):
         hint = "; arithmetic is grouped in braces: { }"
-    elif instead := _instead(expression, at):
+    elif instead := _instead(expression, offset):
         hint = f"; read instead: {instead}"
-    return FilterError(expression, at, f"{word!r} was not expected here, {expected}{hint}", length=len(word))
+    return FilterError(expression, offset, f"{word!r} was not expected here, {expected}{hint}", length=len(word))
 
 
-def _instead(expression: str, at: int) -> str | None:
+def _instead(expression: str, offset: int) -> str | None:
     """Return the display filter for a capture filter, or for a comparison with the value first; None for other text.
 
     Examples: `tcp port 80` gives `tcp.port == 80`, and `80 == tcp.port` gives it, too.
     """
-    if reversed_test := _VALUE_BEFORE_FIELD.match(expression, at):
+    if reversed_test := _VALUE_BEFORE_FIELD.match(expression, offset):
         value, sign, field = reversed_test.groups()
         return f"{field} {sign.translate(_MIRRORED_SIGNS)} {value}"
     for match in _CAPTURE_FILTER.finditer(expression):
-        if match.start() <= at <= match.end():
+        if match.start() <= offset <= match.end():
             protocol, direction, kind, value = match.groups()
             if kind == "port":
                 side = f"{direction}port" if direction else "port"
@@ -302,13 +302,13 @@ def _names_and_literals() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
     plain = r"(?:(?!\.\.)[\w./:-])"
     name = pp.Regex(r"[A-Za-z_](?:(?!\.\.)[\w.-])*(?:\[[^\]]*\])?").set_name("a field").set_parse_action(_name)
     word = pp.Regex(rf"-?[\w:]{plain}*").set_name("a value")
-    word.set_parse_action(lambda s, at, tokens: Word(tokens[0], at))
+    word.set_parse_action(lambda s, offset, tokens: Word(tokens[0], offset))
     quoted = pp.Regex(r'"((?:[^"\\]|\\.)*)"', re.DOTALL).set_name("a string")
-    quoted.set_parse_action(lambda s, at, tokens: Text(_unescaped(s, at, tokens[0][1:-1]), at))
+    quoted.set_parse_action(lambda s, offset, tokens: Text(_unescaped(s, offset, tokens[0][1:-1]), offset))
     raw = pp.Regex(r'[rR]"((?:[^"\\]|\\.)*)"', re.DOTALL).set_name("a string")
-    raw.set_parse_action(lambda s, at, tokens: Text(tokens[0][2:-1], at))
+    raw.set_parse_action(lambda s, offset, tokens: Text(tokens[0][2:-1], offset))
     character = pp.Regex(r"'(?:[^'\\]|\\(?:x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.))'").set_name("a character")
-    character.set_parse_action(lambda s, at, tokens: Word(str(ord(_unescaped(s, at, tokens[0][1:-1]))), at))
+    character.set_parse_action(lambda s, offset, tokens: Word(str(ord(_unescaped(s, offset, tokens[0][1:-1]))), offset))
     return name, word, (raw | quoted | character | word).set_name("a value")
 
 
@@ -346,17 +346,19 @@ def _arithmetic(field: pp.ParserElement) -> pp.ParserElement:
     """Return the parser of an expression, built from the tightest operator to the loosest."""
     computed = pp.Forward()
     number = pp.Regex(r"-?(?:0[xX][0-9A-Fa-f]+|\d+(?:\.\d+)?)(?![\w.:/-])").set_name("a number")
-    number.set_parse_action(lambda s, at, tokens: Word(tokens[0], at))
+    number.set_parse_action(lambda s, offset, tokens: Word(tokens[0], offset))
     several = (
         pp.Regex(r"(?:max|min)(?=\s*\()") + pp.Suppress("(") + pp.DelimitedList(computed, min=2) + pp.Suppress(")")
     )
-    several.set_parse_action(lambda s, at, tokens: Computed(tokens[0], tuple(tokens[1:]), at))
+    several.set_parse_action(lambda s, offset, tokens: Computed(tokens[0], tuple(tokens[1:]), offset))
     absolute = pp.Regex(r"abs(?=\s*\()") + pp.Suppress("(") + computed + pp.Suppress(")")
     absolute.add_condition(lambda tokens: isinstance(tokens[1], Computed))
-    absolute.add_parse_action(lambda s, at, tokens: Computed("abs", (tokens[1],), at))
+    absolute.add_parse_action(lambda s, offset, tokens: Computed("abs", (tokens[1],), offset))
     operand_name = "a field or a number"
     atom = pp.Forward().set_name(operand_name)
-    negative = (pp.Suppress("-") + atom).set_parse_action(lambda s, at, tokens: Computed("negative", (tokens[0],), at))
+    negative = (pp.Suppress("-") + atom).set_parse_action(
+        lambda s, offset, tokens: Computed("negative", (tokens[0],), offset)
+    )
     plain_field = pp.And([field]).set_parse_action(_operand)
     braces = pp.Suppress("{") + computed + pp.Suppress("}")
     atom <<= (braces | number | negative | several | absolute | plain_field).set_name(operand_name)  # type: ignore[operator]
@@ -369,20 +371,20 @@ def _arithmetic(field: pp.ParserElement) -> pp.ParserElement:
     return computed
 
 
-def _name(text: str, at: int, tokens: pp.ParseResults) -> Word:
+def _name(text: str, offset: int, tokens: pp.ParseResults) -> Word:
     if tokens[0] in _RESERVED:
-        raise pp.ParseException(text, at, "Expected a field")
-    return Word(tokens[0], at)
+        raise pp.ParseException(text, offset, "Expected a field")
+    return Word(tokens[0], offset)
 
 
-def _slices(text: str, at: int, inside: str) -> tuple[tuple[int | None, int | None], ...]:
+def _slices(text: str, offset: int, inside: str) -> tuple[tuple[int | None, int | None], ...]:
     """Convert Wireshark's slices `[i:length]`, `[i-j]`, `[i]`, `[:length]` and `[i:]` to begin and end."""
     out: list[tuple[int | None, int | None]] = []
     for part in inside.split(","):
         match = _SLICE.fullmatch(part.strip())
         if not match or part.strip() in ("", ":"):
             raise pp.ParseFatalException(
-                text, at, f"{part.strip()!r} is no slice: [start:length], [first-last] or [byte]"
+                text, offset, f"{part.strip()!r} is no slice: [start:length], [first-last] or [byte]"
             )
         begin = int(match["begin"] or 0)
         end: int | None
@@ -396,45 +398,45 @@ def _slices(text: str, at: int, inside: str) -> tuple[tuple[int | None, int | No
     return tuple(out)
 
 
-def _item(text: str, at: int, tokens: pp.ParseResults) -> Word | Text | Range:
-    return Range(tokens[0], tokens[1], at) if len(tokens) > 1 else tokens[0]
+def _item(text: str, offset: int, tokens: pp.ParseResults) -> Word | Text | Range:
+    return Range(tokens[0], tokens[1], offset) if len(tokens) > 1 else tokens[0]
 
 
-def _operand(text: str, at: int, tokens: pp.ParseResults) -> Field:
+def _operand(text: str, offset: int, tokens: pp.ParseResults) -> Field:
     parts = list(tokens)
     every = {"all": True, "any": False}[parts.pop(0)] if isinstance(parts[0], str) else None
     called = parts[0] if isinstance(parts[0], _Called) else _Called(parts[0], ())
     word, _, inside = called.word.text.partition("[")
-    slices = _slices(text, called.word.at + len(word), inside[:-1]) if inside else ()
+    slices = _slices(text, called.word.offset + len(word), inside[:-1]) if inside else ()
     mask = parts[1] if len(parts) > 1 else None
-    return Field(word, called.word.at, mask, every, slices, called.functions)
+    return Field(word, called.word.offset, mask, every, slices, called.functions)
 
 
-def _folded(text: str, at: int, tokens: pp.ParseResults) -> Operand:
+def _folded(text: str, offset: int, tokens: pp.ParseResults) -> Operand:
     """Combine operands with signs between them, from left to right."""
     left: Operand = tokens[0]
     for sign, right in zip(tokens[1::2], tokens[2::2], strict=True):
-        left = Computed(sign, (left, right), at)
+        left = Computed(sign, (left, right), offset)
     return left
 
 
-def _relation(text: str, at: int, tokens: pp.ParseResults) -> Relation:
+def _relation(text: str, offset: int, tokens: pp.ParseResults) -> Relation:
     """Build a test with arithmetic. A field alone, or its bits compared with a number, is left to `_test`."""
     parts = list(tokens)
     every = {"all": True, "any": False}[parts.pop(0)] if isinstance(parts[0], str) else None
     left, operator, right = parts if len(parts) == 3 else (parts[0], None, None)
     is_masked = isinstance(left, Computed) and left.operator == "&" and [*map(type, left.parts)] == [Field, Word]
     if (is_masked or not isinstance(left, Computed)) and not isinstance(right, Computed):
-        raise pp.ParseException(text, at, "Expected a field")
+        raise pp.ParseException(text, offset, "Expected a field")
     if operator in ("contains", "matches"):
-        raise pp.ParseFatalException(text, at, f"arithmetic has numbers, and {operator!r} is for text")
-    return Relation(left, operator, right, every, at)
+        raise pp.ParseFatalException(text, offset, f"arithmetic has numbers, and {operator!r} is for text")
+    return Relation(left, operator, right, every, offset)
 
 
-def _test(text: str, at: int, tokens: pp.ParseResults) -> Exists | Test | Among:
+def _test(text: str, offset: int, tokens: pp.ParseResults) -> Exists | Test | Among:
     if len(tokens) == 1:
         return Exists(tokens[0])
     field, operator, value = tokens
     if operator in ("in", "not in"):
         return Among(field, tuple(value), operator == "not in")
-    return Test(field, operator, value, at)
+    return Test(field, operator, value, offset)

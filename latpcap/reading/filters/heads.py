@@ -58,7 +58,7 @@ def values(
 
     `http` is from `http.completed`.
     """
-    out: dict[str, list[tuple[int, Any]]] = {}
+    values_of: dict[str, list[tuple[int, Any]]] = {}
     # 1. Read the payload of all frames that carry a wanted part of a message.
     messages = list(messages_of(http))
     frames = frames_of(messages, events, None if bodies else _MAX_HEAD_FRAMES)
@@ -76,21 +76,21 @@ def values(
     }
     for (_, is_request, first, last, start), message_frames in zip(messages, frames, strict=True):
         data = b"".join(payloads.get(frame, b"") for frame in message_frames)[: _BODY_BYTES if bodies else _HEAD_BYTES]
-        at = data.find(start, searched.get((first, is_request), 0))
-        if at < 0:
+        offset = data.find(start, searched.get((first, is_request), 0))
+        if offset < 0:
             continue
-        searched[first, is_request] = at + len(start)
-        head, *rest = re.split(rb"\r?\n\r?\n", data[at:], maxsplit=1)
+        searched[first, is_request] = offset + len(start)
+        head, *after_head = re.split(rb"\r?\n\r?\n", data[offset:], maxsplit=1)
         fields = list(_head_fields(head[:_HEAD_BYTES].decode("utf-8", "replace"), is_request))
-        if bodies and rest and not _has_no_body(head, is_request, methods.get((last, first))):
-            fields += _body_fields(rest[0], dict(fields), is_request)
+        if bodies and after_head and not _has_no_body(head, is_request, methods.get((last, first))):
+            fields += _body_fields(after_head[0], dict(fields), is_request)
         for name, value in fields:
-            out.setdefault(name, []).append((last, value))
+            values_of.setdefault(name, []).append((last, value))
     # 3. Add the request's URI to the responses.
-    targets = dict(out.get("http.request.full_uri", ()))
+    targets = dict(values_of.get("http.request.full_uri", ()))
     pairs = zip(http["request_in"].to_pylist(), http["response_in"].to_pylist(), strict=True)
     answers = [(answer, targets[request]) for request, answer in pairs if answer is not None and request in targets]
-    return {**out, "http.response_for.uri": answers}
+    return {**values_of, "http.response_for.uri": answers}
 
 
 def _has_no_body(head: bytes, is_request: bool, method: str | None) -> bool:
@@ -154,17 +154,17 @@ def data_frames(events: pa.Table, sides: set[tuple[int, bool]]) -> dict[tuple[in
 
 
 def frames_of(
-    messages: list[tuple[int, bool, int, int, bytes]], events: pa.Table, most: int | None = None
+    messages: list[tuple[int, bool, int, int, bytes]], events: pa.Table, max_frames: int | None = None
 ) -> list[list[int]]:
-    """Return the frames with data of each message, without retransmissions; at most the first `most` frames."""
+    """Return the frames with data of each message, without retransmissions; at most the first `max_frames`."""
     by_side = data_frames(events, {(stream, is_request) for stream, is_request, *_ in messages})
-    out = []
+    frames = []
     for stream, is_request, first, last, _ in messages:
         side = by_side.get((stream, is_request), [])
         begin = bisect.bisect_left(side, first)
-        candidates = side[begin : None if most is None else begin + most]
-        out.append([frame for frame in candidates if frame <= last] or [first])
-    return out
+        candidates = side[begin : None if max_frames is None else begin + max_frames]
+        frames.append([frame for frame in candidates if frame <= last] or [first])
+    return frames
 
 
 def _basic(text: str) -> Iterator[tuple[str, str]]:

@@ -37,14 +37,14 @@ def of_tables(table: pa.Table, events: pa.Table) -> Iterator[Joined]:
 
 def values(joined: list[Joined], payloads: dict[int, bytes], repeats: set[int]) -> dict[str, list[tuple[int, Any]]]:
     """Return frame and value of each field, by name. Frames in `repeats` have segment data, too."""
-    out: dict[str, list[tuple[int, Any]]] = {name: [] for name in FIELDS}
+    fields: dict[str, list[tuple[int, Any]]] = {name: [] for name in FIELDS}
     for frames, length in joined:
         last = frames[-1]
-        out["tcp.segments"].append((last, 1))
-        out["tcp.segment.count"].append((last, len(frames)))
-        out["tcp.reassembled.length"].append((last, length))
-        out["tcp.segment"] += [(last, frame) for frame in frames]
-        out["tcp.reassembled_in"] += [(frame, last) for frame in frames[:-1]]
+        fields["tcp.segments"].append((last, 1))
+        fields["tcp.segment.count"].append((last, len(frames)))
+        fields["tcp.reassembled.length"].append((last, length))
+        fields["tcp.segment"] += [(last, frame) for frame in frames]
+        fields["tcp.reassembled_in"] += [(frame, last) for frame in frames[:-1]]
     parts = repeats.union(*(frames for frames, _ in joined))
-    out["tcp.segment_data"] = [(frame, payloads[frame]) for frame in sorted(parts & payloads.keys())]
-    return out
+    fields["tcp.segment_data"] = [(frame, payloads[frame]) for frame in sorted(parts & payloads.keys())]
+    return fields

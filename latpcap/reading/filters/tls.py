@@ -85,12 +85,12 @@ class Tls:
         frames = [*direction.frames, self.frame] if direction.pending else [self.frame]
         direction.pending = b""
         while len(data) >= 5:
-            kind, version, length = struct.unpack_from(">BHH", data)
-            if not (_CHANGE <= kind <= _HEARTBEAT and version >> 8 == 3 and length <= _MAX_RECORD_BYTES):
+            record_type, version, length = struct.unpack_from(">BHH", data)
+            if not (_CHANGE <= record_type <= _HEARTBEAT and version >> 8 == 3 and length <= _MAX_RECORD_BYTES):
                 return
             if len(data) < 5 + length:
                 break
-            self._record(direction, frozenset(ends), kind, version, data[5 : 5 + length], out)
+            self._record(direction, frozenset(ends), record_type, version, data[5 : 5 + length], out)
             if len(frames) > 1:
                 self.joined.append((frames, 5 + length))
             frames = [self.frame]
@@ -102,7 +102,7 @@ class Tls:
         self,
         direction: _Direction,
         ends: frozenset[Any],
-        kind: int,
+        record_type: int,
         version: int,
         body: bytes,
         out: dict[str, list[Any]],
@@ -114,21 +114,21 @@ class Tls:
 
         add("tls", body)
         add("tls.record", 1)
-        opaque = kind == _DATA and ends in self.tls13
-        add("tls.record.opaque_type" if opaque else "tls.record.content_type", kind)
+        opaque = record_type == _DATA and ends in self.tls13
+        add("tls.record.opaque_type" if opaque else "tls.record.content_type", record_type)
         add("tls.record.version", version)
         add("tls.record.length", len(body))
-        if kind == _DATA:
+        if record_type == _DATA:
             add("tls.app_data", body)
-        elif kind == _CHANGE:
+        elif record_type == _CHANGE:
             add("tls.change_cipher_spec", 1)
             direction.encrypted = True
-        elif kind == _ALERT:
+        elif record_type == _ALERT:
             add("tls.alert_message", 1)
             if len(body) == 2 and not direction.encrypted:
                 add("tls.alert_message.level", body[0])
                 add("tls.alert_message.desc", body[1])
-        elif kind == _HANDSHAKE:
+        elif record_type == _HANDSHAKE:
             if direction.encrypted and ends not in self.tls13:  # TLS 1.3 hides encrypted ones in application data
                 add("tls.handshake", 1)
                 return
@@ -146,11 +146,11 @@ class Tls:
                 data = data[4 + size :]
             direction.messages = data if len(data) < _MAX_MESSAGE_BYTES else b""
 
-    def _hello(self, ends: frozenset[Any], kind: int, body: bytes, add: Any) -> None:
+    def _hello(self, ends: frozenset[Any], message_type: int, body: bytes, add: Any) -> None:
         """Add the fields of a ClientHello or ServerHello, and its JA3 fingerprint."""
         version = struct.unpack_from(">H", body)[0]
         add("tls.handshake.version", version)
-        if kind == _SERVER_HELLO and version == _TLS12:
+        if message_type == _SERVER_HELLO and version == _TLS12:
             self.tls12.add(ends)
         add("tls.handshake.random", body[2:34])
         add(
@@ -163,7 +163,7 @@ class Tls:
             add("tls.handshake.session_id", body[offset + 1 : offset + 1 + body[offset]])
         offset += 1 + body[offset]
         ciphers: list[int] = []
-        if kind == _CLIENT_HELLO:
+        if message_type == _CLIENT_HELLO:
             size = struct.unpack_from(">H", body, offset)[0]
             add("tls.handshake.cipher_suites_length", size)
             add("tls.handshake.ciphersuites", 1)
@@ -193,19 +193,25 @@ class Tls:
                 add("tls.handshake.extension.len", size)
                 numbers.append(number)
                 with contextlib.suppress(IndexError, struct.error):
-                    self._extension(ends, kind, number, content, add, lists)
+                    self._extension(ends, message_type, number, content, add, lists)
                 offset += 4 + size
         parts = [version, ciphers, numbers, lists.get(_GROUPS, []), lists.get(_FORMATS, [])]
-        fingerprint = _ja3(parts if kind == _CLIENT_HELLO else parts[:3])
-        word = "ja3" if kind == _CLIENT_HELLO else "ja3s"
+        fingerprint = _ja3(parts if message_type == _CLIENT_HELLO else parts[:3])
+        word = "ja3" if message_type == _CLIENT_HELLO else "ja3s"
         add(f"tls.handshake.{word}_full", fingerprint)
         add(f"tls.handshake.{word}", hashlib.md5(fingerprint.encode(), usedforsecurity=False).hexdigest())
 
     def _extension(
-        self, ends: frozenset[Any], kind: int, number: int, content: bytes, add: Any, lists: dict[int, list[int]]
+        self,
+        ends: frozenset[Any],
+        message_type: int,
+        number: int,
+        content: bytes,
+        add: Any,
+        lists: dict[int, list[int]],
     ) -> None:
         """Add the fields of one extension; `lists` receives the numbers that the fingerprint needs."""
-        is_client = kind == _CLIENT_HELLO
+        is_client = message_type == _CLIENT_HELLO
         if number == 0 and is_client and len(content) > 5:
             size, letter, length = struct.unpack_from(">HBH", content)
             add("tls.handshake.extensions_server_name_list_len", size)
@@ -229,12 +235,12 @@ class Tls:
         elif number == 16 and len(content) > 2:
             add("tls.handshake.extensions_alpn_len", struct.unpack_from(">H", content)[0])
             add("tls.handshake.extensions_alpn_list", 1)
-            at = 2
-            while at < len(content):
-                add("tls.handshake.extensions_alpn_str_len", content[at])
-                name = content[at + 1 : at + 1 + content[at]]
+            offset = 2
+            while offset < len(content):
+                add("tls.handshake.extensions_alpn_str_len", content[offset])
+                name = content[offset + 1 : offset + 1 + content[offset]]
                 add("tls.handshake.extensions_alpn_str", name.decode("utf-8", "replace"))
-                at += 1 + content[at]
+                offset += 1 + content[offset]
         elif number == 43:
             if is_client:
                 add("tls.handshake.extensions.supported_versions_len", content[0])
@@ -275,9 +281,9 @@ class Tls:
             add("tls.handshake.extensions_key_share_key_exchange", content[offset + 4 : offset + 4 + size])
             offset += 4 + size
 
-    def _other(self, ends: frozenset[Any], kind: int, body: bytes, add: Any) -> None:
+    def _other(self, ends: frozenset[Any], message_type: int, body: bytes, add: Any) -> None:
         """Add the fields of an unencrypted certificate, key exchange or session ticket."""
-        if kind == _CERTIFICATE:
+        if message_type == _CERTIFICATE:
             total = int.from_bytes(body[:3], "big")
             add("tls.handshake.certificates_length", total)
             add("tls.handshake.certificates", 1)
@@ -287,13 +293,13 @@ class Tls:
                 add("tls.handshake.certificate_length", size)
                 add("tls.handshake.certificate", body[offset + 3 : offset + 3 + size])
                 offset += 3 + size
-        elif kind == _TICKET:
+        elif message_type == _TICKET:
             lifetime, size = struct.unpack_from(">IH", body)
             add("tls.handshake.session_ticket_lifetime_hint", lifetime)
             add("tls.handshake.session_ticket_length", size)
             if size:
                 add("tls.handshake.session_ticket", body[6 : 6 + size])
-        elif kind == _SERVER_KEY and body[0] == _NAMED_CURVE:
+        elif message_type == _SERVER_KEY and body[0] == _NAMED_CURVE:
             self.named_curve.add(ends)
             add("tls.handshake.server_curve_type", body[0])
             add("tls.handshake.server_named_curve", struct.unpack_from(">H", body, 1)[0])
@@ -301,7 +307,7 @@ class Tls:
             add("tls.handshake.server_point", body[4 : 4 + body[3]])
             if ends in self.tls12 and len(body) >= 6 + body[3]:
                 self._algorithm(struct.unpack_from(">H", body, 4 + body[3])[0], add)
-        elif kind == _CLIENT_KEY and ends in self.named_curve:
+        elif message_type == _CLIENT_KEY and ends in self.named_curve:
             add("tls.handshake.client_point_len", body[0])
             add("tls.handshake.client_point", body[1 : 1 + body[0]])
 

@@ -67,7 +67,7 @@ class Meaning:
     def error(self, node: Word | Text, reason: str) -> FilterError:
         """Return an error that points at this literal."""
         length = len(node.text) + 2 * isinstance(node, Text)
-        return FilterError(self.expression, node.at, reason, length=max(length, 1))
+        return FilterError(self.expression, node.offset, reason, length=max(length, 1))
 
     def value(self, node: Word | Text, field: Field, name: str) -> Any:
         """Return an int for numbers, booleans and times (ns), a network for addresses, a str or bytes for the rest."""

@@ -52,10 +52,10 @@ def _arcnet(type_at: int) -> Reader:
     """ARCnet: RFC 1201 puts a split flag and a sequence number before the packet, RFC 1051 does not."""
 
     def reader(data: bytes) -> Found:
-        kind = data[type_at]
-        if kind == 0xF0:
+        protocol = data[type_at]
+        if protocol == 0xF0:
             return data[type_at + 1 :]
-        if kind not in (0xC4, 0xD4):
+        if protocol not in (0xC4, 0xD4):
             return b""
         flag = data[type_at + 1]
         if flag == 0xFF:  # an exception packet has four bytes more
@@ -67,33 +67,33 @@ def _arcnet(type_at: int) -> Reader:
 
 def _frame_relay(data: bytes) -> Found:
     """Frame Relay: a Q.922 address, then a network layer identifier (RFC 2427) or Cisco's ethertype."""
-    at = 1
-    while not data[at - 1] & 1:
-        at += 1
-    if data[at] == 3:
-        pad = 1 if data[at + 1] == 0 else 0
-        kind, rest = data[at + 1 + pad], data[at + 2 + pad :]
-        if kind in (0xCC, 0x8E):
-            return rest
-        return ethertype(int.from_bytes(rest[3:5], "big"), rest[5:]) if kind == 0x80 else b""
-    return ethertype(int.from_bytes(data[at : at + 2], "big"), data[at + 2 :])
+    offset = 1
+    while not data[offset - 1] & 1:
+        offset += 1
+    if data[offset] == 3:
+        pad = 1 if data[offset + 1] == 0 else 0
+        protocol, payload = data[offset + 1 + pad], data[offset + 2 + pad :]
+        if protocol in (0xCC, 0x8E):
+            return payload
+        return ethertype(int.from_bytes(payload[3:5], "big"), payload[5:]) if protocol == 0x80 else b""
+    return ethertype(int.from_bytes(data[offset : offset + 2], "big"), data[offset + 2 :])
 
 
 def _amateur_radio(data: bytes) -> Found:
     """AX.25: addresses of seven bytes, the last one with its lowest bit set, then control and a protocol number."""
-    at = 14
-    while not need(data, at + 2)[at - 1] & 1:
-        at += 7
-    return by_version(data[at + 2 :]) if data[at] & 0xEF == 3 and data[at + 1] == 0xCC else b""
+    offset = 14
+    while not need(data, offset + 2)[offset - 1] & 1:
+        offset += 7
+    return by_version(data[offset + 2 :]) if data[offset] & 0xEF == 3 and data[offset + 1] == 0xCC else b""
 
 
 def _batman(data: bytes) -> Found:
     """B.A.T.M.A.N. advanced (a mesh network), compatibility version 15: a header before Ethernet."""
-    kind, version = need(data, 2)[:2]
-    size = {0x01: 14, 0x40: 10, 0x42: 18}.get(kind)
+    packet_type, version = need(data, 2)[:2]
+    size = {0x01: 14, 0x40: 10, 0x42: 18}.get(packet_type)
     if version == 15 and size is not None:
         return link(1, need(data, size)[size:])
-    return "fragment" if version == 15 and kind == 0x41 else b""
+    return "fragment" if version == 15 and packet_type == 0x41 else b""
 
 
 def _atm(data: bytes) -> Found:
@@ -112,27 +112,27 @@ def _packet_filter(data: bytes) -> Found:
 def _nflog(data: bytes) -> Found:
     """Linux netfilter log: tagged fields in the host's byte order; tag 9 is the packet."""
     for order in "<>":
-        at = 4
-        while at + 4 <= len(data):
-            size, kind = struct.unpack_from(order + "HH", data, at)
+        offset = 4
+        while offset + 4 <= len(data):
+            size, attribute = struct.unpack_from(order + "HH", data, offset)
             if size < 4:
                 break
-            if kind & 0x7FFF == 9:
-                return by_version(data[at + 4 : at + size])
-            at += size + 3 & ~3
+            if attribute & 0x7FFF == 9:
+                return by_version(data[offset + 4 : offset + size])
+            offset += size + 3 & ~3
     return "cut"
 
 
 def _exported(data: bytes) -> Found:
     """Wireshark's exported PDUs: tagged fields before the data; tag 12 is the name of its dissector."""
-    name, at = b"", 0
-    while (tag := int.from_bytes(need(data, at + 4)[at : at + 2], "big")) != 0:
-        size = int.from_bytes(data[at + 2 : at + 4], "big")
+    name, offset = b"", 0
+    while (tag := int.from_bytes(need(data, offset + 4)[offset : offset + 2], "big")) != 0:
+        size = int.from_bytes(data[offset + 2 : offset + 4], "big")
         if tag == 12:
-            name = data[at + 4 : at + 4 + size].rstrip(b"\0")
-        at += 4 + size
+            name = data[offset + 4 : offset + 4 + size].rstrip(b"\0")
+        offset += 4 + size
     if name in (b"ip", b"ipv6", b"raw_ip"):
-        return by_version(data[at + 4 :])
+        return by_version(data[offset + 4 :])
     return None
 
 

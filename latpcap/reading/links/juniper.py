@@ -20,14 +20,14 @@ def headed(inner: Callable[[int, bytes], Found]) -> Reader:
     """Return a reader of the header that all link types share; `inner` gets its flags and the bytes after it."""
 
     def reader(data: bytes) -> Found:
-        flags, at = need(data, 4)[3], 4
+        flags, offset = need(data, 4)[3], 4
         if data[:3] != b"MGC":  # JUNOS 6 and older write no such header
             return inner(flags, data)
         if flags & EXTENDED:
-            at = 6 + int.from_bytes(need(data, 6)[4:6], "big")
+            offset = 6 + int.from_bytes(need(data, 6)[4:6], "big")
         if flags & NO_LINK_LAYER:
-            return _payload(need(data, at + 4)[at], data[at + 4 :])
-        return inner(flags, need(data, at)[at:])
+            return _payload(need(data, offset + 4)[offset], data[offset + 4 :])
+        return inner(flags, need(data, offset)[offset:])
 
     return reader
 
@@ -58,10 +58,10 @@ def tunnel(_: int, data: bytes) -> Found:
 
 def virtual_network(data: bytes) -> Found:
     """Virtual network: tagged fields up to tag 255, then Ethernet."""
-    at = 0
-    while need(data, at + 2)[at] != 255:
-        at += 2 + data[at + 1]
-    return link(1, data[at + 2 + data[at + 1] :])
+    offset = 0
+    while need(data, offset + 2)[offset] != 255:
+        offset += 2 + data[offset + 1]
+    return link(1, data[offset + 2 + data[offset + 1] :])
 
 
 def atm1(_: int, data: bytes) -> Found:
@@ -88,31 +88,31 @@ def _cells(data: bytes, first_card: bool) -> Found:
 
 def multilink_ppp(flags: int, data: bytes) -> Found:
     """Multilink PPP; the header depends on the kind of card."""
-    kind = need(data, 8)[0]
-    rest = data[SERVICE_COOKIES.get(kind, 0) :]
-    if kind == 0x54:
-        return ppp(rest)
-    if kind in SERVICE_COOKIES:
+    cookie = need(data, 8)[0]
+    payload = data[SERVICE_COOKIES.get(cookie, 0) :]
+    if cookie == 0x54:
+        return ppp(payload)
+    if cookie in SERVICE_COOKIES:
         if data[5] & 0xF0 == 0 and flags & INCOMING and data[4] & 3 != 3:
-            return ppp(rest)
-        return _service(data[5] >> 4, rest)
+            return ppp(payload)
+        return _service(data[5] >> 4, payload)
     if data[:2] == b"\xff\x03":
         return ppp(data)
-    for at in (2, 0):
-        if int.from_bytes(data[at : at + 2], "big") in PPP_PROTOCOLS:
-            return ppp(data[at:])
+    for offset in (2, 0):
+        if int.from_bytes(data[offset : offset + 2], "big") in PPP_PROTOCOLS:
+            return ppp(data[offset:])
     return b""
 
 
 def multilink_frame_relay(_: int, data: bytes) -> Found:
     """Multilink Frame Relay; the header depends on the kind of card."""
-    kind = need(data, 8)[0]
-    rest = data[SERVICE_COOKIES.get(kind, 0) :]
-    if kind == 0x54:
-        rest = rest[2:] if rest[:2] in (b"\0\x03", b"\x03\0") else rest
-        return nlpid(rest[1:] if rest[:1] == b"\x03" else rest)
-    if kind in SERVICE_COOKIES:
-        return b"" if data[5] & 0xF0 == 0 and data[4] & 3 == 3 else _service(data[5] >> 4, rest)
+    cookie = need(data, 8)[0]
+    payload = data[SERVICE_COOKIES.get(cookie, 0) :]
+    if cookie == 0x54:
+        payload = payload[2:] if payload[:2] in (b"\0\x03", b"\x03\0") else payload
+        return nlpid(payload[1:] if payload[:1] == b"\x03" else payload)
+    if cookie in SERVICE_COOKIES:
+        return b"" if data[5] & 0xF0 == 0 and data[4] & 3 == 3 else _service(data[5] >> 4, payload)
     if data[2:4] in (b"\0\x03", b"\x03\0"):
         return nlpid(data[4:])
     return nlpid(data[3:]) if data[2] == 3 else b""

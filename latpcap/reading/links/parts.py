@@ -38,9 +38,9 @@ def link(number: int, data: bytes) -> Layer:
     return "link", number, data
 
 
-def ethertype(kind: int, data: bytes) -> bytes | Layer:
+def ethertype(number: int, data: bytes) -> bytes | Layer:
     """Return the IP packet after an ethertype, or pass another layer on to the core."""
-    return data if kind in (0x0800, 0x86DD) else ("ethertype", kind, data)
+    return data if number in (0x0800, 0x86DD) else ("ethertype", number, data)
 
 
 def ppp(data: bytes) -> Layer:

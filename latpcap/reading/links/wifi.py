@@ -10,13 +10,13 @@ TO_AND_FROM, FROM = 3, 2
 
 def frame(data: bytes, padded: bool = False) -> Found:
     """Read one frame. If `padded`, the radio padded its header to a multiple of four bytes."""
-    kind, flags = need(data, 2)[:2]
-    if kind & 0x0F != 0x08 or kind & 0x40:  # not a data frame, or without data
+    frame_type, flags = need(data, 2)[:2]
+    if frame_type & 0x0F != 0x08 or frame_type & 0x40:  # not a data frame, or without data
         return b""
     direction, control = flags & 3, 0
     size = 30 if direction == TO_AND_FROM else 24
     need(data, size)
-    if kind & 0x80:
+    if frame_type & 0x80:
         control = int.from_bytes(need(data, size + 2)[size : size + 2], "little")
         size += 6 if flags & 0x80 else 2  # QoS control, and HT control if the order bit is set
     if flags & 0x40:
@@ -34,11 +34,11 @@ def frame(data: bytes, padded: bool = False) -> Found:
 def _aggregate(body: bytes) -> list[One]:
     """Read an A-MSDU: subframes of two addresses, a length and a packet, each padded to a multiple of four bytes."""
     subframes: list[One] = []
-    at = 0
-    while at + 14 < len(body):
-        end = at + 14 + int.from_bytes(body[at + 12 : at + 14], "big")
-        subframes.append(llc(body[at + 14 : end]))
-        at = end + 3 & ~3
+    offset = 0
+    while offset + 14 < len(body):
+        end = offset + 14 + int.from_bytes(body[offset + 12 : offset + 14], "big")
+        subframes.append(llc(body[offset + 14 : end]))
+        offset = end + 3 & ~3
     return subframes
 
 
@@ -59,14 +59,14 @@ def tunnelled(data: bytes) -> Found:
 def radiotap(data: bytes) -> Found:
     """Read a radiotap header, whose flags show whether the frame's header is padded."""
     size = int.from_bytes(need(data, 8)[2:4], "little")
-    at, first = 8, int.from_bytes(data[4:8], "little")
-    more = first
-    while more & 1 << 31:
-        more = int.from_bytes(need(data, at + 4)[at : at + 4], "little")
-        at += 4
+    offset, first = 8, int.from_bytes(data[4:8], "little")
+    present = first
+    while present & 1 << 31:
+        present = int.from_bytes(need(data, offset + 4)[offset : offset + 4], "little")
+        offset += 4
     if first & 1:  # the timestamp, aligned to eight bytes
-        at = (at + 7 & ~7) + 8
-    padded = bool(first & 2 and need(data, at + 1)[at] & 0x20)
+        offset = (offset + 7 & ~7) + 8
+    padded = bool(first & 2 and need(data, offset + 1)[offset] & 0x20)
     return frame(data[size:], padded)
 
 

@@ -43,8 +43,8 @@ def captured(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
     if head[:2] in _UTF16:  # PowerShell's redirection
         blocks = _utf8_of_utf16(chain([head], blocks))
         head = b""
-    while len(head) < _HEAD_BYTES and (more := next(blocks, b"")):
-        head += more
+    while len(head) < _HEAD_BYTES and (next_block := next(blocks, b"")):
+        head += next_block
         if not _is_text(head):
             break
     all_blocks = chain([head] if head else [], blocks)
@@ -107,10 +107,10 @@ def _text(block: bytes) -> str:
 
 
 def _lines(blocks: Iterator[bytes]) -> Iterator[str]:
-    rest = b""
+    unfinished = b""
     for block in blocks:
-        *lines, rest = (rest + block).split(b"\n")
+        *lines, unfinished = (unfinished + block).split(b"\n")
         yield from (_without_prefix(_text(line)) for line in lines)
-        rest = rest[:_MAX_LINE_BYTES]
-    if rest:
-        yield _without_prefix(_text(rest))
+        unfinished = unfinished[:_MAX_LINE_BYTES]
+    if unfinished:
+        yield _without_prefix(_text(unfinished))

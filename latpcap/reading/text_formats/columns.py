@@ -339,23 +339,25 @@ class Columns:
         protocol = wire.ICMP6 if is_ipv6 else wire.ICMP
         payload = max(0, room - 8)
         if echo := _ECHO.search(row.info):
-            kind = wire.echo_type(network.source.version, echo[1])
+            icmp_type = wire.echo_type(network.source.version, echo[1])
             network.ttl = int(echo[4]) if echo[4] else 64
-            return protocol, wire.icmp(kind, 0, int(echo[2], 16) << 16 | int(echo[3]) & 0xFFFF, Part(b"", payload))
+            return protocol, wire.icmp(icmp_type, 0, int(echo[2], 16) << 16 | int(echo[3]) & 0xFFFF, Part(b"", payload))
         info = row.info.lower()
         reasons = _REASONS6 if is_ipv6 else _REASONS
-        kind, code = 0xFF, 0
+        icmp_type, code = 0xFF, 0
         if "unreachable" in info:
-            kind = 1 if is_ipv6 else 3
+            icmp_type = 1 if is_ipv6 else 3
             code = next((code for phrase, code in reasons.items() if f"({phrase}" in info), 0)
         elif "exceeded" in info:
-            kind = 3 if is_ipv6 else 11
+            icmp_type = 3 if is_ipv6 else 11
         elif "too big" in info:
-            kind = 2
+            icmp_type = 2
         mtu = re.search(r"mtu:? ?=?(\d{2,5})", info)
         packets_back = [quoted for (source, _), quoted in self.latest.items() if source == network.destination]
-        quoted = packets_back[-1][: payload or None] if packets_back and kind != 0xFF else b""
-        return protocol, wire.icmp(kind, code, int(mtu[1]) if mtu else 0, Part(quoted, max(0, payload - len(quoted))))
+        quoted = packets_back[-1][: payload or None] if packets_back and icmp_type != 0xFF else b""
+        return protocol, wire.icmp(
+            icmp_type, code, int(mtu[1]) if mtu else 0, Part(quoted, max(0, payload - len(quoted)))
+        )
 
     def _udp(self, row: Row, room: int) -> Part:
         length = max(0, room - 8)
@@ -435,14 +437,14 @@ class Columns:
             if other.ports is None or "Seq" not in other.values:
                 continue
             if (other.source, other.destination) == (row.source, row.destination):
-                ports, at = other.ports, other.values["Seq"]
+                ports, seq = other.ports, other.values["Seq"]
             elif (other.destination, other.source) == (row.source, row.destination):
-                ports, at = (other.ports[1], other.ports[0]), other.values.get("Ack", -1)
+                ports, seq = (other.ports[1], other.ports[0]), other.values.get("Ack", -1)
             else:
                 continue
             later_ports = later_ports or ports
             flow = self.flows.get((hosts[0], ports[0], hosts[1], ports[1]))
-            if flow is not None and flow.next_seq is not None and abs(at - flow.next_seq - payload) <= 24:
+            if flow is not None and flow.next_seq is not None and abs(seq - flow.next_seq - payload) <= 24:
                 return ports
         return port_pairs[-1] if port_pairs else later_ports
 
@@ -458,9 +460,9 @@ class Columns:
                 if is_same_direction:
                     return min_bytes
                 continue
-            at = other.values["Seq"] if is_same_direction else other.values.get("Ack", 0)
+            seq = other.values["Seq"] if is_same_direction else other.values.get("Ack", 0)
             if is_same_direction or (other.destination, other.source) == (row.source, row.destination):
-                size = at - (ours.next_seq or 0)
+                size = seq - (ours.next_seq or 0)
                 if size > 0 or is_same_direction:
                     return size if 0 < size <= 0xFFFF else min_bytes
         return min_bytes
@@ -484,11 +486,11 @@ class Columns:
             if "Seq" not in other.values:
                 sent[is_same_direction] += max(0, other.length - self.link - 40 - ours.options)
                 continue
-            own, others = ("Seq", "Ack") if is_same_direction else ("Ack", "Seq")
-            if ours.next_seq is None and own in other.values:
-                ours.next_seq = (other.values[own] - sent[True]) % wire.MOD
-            if theirs.next_seq is None and others in other.values:
-                theirs.next_seq = (other.values[others] - sent[False]) % wire.MOD
+            own_number, other_number = ("Seq", "Ack") if is_same_direction else ("Ack", "Seq")
+            if ours.next_seq is None and own_number in other.values:
+                ours.next_seq = (other.values[own_number] - sent[True]) % wire.MOD
+            if theirs.next_seq is None and other_number in other.values:
+                theirs.next_seq = (other.values[other_number] - sent[False]) % wire.MOD
             ours.acked = theirs.next_seq or 0
             ours.window = other.values.get("Win", ours.window) if is_same_direction else ours.window
             return
@@ -509,19 +511,19 @@ def _unquoted(line: str, mark: str) -> str:
 
 def _options(row: Row) -> bytes:
     """Return the TCP options that a row shows, in the order of the row."""
-    out, values = b"", row.values
+    options, values = b"", row.values
     for name in values:
         if name == "MSS":
-            out += wire.option(2, (values[name] & 0xFFFF).to_bytes(2, "big"))
+            options += wire.option(2, (values[name] & 0xFFFF).to_bytes(2, "big"))
         elif name == "WS":
-            out += wire.option(3, bytes([max(0, values[name].bit_length() - 1) & 0xFF]))
+            options += wire.option(3, bytes([max(0, values[name].bit_length() - 1) & 0xFF]))
         elif name == "SACK_PERM":
-            out += wire.option(4)
+            options += wire.option(4)
         elif name == "TSval":
-            out += wire.option(8, wire.pack_numbers((values["TSval"], values.get("TSecr", 0))))
+            options += wire.option(8, wire.pack_numbers((values["TSval"], values.get("TSecr", 0))))
     if edges := row.edges[: len(row.edges) // 2 * 2][:8]:
-        out += wire.option(5, wire.pack_numbers(edges))
-    return out
+        options += wire.option(5, wire.pack_numbers(edges))
+    return options
 
 
 def _padded(options: bytes) -> bytes:

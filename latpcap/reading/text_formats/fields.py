@@ -206,22 +206,22 @@ def _tcp(fields: Fields, room: int) -> Part:
 
 
 def _options(fields: Fields) -> bytes:
-    out = b""
+    options = b""
     if mss := _int(fields, "tcp.options.mss_val"):
-        out += wire.option(2, (mss & 0xFFFF).to_bytes(2, "big"))
+        options += wire.option(2, (mss & 0xFFFF).to_bytes(2, "big"))
     if "tcp.options.sack_perm" in fields and _one(fields, "tcp.options.sack_perm") not in ("False", "0"):
-        out += wire.option(4)
+        options += wire.option(4)
     if "tcp.options.timestamp.tsval" in fields:
         pair = _int(fields, "tcp.options.timestamp.tsval"), _int(fields, "tcp.options.timestamp.tsecr")
-        out += wire.option(8, wire.pack_numbers(pair))
+        options += wire.option(8, wire.pack_numbers(pair))
     if "tcp.options.wscale.shift" in fields:
-        out += wire.option(3, bytes([_int(fields, "tcp.options.wscale.shift") & 0xFF]))
+        options += wire.option(3, bytes([_int(fields, "tcp.options.wscale.shift") & 0xFF]))
     base = _int(fields, "tcp.ack_raw") - _int(fields, "tcp.ack") if {"tcp.ack", "tcp.ack_raw"} <= fields.keys() else 0
     edges = b""
     lefts, rights = fields.get("tcp.options.sack_le", [])[:4], fields.get("tcp.options.sack_re", [])
     for block in zip(lefts, rights, strict=False):
         edges += wire.pack_numbers(_whole(edge) + base for edge in block)
-    return out + (wire.option(5, edges) if edges and len(out) + len(edges) <= 38 else b"")
+    return options + (wire.option(5, edges) if edges and len(options) + len(edges) <= 38 else b"")
 
 
 def _datagram(fields: Fields, length: int) -> Part:
@@ -229,13 +229,13 @@ def _datagram(fields: Fields, length: int) -> Part:
         return Part(shown, length - len(shown))
     if "dns.id" not in fields:
         return Part(b"", length)
-    flags, kind = _int(fields, "dns.flags"), _int(fields, "dns.qry.type")
+    flags, record_type = _int(fields, "dns.flags"), _int(fields, "dns.qry.type")
     response = bool(flags & 0x8000) or _one(fields, "dns.flags.response") in ("1", "True")
     answers = [(type_, value) for type_ in ("A", "AAAA") for value in fields.get(f"dns.{type_.lower()}", [])]
     message = Message(
         _int(fields, "dns.id"),
         response,
-        TYPE_NAMES.get(kind, "A" if not kind else f"Type{kind}"),
+        TYPE_NAMES.get(record_type, "A" if not record_type else f"Type{record_type}"),
         _one(fields, "dns.qry.name"),
         rcode=flags & 15 or _int(fields, "dns.flags.rcode"),
         truncated=bool(flags & 0x200),
@@ -247,12 +247,14 @@ def _datagram(fields: Fields, length: int) -> Part:
 
 def _icmp(fields: Fields, four: bool, payload: int, quoted: bytes) -> tuple[int, Part]:
     name = "icmp" if four else "icmpv6"
-    kind, code = _int(fields, f"{name}.type"), _int(fields, f"{name}.code")
+    icmp_type, code = _int(fields, f"{name}.type"), _int(fields, f"{name}.code")
     echo = ("ident", "seq") if four else ("echo.identifier", "echo.sequence_number")
     ident, seq = (f"{name}.{word}" for word in echo)
-    rest = _int(fields, ident) << 16 | _int(fields, seq) if ident in fields else _int(fields, f"{name}.mtu")
+    second_word = _int(fields, ident) << 16 | _int(fields, seq) if ident in fields else _int(fields, f"{name}.mtu")
     shown = quoted[: payload or None]
-    return (wire.ICMP if four else wire.ICMP6), wire.icmp(kind, code, rest, Part(shown, max(0, payload - len(shown))))
+    return (wire.ICMP if four else wire.ICMP6), wire.icmp(
+        icmp_type, code, second_word, Part(shown, max(0, payload - len(shown)))
+    )
 
 
 def _quoted(fields: Fields, source: Address, target: Address) -> bytes:
@@ -319,7 +321,7 @@ def _pairs(pairs: list[tuple[str, object]]) -> list[tuple[str, object]]:
 
 def _flat(packet: object) -> Fields:
     """Collect the fields of a nested JSON packet. `x_raw` has bytes, which `x_raw@` gets the offset of."""
-    out: Fields = {}
+    fields: Fields = {}
     stack: list[tuple[str, object]] = [("", packet)]
     while stack:
         name, value = stack.pop()
@@ -327,13 +329,13 @@ def _flat(packet: object) -> Fields:
             stack.extend((key, inner) for key, inner in reversed(value))
         elif name.endswith("_raw") and isinstance(value, list):
             flat = value[0] if value and isinstance(value[0], list) else value
-            out.setdefault(name, []).append(str(flat[0]) if flat else "")
-            out.setdefault(name + "@", []).append(str(flat[1]) if len(flat) > 1 else "")
+            fields.setdefault(name, []).append(str(flat[0]) if flat else "")
+            fields.setdefault(name + "@", []).append(str(flat[1]) if len(flat) > 1 else "")
         elif isinstance(value, list):
             stack.extend((name, inner) for inner in reversed(value))
         else:
-            out.setdefault(_dotted(name), []).append("" if value is None else str(value))
-    return out
+            fields.setdefault(_dotted(name), []).append("" if value is None else str(value))
+    return fields
 
 
 def _dotted(name: str) -> str:
@@ -361,18 +363,18 @@ def _from_pdml(lines: Iterable[str]) -> Iterator[Fields]:
 
 
 def _of_element(packet: ElementTree.Element) -> Fields:
-    out: Fields = {}
+    fields: Fields = {}
     for element in packet.iter("field"):
         name = element.get("name", "")
         if _FLAT.match(name):
             bytes_ = name in ("tcp.payload", "tcp.options", "udp.payload")
-            out.setdefault(name, []).append(element.get("value" if bytes_ else "show", ""))
+            fields.setdefault(name, []).append(element.get("value" if bytes_ else "show", ""))
     for element in packet.iter("proto"):
         if element.get("name") == "geninfo":
             for inner in element.iter("field"):
                 if inner.get("name") == "timestamp":
-                    out.setdefault("frame.time", []).append(inner.get("show", ""))
-    return out
+                    fields.setdefault("frame.time", []).append(inner.get("show", ""))
+    return fields
 
 
 def _from_rows(lines: Iterable[str]) -> Iterator[Fields]:

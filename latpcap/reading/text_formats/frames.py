@@ -103,8 +103,8 @@ class Tcp:
         ports = struct.pack(">HH", self.sport & 0xFFFF, self.dport & 0xFFFF)
         numbers = struct.pack(">II", self.seq % MOD, self.ack % MOD)
         flags = struct.pack(">H", (20 + len(options)) // 4 << 12 | self.flags & 0x1FF)
-        rest = struct.pack(">HHH", min(self.window, 0xFFFF), self.checksum & 0xFFFF, self.urgent & 0xFFFF)
-        return payload.behind(ports + numbers + flags + rest + options)
+        window_and_sums = struct.pack(">HHH", min(self.window, 0xFFFF), self.checksum & 0xFFFF, self.urgent & 0xFFFF)
+        return payload.behind(ports + numbers + flags + window_and_sums + options)
 
 
 def udp(sport: int, dport: int, payload: Part, checksum: int = 0) -> Part:
@@ -113,9 +113,9 @@ def udp(sport: int, dport: int, payload: Part, checksum: int = 0) -> Part:
     return payload.behind(struct.pack(">HHHH", sport & 0xFFFF, dport & 0xFFFF, length, checksum & 0xFFFF))
 
 
-def icmp(kind: int, code: int, rest: int, payload: Part) -> Part:
-    """Return an ICMP or ICMPv6 message; `rest` is the 32-bit word before its payload."""
-    return payload.behind(struct.pack(">BBHI", kind & 0xFF, code & 0xFF, 0, rest % MOD))
+def icmp(icmp_type: int, code: int, second_word: int, payload: Part) -> Part:
+    """Return an ICMP or ICMPv6 message; `second_word` is the 32-bit word before its payload."""
+    return payload.behind(struct.pack(">BBHI", icmp_type & 0xFF, code & 0xFF, 0, second_word % MOD))
 
 
 def arp(operation: int, sender: Address, sender_mac: bytes | None, target: Address, target_mac: bytes | None) -> Part:
@@ -125,9 +125,9 @@ def arp(operation: int, sender: Address, sender_mac: bytes | None, target: Addre
     return Part(head + pairs)
 
 
-def ethernet(kind: int, inner: Part, source: bytes | None = None, destination: bytes | None = None) -> Part:
+def ethernet(ethertype: int, inner: Part, source: bytes | None = None, destination: bytes | None = None) -> Part:
     """Return an Ethernet frame; unknown addresses are zero."""
-    return inner.behind((destination or _NO_MAC) + (source or _NO_MAC) + struct.pack(">H", kind))
+    return inner.behind((destination or _NO_MAC) + (source or _NO_MAC) + struct.pack(">H", ethertype))
 
 
 def option(kind: int, value: bytes = b"") -> bytes:
@@ -147,27 +147,27 @@ def echo_type(version: int, word: str) -> int:
 
 def capture(frames: Iterable[Frame]) -> Iterator[bytes]:
     """Yield the blocks of a pcapng with times in ns and two interfaces: raw IP and Ethernet."""
-    out = [_block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))]
+    blocks = [_block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))]
     for linktype in _LINKTYPES:
         options = struct.pack("<HHB3xHH", 9, 1, 9, 0, 0)  # if_tsresol: 10^-9
-        out.append(_block(1, struct.pack("<HHI", linktype, 0, MAX_LENGTH) + options))
+        blocks.append(_block(1, struct.pack("<HHI", linktype, 0, MAX_LENGTH) + options))
     size = 0
     for frame in frames:
         ns = max(frame.ns, 0)
         content = frame.part.known[:MAX_LENGTH]
         wire = max(len(content), min(frame.part.wire, MAX_LENGTH))
         head = struct.pack("<IIIII", frame.link, ns >> 32 & 0xFFFFFFFF, ns & 0xFFFFFFFF, len(content), wire)
-        out.append(_block(6, head + content + b"\0" * (-len(content) % 4)))
-        size += len(out[-1])
+        blocks.append(_block(6, head + content + b"\0" * (-len(content) % 4)))
+        size += len(blocks[-1])
         if size >= _BLOCK_BYTES:
-            yield b"".join(out)
-            out, size = [], 0
-    yield b"".join(out)
+            yield b"".join(blocks)
+            blocks, size = [], 0
+    yield b"".join(blocks)
 
 
-def _block(kind: int, body: bytes) -> bytes:
+def _block(block_type: int, body: bytes) -> bytes:
     length = struct.pack("<I", 12 + len(body))
-    return struct.pack("<I", kind) + length + body + length
+    return struct.pack("<I", block_type) + length + body + length
 
 
 def _checksum(data: bytes) -> int:

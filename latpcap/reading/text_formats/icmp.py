@@ -57,22 +57,24 @@ def message(
     protocol, body = (wire.ICMP6 if six else wire.ICMP), first.partition(" ")[2]
     length = int(match[1]) if (match := _LENGTH.search(first)) else 8
     if echo := _ECHO.match(body):
-        kind = wire.echo_type(6 if six else 4, echo[1])
+        icmp_type = wire.echo_type(6 if six else 4, echo[1])
         number = (int(echo[2] or 0) & 0xFFFF) << 16 | int(echo[3]) & 0xFFFF
-        return protocol, wire.icmp(kind, 0, number, Part(b"", max(0, length - 8)))
+        return protocol, wire.icmp(icmp_type, 0, number, Part(b"", max(0, length - 8)))
     if six:
-        error = next(((kind, code) for pattern, kind, code in _ERRORS6 if re.search(pattern, body)), None)
+        error = next(((icmp_type, code) for pattern, icmp_type, code in _ERRORS6 if re.search(pattern, body)), None)
     else:
         error = _error4(body)
     if error is None:
         others = _OTHERS6 if six else _OTHERS4
-        kind = next((kind for word, kind in others.items() if body.startswith(word)), 0xFF)
-        return protocol, wire.icmp(kind, 0, 0, Part(b"", max(0, length - 8)))
-    kind, code = error
+        icmp_type = next((icmp_type for word, icmp_type in others.items() if body.startswith(word)), 0xFF)
+        return protocol, wire.icmp(icmp_type, 0, 0, Part(b"", max(0, length - 8)))
+    icmp_type, code = error
     mtu = min(int(match[1]), 0xFFFF) if (match := _MTU.search(body)) else 0
     inside = packet(quoted.lstrip()) if quoted else None
     content = inside.known if inside else _quoted(body, latest, packed, sender)
-    return protocol, wire.icmp(kind, code, mtu, Part(content[: max(length - 8, 0)], max(0, length - 8 - len(content))))
+    return protocol, wire.icmp(
+        icmp_type, code, mtu, Part(content[: max(length - 8, 0)], max(0, length - 8 - len(content)))
+    )
 
 
 def _error4(body: str) -> tuple[int, int] | None:
@@ -88,7 +90,7 @@ def _error4(body: str) -> tuple[int, int] | None:
         if word == "admin prohibited" and match[1] == "net":
             return 3, 9
         return 3, _WORDS.get(word, 0 if match[1] == "net" else 1)
-    return next(((kind, code) for pattern, kind, code in _ERRORS4 if re.match(pattern, body)), None)
+    return next(((icmp_type, code) for pattern, icmp_type, code in _ERRORS4 if re.match(pattern, body)), None)
 
 
 def _quoted(

@@ -61,16 +61,16 @@ class Message:
         """Return the message. The text gives `length` bytes; a name edited by hand may make the message longer."""
         flags = (0x8000 | 0x80 if self.response else 0) | self.rcode & 15
         flags |= (0x100 if self.recursion else 0) | (0x200 if self.truncated else 0)
-        kind, name = _number(self.kind), _name(self.name)
+        record_type, name = _number(self.kind), _name(self.name)
         records = b""
         for type_, value in self.answers:
             data = _data(type_, value)
             if data is not None and name is not None:
                 records += struct.pack(">HHHIH", 0xC00C, _number(type_), 1, _TTL_S, len(data)) + data
-        out = struct.pack(">HHHHHH", self.ident & 0xFFFF, flags, 1 if self.name else 0, *self.counts)
+        message = struct.pack(">HHHHHH", self.ident & 0xFFFF, flags, 1 if self.name else 0, *self.counts)
         if name is not None:
-            out += name + struct.pack(">HH", kind, 1) + records
-        return Part(out, max(0, length - len(out)))
+            message += name + struct.pack(">HH", record_type, 1) + records
+        return Part(message, max(0, length - len(message)))
 
 
 @dataclass
@@ -89,12 +89,14 @@ class Questions:
         if not match or (match["rcode"] and match["rcode"].lower() not in _RCODES):
             return None
         ident = int(match["id"])
-        kind, name = (match["type"], match["name"].rstrip(".")) if match["name"] else self.asked_of.get(ident, ("", ""))
+        record_type, name = (
+            (match["type"], match["name"].rstrip(".")) if match["name"] else self.asked_of.get(ident, ("", ""))
+        )
         answers, authority, additional = (min(int(count), 0xFFFF) for count in match["counts"].split("/"))
         return Message(
             ident,
             True,
-            kind,
+            record_type,
             name,
             rcode=_RCODES[match["rcode"].lower()] if match["rcode"] else 0,
             truncated="|" in match["marks"],
@@ -108,28 +110,30 @@ class Questions:
         if not match:
             return None
         ident = int(match["id"] or "0", 16)
-        kind, name = match["type"] or "", match["name"] or ""
-        if kind and _number(kind) == 0:
-            kind = name = ""
+        record_type, name = match["type"] or "", match["name"] or ""
+        if record_type and _number(record_type) == 0:
+            record_type = name = ""
         if not match["response"]:
-            self._remember(ident, kind, name)
-            return Message(ident, False, kind, name)
+            self._remember(ident, record_type, name)
+            return Message(ident, False, record_type, name)
         if not name:
-            kind, name = self.asked_of.get(ident, ("", ""))
+            record_type, name = self.asked_of.get(ident, ("", ""))
         answers = _RECORD.findall(match["rest"])
         rcode = _RCODES[match["rcode"].lower()] if match["rcode"] else 0
-        return Message(ident, True, kind, name, rcode=rcode, counts=(min(len(answers), 0xFFFF), 0, 0), answers=answers)
+        return Message(
+            ident, True, record_type, name, rcode=rcode, counts=(min(len(answers), 0xFFFF), 0, 0), answers=answers
+        )
 
-    def _remember(self, ident: int, kind: str, name: str) -> None:
+    def _remember(self, ident: int, record_type: str, name: str) -> None:
         if len(self.asked_of) > 0xFFFF:
             self.asked_of.clear()
-        self.asked_of[ident] = (kind, name)
+        self.asked_of[ident] = (record_type, name)
 
 
-def _number(kind: str) -> int:
-    if kind.startswith("Type") and re.fullmatch(r"[0-9]{1,5}", kind[4:]):
-        return int(kind[4:]) & 0xFFFF
-    return _TYPES.get(kind.upper(), 0)
+def _number(record_type: str) -> int:
+    if record_type.startswith("Type") and re.fullmatch(r"[0-9]{1,5}", record_type[4:]):
+        return int(record_type[4:]) & 0xFFFF
+    return _TYPES.get(record_type.upper(), 0)
 
 
 def _name(name: str) -> bytes | None:
@@ -142,11 +146,11 @@ def _name(name: str) -> bytes | None:
     return b"".join(bytes([len(label)]) + label for label in labels) + b"\0"
 
 
-def _data(kind: str, value: str) -> bytes | None:
+def _data(record_type: str, value: str) -> bytes | None:
     try:
-        if kind == "A":
+        if record_type == "A":
             return ipaddress.IPv4Address(value).packed
-        if kind == "AAAA":
+        if record_type == "AAAA":
             return ipaddress.IPv6Address(value).packed
     except ValueError:
         return None

@@ -95,8 +95,8 @@ def begins_packet(line: str) -> bool:
     start = _START.match(line)
     if not start:
         return False
-    rest = _DIRECTION.sub("", line[start.end() :])
-    return bool(re.match(_FAMILY + r"[ ,]", rest) or _LINK.match(rest) or _LINK_WORDS.match(rest))
+    packet_text = _DIRECTION.sub("", line[start.end() :])
+    return bool(re.match(_FAMILY + r"[ ,]", packet_text) or _LINK.match(packet_text) or _LINK_WORDS.match(packet_text))
 
 
 @dataclass
@@ -145,20 +145,20 @@ class Printed:
             if around := _LINK_WORDS.match(text):
                 text = _family(text[around.end() :], around["version"] == "6")
             return self._network(text), wire.RAW
-        kind, rest, tags = _ethertype(header), text[header.end() :], b""
-        while (tag := _TAG.match(rest)) and len(tags) < 16:
-            vlan = int(re.findall(r"\d{1,9}", rest)[0]) & 0xFFFF
+        ethertype, payload_text, tags = _ethertype(header), text[header.end() :], b""
+        while (tag := _TAG.match(payload_text)) and len(tags) < 16:
+            vlan = int(re.findall(r"\d{1,9}", payload_text)[0]) & 0xFFFF
             tags += wire.VLAN_TYPE.to_bytes(2, "big") + vlan.to_bytes(2, "big")
-            kind, rest = _ethertype(tag), rest[tag.end() :]
-        if kind == wire.ARP_TYPE:
-            inner = self._arp(rest)
+            ethertype, payload_text = _ethertype(tag), payload_text[tag.end() :]
+        if ethertype == wire.ARP_TYPE:
+            inner = self._arp(payload_text)
         else:
-            prefix = {wire.IPV4_TYPE: "IP ", wire.IPV6_TYPE: "IP6 "}.get(kind, "")
-            inner = self._network(prefix + rest)
+            prefix = {wire.IPV4_TYPE: "IP ", wire.IPV6_TYPE: "IP6 "}.get(ethertype, "")
+            inner = self._network(prefix + payload_text)
         if inner is None or header["from"] is None:
-            return inner, wire.ETHERNET if kind == wire.ARP_TYPE and inner is None else wire.RAW
+            return inner, wire.ETHERNET if ethertype == wire.ARP_TYPE and inner is None else wire.RAW
         head = (mac(header["to"]) or bytes(6)) + (mac(header["from"]) or bytes(6))
-        return inner.behind(head + tags + kind.to_bytes(2, "big")), wire.ETHERNET
+        return inner.behind(head + tags + ethertype.to_bytes(2, "big")), wire.ETHERNET
 
     def _arp(self, text: str) -> Part | None:
         if ask := _ARP_ASK.search(text):
@@ -253,8 +253,8 @@ class Printed:
             inner = self._network(text)
             if inner is None:
                 return None
-            kind = wire.IPV6_TYPE if text.startswith("IP6") else wire.IPV4_TYPE
-            return wire.GRE, inner.behind(b"\0\0" + kind.to_bytes(2, "big"))
+            ethertype = wire.IPV6_TYPE if text.startswith("IP6") else wire.IPV4_TYPE
+            return wire.GRE, inner.behind(b"\0\0" + ethertype.to_bytes(2, "big"))
         if re.match(r"IP6? |\((?:tos|hlim|class|flowlabel) ", body):
             text = _family(body) if body.startswith("(") else body
             inner = self._network(text)
@@ -399,27 +399,27 @@ def _shown(body: str, payload: int) -> bytes:
 def _options(text: str, theirs: _Sender) -> bytes:
     """Return the printed TCP options. SACK edges count from the other sender's base."""
     match = _OPTIONS.search(text)
-    out = b""
+    options = b""
     for word in (match[1] or match[2] or "").split(",") if match else ():
         name = word.split()[0] if word.strip() else ""
         numbers = [int(value) for value in re.findall(r"\d{1,10}", word)]
         if name == "mss" and numbers:
-            out += wire.option(2, (numbers[0] & 0xFFFF).to_bytes(2, "big"))
+            options += wire.option(2, (numbers[0] & 0xFFFF).to_bytes(2, "big"))
         elif name == "wscale" and numbers:
-            out += wire.option(3, bytes([numbers[0] & 0xFF]))
+            options += wire.option(3, bytes([numbers[0] & 0xFF]))
         elif name == "sackOK":
-            out += wire.option(4)
+            options += wire.option(4)
         elif name in ("TS", "timestamp") and len(numbers) == 2:
-            out += wire.option(8, wire.pack_numbers(numbers))
+            options += wire.option(8, wire.pack_numbers(numbers))
         elif name == "sack" and len(numbers) >= 3:
             edges = [theirs.absolute(number) for number in numbers[1:9]]
-            out += wire.option(5, wire.pack_numbers(edges[: len(edges) // 2 * 2]))
+            options += wire.option(5, wire.pack_numbers(edges[: len(edges) // 2 * 2]))
         elif name == "tfo":
             cookie = re.search(r"cookie ([0-9a-f]{2,32})\b", word)
-            out += wire.option(34, bytes.fromhex(cookie[1][: len(cookie[1]) // 2 * 2]) if cookie else b"")
+            options += wire.option(34, bytes.fromhex(cookie[1][: len(cookie[1]) // 2 * 2]) if cookie else b"")
         elif name == "nop":
-            out += b"\x01"
-    return out[:40]
+            options += b"\x01"
+    return options[:40]
 
 
 def _family(text: str, is_ipv6: bool = False) -> str:
