@@ -1,7 +1,7 @@
 """Compare the frames that display filters select with tshark's: `check_filters.py DIR` runs over all captures.
 
 First each of `EXPRESSIONS` in each capture: tshark (one run per capture, with a Lua tap per expression) against
-`Capture.filter`. Frames that are no segments of `events`, such as TCP inside ICMP errors, are left out on both sides.
+`Capture.filter`. Frames that are not segments of `events`, such as TCP inside ICMP errors, are left out on both sides.
 Prints the differences, and fails if `KNOWN` does not explain all of them.
 
 Then `everyday_filters.txt` over every frame against `tshark -2`: fails if less than `AGREE` of the pairs of filter and

@@ -26,8 +26,8 @@ def either(asked: Callable[[Fields], int], said: Callable[[Fields], int]) -> Cal
 def both(asked: Callable[[Fields], int], said: Callable[[Fields], int]) -> Callable[[Segments], Counts]:
     """Count requests of the client and responses of the server, at most one per request so far.
 
-    Other messages of the server are no responses: a greeting, a response to a request before the capture, further lines
-    of a response with several codes.
+    Other messages of the server are not responses: a greeting, a response to a request before the capture, further
+    lines of a response with several codes.
     """
 
     def count(segments: Segments) -> Counts:
@@ -116,7 +116,7 @@ def imap(segments: Segments) -> Counts:
             asked |= set(fields["imap.request_tag"])
         else:
             answered |= set(fields["imap.response_tag"]) & asked
-    # a word at a line's beginning in a mail's text is no tag that the server knows
+    # a word at a line's beginning in a mail's text is not a tag that the server knows
     return len(answered), len(answered)
 
 
@@ -150,7 +150,7 @@ def resp_values(text: bytes) -> Iterator[tuple[bytes, list[bytes]]]:
 
 
 def resp(asked: bytes, said: bytes) -> Counts:
-    """Count commands and replies. A subscription has a reply per channel; pushed messages are no replies."""
+    """Count commands and replies. A subscription has a reply per channel; pushed messages are not replies."""
     commands = [lines for _, lines in resp_values(asked)]
     replies = list(resp_values(said))
     pushed = sum(
@@ -173,7 +173,7 @@ def mongodb(segments: Segments) -> Counts:
 
 
 def smtp(segments: Segments) -> Counts:
-    """Count commands, and the content after each 354. A 334 requests more of a log-in and is no response."""
+    """Count commands, and the content after each 354. A 334 requests more of a log-in and is not a response."""
     asked = answered = 0
     for client, fields in segments:
         if client:

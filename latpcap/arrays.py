@@ -219,7 +219,7 @@ def sums(keys: Array, values: Array) -> tuple[Array, Array]:
     distinct_keys, total, begin = spill.Column(keys.dtype), spill.Column(values.dtype), 0
     while begin < len(keys):
         end = min(begin + spill.BLOCK, len(keys))
-        # move the end behind the last row of the last key
+        # move the end to after the last row of the last key
         end = begin + int(np.searchsorted(keys[begin:], keys[end - 1], side="right"))
         part = keys[begin:end]
         starts = np.flatnonzero(np.r_[True, part[1:] != part[:-1]])

@@ -85,7 +85,7 @@ class Bar:
             self._show()
 
     def note(self, text: str) -> None:
-        """Show a text behind the count, until more is done."""
+        """Show a text after the count, until more is done."""
         if self._shown:
             self._show()
             self._bar.set_postfix_str(text)

@@ -82,7 +82,7 @@ class OutputError(LatpcapError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Work was stopped by Ctrl-C; what was finished is kept. Not a LatpcapError, because Ctrl-C is no error."""
+    """Work was stopped by Ctrl-C; what was finished is kept. Not a LatpcapError, because Ctrl-C is not an error."""
 
 
 def show_bug(problem: BaseException) -> None:

@@ -90,7 +90,7 @@ def _cell(value: Any, side: str) -> str:
     if isinstance(value, bool):
         return f"<td {style}>{'yes' if value else 'no'}</td>"
     if side == "right":
-        shown = f"{value:,.3f}" if isinstance(value, float) else str(value)  # ports and frames are no quantities
+        shown = f"{value:,.3f}" if isinstance(value, float) else str(value)  # ports and frames are not quantities
         return f'<td data-v="{float(value)!r}" {style}>{shown}</td>'
     return f"<td {style}>{escape(_safe(str(value)))}</td>"
 

@@ -11,7 +11,7 @@ MAX_LINES = 15
 """Upper bound on the lines of an answer, so that it fits on a screen and in a ticket."""
 MIN_SHARE = 0.005
 MIN_P99_SHARE = 0.05
-"""A cause below both shares, of a server's time and of its time at the 99th percentile, is no finding."""
+"""A cause below both shares, of a server's time and of its time at the 99th percentile, is not a finding."""
 MIN_UNNAMED_SHARE = 0.005
 """Smallest share of time without a named cause that is printed; less is a rounding error."""
 MIN_CAUSE_SHARE = 0.1
@@ -84,7 +84,7 @@ MIN_NESTED_SHARE = 0.8
 MIN_NESTED_DEVIATIONS = 3
 """Standard deviations by which the nested requests must exceed what chance would nest."""
 MAX_LEGS = 2
-"""Upper bound on the servers behind the first one that have a line."""
+"""Upper bound on the servers after the first one that have a line."""
 MAX_SLOW_SERVERS = 5
 """Upper bound on the lines about servers with slow requests, including the headline's."""
 MAX_OTHER_FRAMES = 10_000

@@ -82,7 +82,7 @@ NS_PER_MS = 1e6
 REPEATED = ("retransmission", "fast_retransmission", "spurious_retransmission")
 """Columns of `events` that mark a retransmission."""
 SETUP = "tcp"
-"""In `stretches`: the `protocol` of a row that is no request (a set-up, a client's pause, a suspected stall)."""
+"""In `stretches`: the `protocol` of a row that is not a request (a set-up, a client's pause, a suspected stall)."""
 
 
 def stretches(scope: HasTables) -> pa.Table:

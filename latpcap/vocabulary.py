@@ -128,7 +128,7 @@ def protocol_names(trait: str) -> tuple[str, ...]:
 
 RIVALS: dict[str, str] = {name: cause.meaning for name, cause in CAUSES.items()} | dict(_WORDS["hypotheses"])
 """The values of the `rival` column, each with its meaning: other explanations of a row. They are causes, and
-hypotheses that are no causes.
+hypotheses that are not causes.
 """
 
 SERIES = ("#0072B2", "#D55E00", "#117733", "#AA4499", "#A6761D", "#332288", "#2A8C82", "#4D4D4D")

@@ -241,7 +241,7 @@ class Comparison:
         """Return the sentence about a rule that fails, or None.
 
         `p99_ms>20` fails if that is so afterwards; `p99_ms>+5` and `p99_ms>+10%` if it rose by more, and by more than
-        noise. Names are those of `metrics`, and each cause's with `_ms` behind it. ValueError for anything else.
+        noise. Names are those of `metrics`, and each cause's with `_ms` after it. ValueError for anything else.
         """
         match = re.fullmatch(r"\s*(\w+)\s*>\s*(\+?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", rule)
         changes = {c.name: c for c in self._metrics} | {f"{c}_ms": Change(c, 0.0, 0.0) for c in CAUSES}

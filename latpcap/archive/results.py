@@ -249,7 +249,7 @@ class Results:
         As `Capture.findings`, over all captures, in 15 columns: `server, server_port, cause, owner, grade, exchanges,
         of_exchanges, total_ms, median_ms, of_p50_ms, of_p99_ms, fix, text, filter, typical_file` (the capture that the
         filter is for). `to_pandas("findings")` has all columns. Where private addresses are apart by site, `server` has
-        the site behind the address, as `why` has it ("10.0.0.2%berlin"); there `server` and `site` are two columns.
+        the site after the address, as `why` has it ("10.0.0.2%berlin"); there `server` and `site` are two columns.
         """
         table = self.to_arrow("findings")
         if "site" in table.column_names:

@@ -1,7 +1,7 @@
 """Finds files that are one rotated capture, by their names:
 
     tcpdump -C       dump.pcap, dump.pcap1, dump.pcap2 …; with -W all numbered: dump.pcap00, dump.pcap01 …
-    tcpdump -G       dump-2026-11-21_10:00:00.pcap: an instant in the name, written in any way; with -C a number behind
+    tcpdump -G       dump-2026-11-21_10:00:00.pcap: an instant in the name, written in any way; with -C a number after
     dumpcap -b       dump_00001_20261121100000.pcapng, or with the two the other way round
 
 all of them compressed or not. Files belong together only within a folder and with the same name around number and

@@ -64,7 +64,7 @@ def _folder(file: str) -> str:
 
 
 def _names(paths: Sequence[str]) -> list[str]:
-    """Short names of these places, for use behind addresses."""
+    """Short names of these places, for use after addresses."""
     distinct = list(dict.fromkeys(paths))
     short = dict(zip(distinct, shortest(distinct), strict=True))
     return [_KEPT.sub("_", short[path]).strip("_") or "here" for path in paths]
@@ -120,7 +120,7 @@ def _differ(captures: Iterable[set[tuple[Any, ...]]]) -> bool:
 
 
 def zoned(table: pa.Table, which: arrays.Array, sites: Sequence[str]) -> pa.Table:
-    """Return the table with the site behind each private address; `which` has the capture of each row."""
+    """Return the table with the site after each private address; `which` has the capture of each row."""
     distinct_sites = list(dict.fromkeys(sites))
     code_of_capture = np.array([distinct_sites.index(site) for site in sites], np.int64)
     site = code_of_capture[which] if len(which) else np.zeros(0, np.int64)

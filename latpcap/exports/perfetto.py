@@ -56,7 +56,7 @@ class _Lane:
         self._open: list[int] = []
 
     def put(self, span: Span) -> bool:
-        """Put the span on this thread if it begins behind the open spans or nests in them; return whether it does."""
+        """Put the span on this thread if it begins after the open spans or nests in them; return whether it does."""
         while self._open and self._open[-1] <= span.start:
             self._open.pop()
         if self._open and self._open[-1] < span.end:

@@ -183,7 +183,7 @@ def software_of(server: Server, tables: Mapping[str, pa.Table]) -> str | None:
 
 
 def names_of(server: Server, tables: Mapping[str, pa.Table]) -> list[str]:
-    """Return the host names that clients used for this server, the most frequent first; addresses are no names."""
+    """Return the host names that clients used for this server, the most frequent first; addresses are not names."""
     return [name for name in _words_of(server, tables["streams"], "server_name") if _is_name(name)]
 
 
@@ -220,7 +220,7 @@ class Rival(NamedTuple):
     lost: str
     """Why it lost, or that it did not."""
     cause: str | None = None
-    """The cause that it is; None where it is no single one."""
+    """The cause that it is; None where it is not a single one."""
 
 
 def rival(

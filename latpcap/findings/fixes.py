@@ -221,7 +221,7 @@ time in ms that the wait hides."""
 
 
 def _of_other(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, causes: pa.Table) -> _Left:
-    """Predict for a cause that is no stall: at best without all of its time, at worst without the proven part."""
+    """Predict for a cause that is not a stall: at best without all of its time, at worst without the proven part."""
     is_proven = _is_proven(causes)
     exchange_of = _ExchangeOfCause(exchanges, causes)
     best_ms = _less(item, exchanges, exchange_of.sums([item.causes]))
@@ -358,7 +358,7 @@ class _Loop:
             return None
         for span in spill.parts(len(rows)):
             answers[span] = (end[span] - start[span]) / NS_PER_MS
-        # pipelined or multiplexed streams request before they are answered, so that they are no closed loop
+        # pipelined or multiplexed streams request before they are answered, so that they are not a closed loop
         early_share = sum(int((pauses[span] < 0).sum()) for span in spill.parts(len(pauses))) / len(pauses)
         longest = LIMITS["loop_pause_share"] * _median(answers)
         closed = early_share < LIMITS["loop_early_share"] and _median(pauses) < longest

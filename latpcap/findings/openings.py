@@ -52,7 +52,7 @@ FORWARDED_NS = 50_000_000
 STAMPS = 1 << 32
 """Modulus of TCP's time stamps (RFC 7323 5.5)."""
 FEW, ENOUGH = 2, 3
-"""Cases that are no accident, and cases without an exception that prove a rule."""
+"""Cases that are not an accident, and cases without an exception that prove a rule."""
 CERTAIN_FROM = {
     "syn_other_address": 1, "data_other_address": 1, "greeting_late": 1, "greeting_partial": 1, "ftp_active": 1,
     "family_dead": FEW, "family_refused": FEW,
@@ -554,7 +554,7 @@ def before_asking(tables: Mapping[str, pa.Table], explained: Set[int] = frozense
 
 
 def _late(exchanges: pa.Table) -> dict[str, Array]:
-    """Return by cause the rows that are no requests and have enough of the cause's time."""
+    """Return by cause the rows that are not requests and have enough of the cause's time."""
     rows_by_cause: dict[str, list[Array]] = {cause: [] for cause in ROWS}
     for span, rows in arrays.sliced(exchanges):
         protocol, names = arrays.codes(rows, "protocol")

@@ -48,7 +48,7 @@ MIN_ALIKE_SHARE = 0.75
 MAX_STREAMS = 100
 """Upper bound on the streams examined packet by packet."""
 MIN_IN_TURN = 5
-"""Fewest connections (or messages) in sequence that are no accident."""
+"""Fewest connections (or messages) in sequence that are not an accident."""
 MAX_TIMER_SPREAD = 0.1
 """Largest spread of waits that one timer ended, as a share of the shortest."""
 MIN_BLOCK_BYTES, MIN_BLOCKS_SHARE = 4_096, 0.9

@@ -1,7 +1,7 @@
 """Find requests without an answer and peers that fell silent, with the reason that their packets show.
 
 An unanswered request has no latency and is in no percentile, although it waits the longest. The repeats sent to a
-silent peer are no sign of loss on the path.
+silent peer are not a sign of loss on the path.
 """
 
 from __future__ import annotations

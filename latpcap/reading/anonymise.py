@@ -222,7 +222,7 @@ def _sequence(data: bytes, offsets: Layout) -> int:
 
 
 def _rewritten(data: bytes, offsets: Layout, payload: bytes, names: Names) -> bytes:
-    """The frame with other addresses and payload. What stands behind the IP packet (padding) becomes zeros."""
+    """The frame with other addresses and payload. What follows the IP packet (padding) becomes zeros."""
     frame = bytearray(data[: offsets.payload] + payload + bytes(len(data) - offsets.end))
     for offset, length in offsets.hardware:
         frame[offset : offset + length] = names.hardware(bytes(data[offset : offset + length])) if length else b""
@@ -252,7 +252,7 @@ def _rewritten(data: bytes, offsets: Layout, payload: bytes, names: Names) -> by
 
 
 def _mask_options(frame: bytearray, offsets: Layout) -> None:
-    """Zeros what stands in other options (a cookie, a key's digest, multipath's addresses), and behind the last."""
+    """Zeros what stands in other options (a cookie, a key's digest, multipath's addresses), and after the last."""
     offset = offsets.tcp + 20
     while offset < offsets.payload and frame[offset] != 0:
         if frame[offset] == 1:

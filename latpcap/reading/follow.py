@@ -86,7 +86,7 @@ def chunks(segments: Iterable[Segment]) -> Iterator[Chunk]:
 
 
 def _acknowledged(side: _Side, node: int, by: Segment) -> Iterator[Chunk]:
-    """Report a hole for bytes that the peer acknowledged but the capture lacks, and go on behind it."""
+    """Report a hole for bytes that the peer acknowledged but the capture lacks, and go on after it."""
     while side.next is not None and side.early:
         lowest = side.early[0][0]
         if lowest >= by.ack:

@@ -147,7 +147,7 @@ def matching(url: str) -> list[Entry]:
 
 
 def _pattern(url: str) -> tuple[str, str]:
-    """A URL and its options with their "?"; a "?" without a "=" behind it is a wildcard."""
+    """A URL and its options with their "?"; a "?" without a "=" after it is a wildcard."""
     path, mark, options = url.rpartition("?")
     return (path, mark + options) if mark and "=" in options else (url, "")
 

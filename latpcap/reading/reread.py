@@ -29,7 +29,7 @@ class Record(NamedTuple):
     """A frame's record in the file, uninterpreted.
 
     `frame` is Wireshark's frame.number, `time_ns` counts from 1970, `link` is the LINKTYPE_ number (None: a frame
-    that is no packet, such as a journal entry), `interface` the number in its pcapng section (0 in pcap), `data` the
+    that is not a packet, such as a journal entry), `interface` the number in its pcapng section (0 in pcap), `data` the
     captured bytes, `original_len` the length on the wire.
     """
 
@@ -47,7 +47,7 @@ def records(
     """Yield frames with their bytes, in file order (None: every frame); reads the capture again.
 
     Frames that the capture does not have are left out. CaptureError where the source is gone, was changed, or cannot be
-    read twice. `broken`: the first reading ended early as well, so that this is no error.
+    read twice. `broken`: the first reading ended early as well, so that this is not an error.
     """
     reader = _core.Records(None if frames is None else list(frames))
     for batch in _through(reader, reader.push, origins, broken):

@@ -31,7 +31,7 @@ class Recorded(HasTables, Protocol):
 
     @property
     def others(self) -> list[int]:
-        """The frames that pass its filter and are no TCP segments; none without a filter."""
+        """The frames that pass its filter and are not TCP segments; none without a filter."""
 
     def records(self, frames: Iterable[int] | None = None) -> Iterator[Record]:
         """These frames with their bytes, or all of them, in file order."""

@@ -224,7 +224,7 @@ def _expanded(source: One) -> list[One]:
 
 
 def _in_time_order(opened: list[Origin]) -> list[Origin]:
-    """Sort by the time of the first packet; a file without one stays behind the file before it."""
+    """Sort by the time of the first packet; a file without one stays after the file before it."""
     placed: list[tuple[int, Origin]] = []
     last = -(1 << 63)
     for origin in opened:

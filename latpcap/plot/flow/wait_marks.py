@@ -34,7 +34,7 @@ _WAITS = {
 _MOST_OF_GAP = 0.95
 """Share of a gap from which its cause is shown as the cause of the whole gap."""
 _NO_REQUEST = ("connect", "pause", "push", "held", "one_way")
-"""Values of the column `method` for rows of `exchanges` that are no requests."""
+"""Values of the column `method` for rows of `exchanges` that are not requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def mark(
     stream_of = {event["frame"]: event["stream"] for event in events}
     numbers: dict[int, list[int]] = {}
     for number, event in enumerate(events):
-        if event["stream"] >= 0:  # gaps between packets that are not TCP are no waits
+        if event["stream"] >= 0:  # gaps between packets that are not TCP are not waits
             numbers.setdefault(event["stream"], []).append(number)
     pieces: dict[int, list[_Piece]] = {stream: [] for stream in numbers}
     for cause in causes:
@@ -375,7 +375,7 @@ def text_of(exchange: Record) -> str:
 
 
 def _is_no_request(exchange: Record) -> bool:
-    """Return whether this row of `exchanges` is no request: a connection's set-up, a push, a client's pause, or a wait
-    that is only suspected because one direction was captured.
+    """Return whether this row of `exchanges` is not a request: a connection's set-up, a push, a client's pause, or a
+    wait that is only suspected because one direction was captured.
     """
     return bool(exchange["protocol"] == "tcp")

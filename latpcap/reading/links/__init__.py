@@ -185,7 +185,7 @@ READERS: dict[tuple[str, int], Reader] = {
     ("link", 259): lambda data: link(1, need(data, 8)[8:]),  # passive optical network: its preamble
     ("link", 274): wrapped.mpacket,
     ("link", 279): lambda data: link(1, data[32:]) if need(data, 32)[0] == 0x50 else b"",  # cars' buses
-    ("link", 281): typed(16, 18),  # tags that Ethernet switches put in: Broadcom's behind the addresses,
+    ("link", 281): typed(16, 18),  # tags that Ethernet switches put in: Broadcom's after the addresses,
     ("link", 282): typed(16, 18),  # before them,
     ("link", 284): typed(16, 18),  # Marvell's, four bytes
     ("link", 285): typed(20, 22),  # and eight bytes

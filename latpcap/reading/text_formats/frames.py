@@ -131,7 +131,7 @@ def ethernet(ethertype: int, inner: Part, source: bytes | None = None, destinati
 
 
 def option(kind: int, value: bytes = b"") -> bytes:
-    """Return one TCP option with a length, which the kinds 0 and 1 have not."""
+    """Return one TCP option with a length, which the kinds 0 and 1 lack."""
     return bytes([kind, 2 + len(value)]) + value
 
 
