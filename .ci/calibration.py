@@ -71,11 +71,11 @@ def rows(capture: latpcap.Capture, table: str) -> list[Row]:
 
 def held_ms(row: Row, holds: list[tuple[int, int]], tolerance: int) -> float:
     """Return the milliseconds of a row that overlap these (start, end) holds, each extended by `tolerance` ns."""
-    shared, at = 0, row["start"]
+    shared, instant = 0, row["start"]
     for start, end in sorted(holds):
-        start, end = max(start - tolerance, at), min(end + tolerance, row["end"])
+        start, end = max(start - tolerance, instant), min(end + tolerance, row["end"])
         if end > start:
-            shared, at = shared + end - start, end
+            shared, instant = shared + end - start, end
     return shared / 1e6
 
 
@@ -171,16 +171,16 @@ def situations(captures: Path) -> Iterator[tuple[str, Judged]]:
 
 def share(figures: Figures) -> float | None:
     """Return the share that is right, or None without labelled time."""
-    whole = figures["right"] + figures["wrong"]
-    return figures["right"] / whole if whole else None
+    total_ms = figures["right"] + figures["wrong"]
+    return figures["right"] / total_ms if total_ms else None
 
 
-def line_of(rule: str, grade: str, whole: Figures, checks: Figures) -> str:
+def line_of(rule: str, grade: str, fills: Figures, checks: Figures) -> str:
     """Return a line of the page's table."""
-    seconds = (whole["right"] + whole["wrong"]) / 1000
+    seconds = (fills["right"] + fills["wrong"]) / 1000
     checked_share = share(checks)
     half = "" if checked_share is None else f"{checked_share:.3f}"
-    return f"| {rule} | {grade} | {seconds:.1f} s | {share(whole) or 0:.3f} | {half} |\n"
+    return f"| {rule} | {grade} | {seconds:.1f} s | {share(fills) or 0:.3f} | {half} |\n"
 
 
 def arms(worth: dict[str, dict[str, float]]) -> str:

@@ -23,7 +23,7 @@ NOT_MEASURED = ("cli/mcp.py", "cli/memory_limit.py", "latpcap/__init__.py")
 def below(report: dict) -> list[str]:
     """Return a line for each figure below its floor."""
     files = {name: file["summary"] for name, file in report["files"].items()}
-    out = (
+    too_low = (
         []
         if (total := report["totals"]["percent_covered"]) >= TOTAL_FLOOR
         else [f"all files: {total:.1f} %, not {TOTAL_FLOOR} %"]
@@ -31,17 +31,17 @@ def below(report: dict) -> list[str]:
     for name, file in sorted(files.items()):
         if name.endswith(NOT_MEASURED):
             continue
-        floor = next((least for end, least in LOWER_FLOORS.items() if name.endswith(end)), FILE_FLOOR)
+        floor = next((minimum for end, minimum in LOWER_FLOORS.items() if name.endswith(end)), FILE_FLOOR)
         if file["num_statements"] >= MIN_STATEMENTS and file["percent_covered"] < floor:
-            out.append(f"{name}: {file['percent_covered']:.1f} %, not {floor} %")
-    return out
+            too_low.append(f"{name}: {file['percent_covered']:.1f} %, not {floor} %")
+    return too_low
 
 
 def main() -> int:
     report = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    found = below(report)
-    print("\n".join([*found, f"{report['totals']['percent_covered']:.1f} % of {len(report['files'])} files"]))
-    return 1 if found else 0
+    too_low = below(report)
+    print("\n".join([*too_low, f"{report['totals']['percent_covered']:.1f} % of {len(report['files'])} files"]))
+    return 1 if too_low else 0
 
 
 if __name__ == "__main__":

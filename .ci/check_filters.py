@@ -161,18 +161,18 @@ class TsharkError(Exception):
 def of_tshark(path: Path, script: Path, count: int, *options: str) -> dict[int, list[int]]:
     """Return the frames that tshark selects for each expression. Empty if it refuses the capture."""
     command = ["tshark", *options, "-n", "-q", "-r", str(path), "-X", f"lua_script:{script}"]
-    said = ""
+    failure = ""
     for _ in range(2):  # tshark may crash, so try a second time
         try:
             ran = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=300)
         except subprocess.TimeoutExpired:
-            said = "nothing within 300 s"
+            failure = "nothing within 300 s"
             continue
         rows = [line.split("\t") for line in ran.stdout.splitlines() if line.startswith("filter\t")]
         if (ran.returncode, len(rows)) in {(0, count), (DAMAGED, count), (DAMAGED, 0)}:
             return {int(number) - 1: [int(frame) for frame in frames.split()] for _, number, frames in rows}
-        said = f"exit code {ran.returncode}, {len(rows)} answers, {ran.stderr[-300:].strip()!r}"
-    raise TsharkError(f"{path.parent.name}/{path.name}: tshark fails twice: {said}")
+        failure = f"exit code {ran.returncode}, {len(rows)} answers, {ran.stderr[-300:].strip()!r}"
+    raise TsharkError(f"{path.parent.name}/{path.name}: tshark fails twice: {failure}")
 
 
 def everyday(path: Path, script: Path) -> list[str] | None:
@@ -221,10 +221,10 @@ def differences(path: Path, script: Path) -> list[tuple[str, list[int], list[int
             return []  # a container that tshark does not open
         expected = [tcp_frames | lookups if with_lookups else tcp_frames for with_lookups in both]
         pairs = [(expression, ours[n], theirs[n] & expected[n]) for n, expression in enumerate(EXPRESSIONS)]
-        out = [(expression, sorted(a - b), sorted(b - a)) for expression, a, b in pairs if a != b]
-        if not out:
+        differing = [(expression, sorted(a - b), sorted(b - a)) for expression, a, b in pairs if a != b]
+        if not differing:
             break
-    return out
+    return differing
 
 
 def main() -> int:
@@ -237,7 +237,7 @@ def main() -> int:
         try:
             rows_by_path = dict(zip(paths, pool.map(differences, paths, repeat(script)), strict=True))
             every_nth = paths[::SOME]  # all take eight minutes
-            whole = dict(zip(every_nth, pool.map(everyday, every_nth, repeat(other)), strict=True))
+            everyday_misses = dict(zip(every_nth, pool.map(everyday, every_nth, repeat(other)), strict=True))
         except TsharkError as failed:
             print(failed)
             return 1
@@ -255,7 +255,7 @@ def main() -> int:
         f"{len(EXPRESSIONS)} filters, {len(paths)} captures: {pairs - differing:,} of {pairs:,} pairs agree,", end=" "
     )
     print(f"{unexplained} of the others unexplained")
-    opened = {path: missed for path, missed in whole.items() if missed is not None}
+    opened = {path: missed for path, missed in everyday_misses.items() if missed is not None}
     for expression, count in Counter(e for missed in opened.values() for e in missed).most_common(20):
         print(f"{count} captures differ: {expression}")
     pairs = len(opened) * len(EVERYDAY)

@@ -27,10 +27,10 @@ def main() -> int:
     expected = sorted((folder / "oracle" / "flow").glob("*.txt"))
     wrong = 0
     for path in expected:
-        found = difference(lp.read(captures[path.stem]).flow_graph().text(), path.read_text(encoding="utf-8"))
-        if found:
+        problem = difference(lp.read(captures[path.stem]).flow_graph().text(), path.read_text(encoding="utf-8"))
+        if problem:
             wrong += 1
-            print(f"{path.stem}: {found}")
+            print(f"{path.stem}: {problem}")
     print(f"{len(expected) - wrong} of {len(expected)} flow graphs are tshark's")
     return 1 if wrong or not expected else 0
 

@@ -88,13 +88,13 @@ def main():
     for folder in sorted(path.parent for lab in chosen.labs for path in lab.glob("*/labels.jsonl")):
         if not all((folder / f"{end}.pcap").exists() for end in ("client", "server")):
             continue
-        found = check(folder)
-        if found is None:
+        results = check(folder)
+        if results is None:
             refused.append(folder.name)
             continue
-        total += found[0]
-        if found[1] and chosen.show:
-            print(folder.name, dict(found[0]), *found[1][: chosen.show])
+        total += results[0]
+        if results[1] and chosen.show:
+            print(folder.name, dict(results[0]), *results[1][: chosen.show])
     precision = total["hit"] / max(total["hit"] + total["false"], 1)
     recall = total["hit"] / max(total["hit"] + total["missed"], 1)
     print(

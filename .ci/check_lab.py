@@ -170,8 +170,8 @@ def contained(root: Path, folders: list[Path]) -> Iterator[tuple[str, Counter[st
                 if not log.exists() or folder.name in lab.ONE_WAY:
                     continue
                 path = Path(scratch) / "half-way.pcap" if point == "half way" else folder / point
-                whole = all((folder / f"{end}.pcap").exists() for end in ("client", "server"))
-                if point == "half way" and not (whole and lab.half_way(folder, path)):
+                has_both_ends = all((folder / f"{end}.pcap").exists() for end in ("client", "server"))
+                if point == "half way" and not (has_both_ends and lab.half_way(folder, path)):
                     continue
                 if not path.exists():
                     continue
@@ -219,13 +219,13 @@ NAGLE_TOO = "rfc3030"
 
 def public(root: Path) -> Iterator[tuple[str, str]]:
     """Yield the name of each public capture with a known cause, and what is wrong with its verdict, or ""."""
-    known = (*STORIES, *DECOYS, NAGLE_TOO)
+    names = (*STORIES, *DECOYS, NAGLE_TOO)
     captures = {}
     for path in root.rglob("*.pcap*"):
-        name = next((w for w in known if w in path.name), None)
+        name = next((w for w in names if w in path.name), None)
         if name and "oracle" not in path.parts:
             captures[name] = latpcap.read(path)
-    for name in known:
+    for name in names:
         yield name, wrong_of(name, captures[name]) if name in captures else "not there"
 
 

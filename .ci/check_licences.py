@@ -41,12 +41,14 @@ def main() -> int:
     command = ["cargo", "metadata", "--locked", "--format-version", "1", "--manifest-path", str(CORE), "--all-features"]
     crates = json.loads(subprocess.check_output([*command, "--filter-platform", host[1]], text=True))
     used = {node["id"] for node in crates["resolve"]["nodes"]}
-    found = [crate for crate in crates["packages"] if crate["id"] in used]
-    wrong = [f"{c['name']} {c['version']}: {c['license']}" for c in found if not passes(c["license"] or "")]
-    sources = Counter(c["source"] for c in found if c["source"])
-    wrong += [f"{c['name']} {c['version']}: from {c['source']}" for c in found if (c["source"] or "").startswith("git")]
+    used_crates = [crate for crate in crates["packages"] if crate["id"] in used]
+    wrong = [f"{c['name']} {c['version']}: {c['license']}" for c in used_crates if not passes(c["license"] or "")]
+    sources = Counter(c["source"] for c in used_crates if c["source"])
+    wrong += [
+        f"{c['name']} {c['version']}: from {c['source']}" for c in used_crates if (c["source"] or "").startswith("git")
+    ]
     wrong += [] if len(sources) == 1 else [f"{n} crates from {source}" for source, n in sources.items()]
-    print("\n".join([*wrong, f"{len(found)} crates, {len({c['license'] for c in found})} licences"]))
+    print("\n".join([*wrong, f"{len(used_crates)} crates, {len({c['license'] for c in used_crates})} licences"]))
     return int(bool(wrong))
 
 

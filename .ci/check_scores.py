@@ -24,8 +24,8 @@ COLUMN = re.compile(r"^(\w+) +([\d.]+|nan) +(\d+) +(\d+)\b", re.MULTILINE)
 def of_lab(text: str, lab: str) -> dict[str, float]:
     """Return score_lab.py's JSON as flat figures: `lab.client.precision`, `lab.half_way.recall`, ..."""
     data = json.loads(text)
-    named, asked = data.pop("expected_cause_named")
-    figures = {f"{lab}.expected_cause_named": named, f"{lab}.expected_cause_asked": asked}
+    named, total = data.pop("expected_cause_named")
+    figures = {f"{lab}.expected_cause_named": named, f"{lab}.expected_cause_asked": total}
     figures[f"{lab}.blamed"] = sum(value.get("blamed", 0) for value in data.values() if isinstance(value, dict))
     for key, value in data.items():
         if isinstance(value, dict):
@@ -46,11 +46,13 @@ def of_numbers(text: str, kind: str) -> dict[str, float]:
 def of_protocols(text: str, kind: str) -> dict[str, float]:
     """Return the totals of score_protocols.py as shares: `protocols.recall`, `protocols.method`, ..."""
     got = json.loads(text)["protocols"]["all"]
-    found = max(1, got["found"])
-    shares = {f"{kind}.{name}": got[f"{name}_right"] / found for name in ("protocol", "method", "target", "status")}
+    found_pairs = max(1, got["found"])
+    shares = {
+        f"{kind}.{name}": got[f"{name}_right"] / found_pairs for name in ("protocol", "method", "target", "status")
+    }
     return shares | {
         f"{kind}.recall": got["found"] / max(1, got["truth"]),
-        f"{kind}.precision": found / (found + got.get("extra", 0)),
+        f"{kind}.precision": found_pairs / (found_pairs + got.get("extra", 0)),
         f"{kind}.push_as_request": got.get("push_as_request", 0),
         f"{kind}.latency": got["latency_right"] / max(1, got["timed"]),
     }
@@ -58,9 +60,9 @@ def of_protocols(text: str, kind: str) -> dict[str, float]:
 
 def of_gain(text: str, kind: str) -> dict[str, float]:
     """Return the last line of score_gain.py: `gain-real.kept` and `gain-real.narrow`, as shares of all pairs."""
-    if not (found := PAIRS.search(text)):
+    if not (match := PAIRS.search(text)):
         return {}
-    pairs, kept, narrow = map(int, found.groups()[:3])
+    pairs, kept, narrow = map(int, match.groups()[:3])
     return {f"{kind}.kept": kept / pairs, f"{kind}.narrow": narrow / pairs} if pairs else {}
 
 

@@ -66,8 +66,8 @@ def problems(site: Path) -> list[str]:
                 violations.append(f"{name}: {url} is not there")
     for sheet in sorted(site.rglob("*.css")):
         text = sheet.read_text(encoding="utf-8")
-        far = re.findall(r"""(?:@import\s+|url\(\s*)["']?((?:https?:)?//[^"')\s]+)""", text)
-        violations += [f"{sheet.relative_to(site)}: loads {url}" for url in far]
+        outside = re.findall(r"""(?:@import\s+|url\(\s*)["']?((?:https?:)?//[^"')\s]+)""", text)
+        violations += [f"{sheet.relative_to(site)}: loads {url}" for url in outside]
     return violations
 
 
@@ -76,8 +76,8 @@ def main() -> None:
     pages = len(list(site.rglob("*.html")))
     if not pages:
         sys.exit(f"no pages in {site}")
-    if found := problems(site):
-        sys.exit("\n".join(found))
+    if errors := problems(site):
+        sys.exit("\n".join(errors))
     print(f"{pages} pages load nothing from elsewhere")
 
 

@@ -23,16 +23,18 @@ def main() -> int:
     if " 4.0." not in version.partition("\n")[0]:
         print("tshark 4.0 is not installed: nothing compared")
         return 0
-    found = sorted(Path(sys.argv[1]).rglob("*.pcap*"))
-    rest = [path for number, path in enumerate(found) if number % 10]
-    picked = found if "--all" in sys.argv[2:] else [*found[::10], *random.sample(rest, min(10, len(rest)))]
+    captures = sorted(Path(sys.argv[1]).rglob("*.pcap*"))
+    picked = captures
+    if "--all" not in sys.argv[2:]:
+        other_captures = [path for number, path in enumerate(captures) if number % 10]
+        picked = [*captures[::10], *random.sample(other_captures, min(10, len(other_captures)))]
     wrong = 0
     for path in picked:
         lines = differences(path)
         wrong += bool(lines)
         for line in lines[:3]:
             print(f"{path.parent.name}/{path.name}: {line}")
-    print(f"{len(picked)} captures of {len(found)}, {wrong} with differences")
+    print(f"{len(picked)} captures of {len(captures)}, {wrong} with differences")
     return 1 if wrong else 0
 
 

@@ -18,12 +18,15 @@ Counts = tuple[int, int]
 """Numbers of requests and responses."""
 
 
-def either(asked: Callable[[Fields], int], said: Callable[[Fields], int]) -> Callable[[Segments], Counts]:
+def either(requests: Callable[[Fields], int], responses: Callable[[Fields], int]) -> Callable[[Segments], Counts]:
     """Count requests and responses of both sides."""
-    return lambda segments: (sum(asked(fields) for _, fields in segments), sum(said(fields) for _, fields in segments))
+    return lambda segments: (
+        sum(requests(fields) for _, fields in segments),
+        sum(responses(fields) for _, fields in segments),
+    )
 
 
-def both(asked: Callable[[Fields], int], said: Callable[[Fields], int]) -> Callable[[Segments], Counts]:
+def both(requests_in: Callable[[Fields], int], responses_in: Callable[[Fields], int]) -> Callable[[Segments], Counts]:
     """Count requests of the client and responses of the server, at most one per request so far.
 
     Other messages of the server are not responses: a greeting, a response to a request before the capture, further
@@ -34,19 +37,19 @@ def both(asked: Callable[[Fields], int], said: Callable[[Fields], int]) -> Calla
         requests = answers = 0
         for client, fields in segments:
             if client:
-                requests += asked(fields)
+                requests += requests_in(fields)
             else:
-                answers = min(requests, answers + said(fields))
+                answers = min(requests, answers + responses_in(fields))
         return requests, answers
 
     return count
 
 
-def apart(asked: Callable[[Fields], int], said: Callable[[Fields], int]) -> Callable[[Segments], Counts]:
+def apart(requests: Callable[[Fields], int], responses: Callable[[Fields], int]) -> Callable[[Segments], Counts]:
     """Count requests of the client and responses of the server, without relating them."""
     return lambda segments: (
-        sum(asked(fields) for client, fields in segments if client),
-        sum(said(fields) for client, fields in segments if not client),
+        sum(requests(fields) for client, fields in segments if client),
+        sum(responses(fields) for client, fields in segments if not client),
     )
 
 
@@ -67,8 +70,8 @@ def final(name: str) -> Callable[[Fields], int]:
 def http2(segments: Segments) -> Counts:
     """Count without pushed resources, which have a request (the promise) and a status of their own."""
     pushed = sum(len(fields["http2.push_promise.promised_stream_id"]) for _, fields in segments)
-    asked = sum(len(fields["http2.headers.method"]) for _, fields in segments)
-    return asked - pushed, sum(final("http2.headers.status")(fields) for _, fields in segments) - pushed
+    requests = sum(len(fields["http2.headers.method"]) for _, fields in segments)
+    return requests - pushed, sum(final("http2.headers.status")(fields) for _, fields in segments) - pushed
 
 
 PG_ENDS = {
@@ -83,7 +86,7 @@ def postgresql(segments: Segments) -> Counts:
     """A simple query up to "ready", an Execute up to its end, a group up to Sync that only prepares; the same statement
     with many values (Bind and Execute, again and again) is one request.
     """
-    asked = answered = 0
+    requests = responses = 0
     waiting: list[str] = []
     prepares = False
     group: list[str] = []
@@ -96,28 +99,28 @@ def postgresql(segments: Segments) -> Counts:
                     waiting[-1] = "Simple query"
                 elif word in {"Simple query", "Execute"} or (word in {"Sync", "Flush"} and prepares):
                     waiting.append(word)
-                    asked += 1
+                    requests += 1
                 if word in {"Execute", "Sync", "Flush"}:
                     prepares = False
                 if word in {"Sync", "Simple query"}:
                     group.clear()
             elif waiting and word in PG_ENDS[waiting[0]]:
-                answered += 1
+                responses += 1
                 waiting.pop(0)
-    return asked, answered
+    return requests, responses
 
 
 def imap(segments: Segments) -> Counts:
     """Count by tags, since tshark shows the lines of a literal and DONE as commands."""
-    asked: set[str] = set()
-    answered: set[str] = set()
+    request_tags: set[str] = set()
+    answered_tags: set[str] = set()
     for client, fields in segments:
         if client:
-            asked |= set(fields["imap.request_tag"])
+            request_tags |= set(fields["imap.request_tag"])
         else:
-            answered |= set(fields["imap.response_tag"]) & asked
+            answered_tags |= set(fields["imap.response_tag"]) & request_tags
     # a word at a line's beginning in a mail's text is not a tag that the server knows
-    return len(answered), len(answered)
+    return len(answered_tags), len(answered_tags)
 
 
 RESP_PUSHES = {b"message", b"pmessage", b"smessage", b"invalidate"}
@@ -126,19 +129,19 @@ RESP_CHANNELS = re.compile(rb"[sp]?(un)?subscribe", re.IGNORECASE)
 
 def resp_values(text: bytes) -> Iterator[tuple[bytes, list[bytes]]]:
     """Yield type and lines of each top-level value."""
-    at = 0
+    offset = 0
     open_counts: list[int] = []
-    kind, lines = b"", list[bytes]()
-    while (end := text.find(b"\r\n", at)) >= 0:
-        head, line = text[at : at + 1], text[at + 1 : end]
-        at = end + 2
+    reply_type, lines = b"", list[bytes]()
+    while (end := text.find(b"\r\n", offset)) >= 0:
+        head, line = text[offset : offset + 1], text[offset + 1 : end]
+        offset = end + 2
         if not open_counts:
-            kind, lines = head, []
+            reply_type, lines = head, []
         if head in b"*~>%" and line.isdigit() and int(line):
             open_counts.append(int(line) * (2 if head == b"%" else 1))
             continue
         if head in b"$=!" and line.isdigit():
-            line, at = text[at : at + int(line)], at + int(line) + 2
+            line, offset = text[offset : offset + int(line)], offset + int(line) + 2
         lines.append(line)
         while open_counts:
             open_counts[-1] -= 1
@@ -146,43 +149,44 @@ def resp_values(text: bytes) -> Iterator[tuple[bytes, list[bytes]]]:
                 break
             open_counts.pop()
         if not open_counts:
-            yield kind, lines
+            yield reply_type, lines
 
 
-def resp(asked: bytes, said: bytes) -> Counts:
+def resp(client_bytes: bytes, server_bytes: bytes) -> Counts:
     """Count commands and replies. A subscription has a reply per channel; pushed messages are not replies."""
-    commands = [lines for _, lines in resp_values(asked)]
-    replies = list(resp_values(said))
+    commands = [lines for _, lines in resp_values(client_bytes)]
+    replies = list(resp_values(server_bytes))
     pushed = sum(
-        (kind in b"*>" and lines[0] in RESP_PUSHES)
-        or (kind == b"+" and re.match(rb"\d{9,}\.\d+ \[", lines[0]) is not None)
-        for kind, lines in replies
+        (reply_type in b"*>" and lines[0] in RESP_PUSHES)
+        or (reply_type == b"+" and re.match(rb"\d{9,}\.\d+ \[", lines[0]) is not None)
+        for reply_type, lines in replies
     )
-    channels = [sum(bool(RESP_CHANNELS.fullmatch(w[0])) for w in said) for said in (commands, [w for _, w in replies])]
+    reply_lines = [lines for _, lines in replies]
+    channels = [sum(bool(RESP_CHANNELS.fullmatch(lines[0])) for lines in side) for side in (commands, reply_lines)]
     return len(commands), min(len(commands), len(replies) - pushed - channels[1] + channels[0])
 
 
 def mongodb(segments: Segments) -> Counts:
     """Count messages. A client's message with "more to come" has no response, a server's is followed by another one."""
-    asked = sum(
+    requests = sum(
         values("mongo.response_to", "0x00000000")(fields) - values("mongo.msg.flags.moretocome", "1")(fields)
         for client, fields in segments
         if client
     )
-    return asked, sum(len(fields["mongo.response_to"]) for client, fields in segments if not client)
+    return requests, sum(len(fields["mongo.response_to"]) for client, fields in segments if not client)
 
 
 def smtp(segments: Segments) -> Counts:
     """Count commands, and the content after each 354. A 334 requests more of a log-in and is not a response."""
-    asked = answered = 0
+    requests = responses = 0
     for client, fields in segments:
         if client:
-            asked += max(len(fields["smtp.req.command"]), len(fields["smtp.command_line"]))
+            requests += max(len(fields["smtp.req.command"]), len(fields["smtp.command_line"]))
             continue
         for code in fields["smtp.response.code"]:
-            answered = min(asked, answered + (code != "334"))
-            asked += code == "354"
-    return asked, answered
+            responses = min(requests, responses + (code != "334"))
+            requests += code == "354"
+    return requests, responses
 
 
 MYSQL_SILENT = ("1", "24", "25")
@@ -205,23 +209,23 @@ def amqp(segments: Segments) -> Counts:
     """Methods and their "-ok", or the channel's end in its place; each publish that the server confirms, by its tag or
     with all before it.
     """
-    asked = answered = 0
+    requests = responses = 0
     last: Counter[str] = Counter()
     for client, fields in segments:
-        channels, *kind, tags, many = (fields[f"amqp.{name}"] for name in AMQP_FIELDS)
-        methods = list(zip(*kind, strict=False))
+        channels, *method_fields, tags, multiple_flags = (fields[f"amqp.{name}"] for name in AMQP_FIELDS)
+        methods = list(zip(*method_fields, strict=False))
         if client:
-            asked += sum(method in AMQP_ASKS for method in methods)
+            requests += sum(method in AMQP_ASKS for method in methods)
             continue
-        answered += sum(method in AMQP_ANSWERS or method == ("20", "40") for method in methods)
+        responses += sum(method in AMQP_ANSWERS or method == ("20", "40") for method in methods)
         if not set(methods) <= AMQP_CONFIRMS:
             continue
-        for channel, tag, multiple in zip(channels, map(int, tags), many, strict=False):
+        for channel, tag, multiple in zip(channels, map(int, tags), multiple_flags, strict=False):
             confirmed = max(1, tag - last[channel]) if multiple == "1" else 1
             last[channel] = tag
-            asked += confirmed
-            answered += confirmed
-    return asked, answered
+            requests += confirmed
+            responses += confirmed
+    return requests, responses
 
 
 AMQP_TAGGED = {("60", "60"), ("60", "71"), ("60", "80"), ("60", "90"), ("60", "120")}
@@ -234,9 +238,10 @@ class Oracle(NamedTuple):
     count: Callable[[Segments], Counts]
 
 
-def lines(dissector: str, asked: str, said: str, *interim: str) -> Oracle:
+def lines(dissector: str, request_field: str, response_field: str, *interim: str) -> Oracle:
     """An oracle for a protocol of command lines and responses with codes."""
-    return Oracle(dissector, (asked, said), both(values(asked), values(said, but=interim)))
+    count = both(values(request_field), values(response_field, but=interim))
+    return Oracle(dissector, (request_field, response_field), count)
 
 
 ORACLES: dict[str, Oracle] = {

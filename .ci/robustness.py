@@ -66,16 +66,16 @@ def mixed(burst: float) -> Counter[str]:
 
 def thinned(path: Path, share: float, to: Path) -> None:
     """Write a pcap without a share of its frames. The first 20 stay, since they hold the handshakes."""
-    data, rng, at, count = path.read_bytes(), random.Random(path.parent.name), 24, 0
+    data, rng, offset, count = path.read_bytes(), random.Random(path.parent.name), 24, 0
     order = "<" if data[0] in (0xD4, 0x4D) else ">"
-    out = [data[:24]]
-    while at + 16 <= len(data):
-        size = 16 + struct.unpack_from(order + "I", data, at + 8)[0]
+    kept = [data[:24]]
+    while offset + 16 <= len(data):
+        size = 16 + struct.unpack_from(order + "I", data, offset + 8)[0]
         count += 1
         if count <= 20 or rng.random() >= share:
-            out.append(data[at : at + size])
-        at += size
-    to.write_bytes(b"".join(out))
+            kept.append(data[offset : offset + size])
+        offset += size
+    to.write_bytes(b"".join(kept))
 
 
 def lab(folder: Path, share: float, verbose: bool) -> Counter[str]:

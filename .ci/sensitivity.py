@@ -93,8 +93,8 @@ def find_recordings(captures, tools, lab, scratch, sets):
         if name.startswith("cut_"):
             root = scratch / name
             if not root.exists():
-                whole = captures / name.removeprefix("cut_")
-                subprocess.run([sys.executable, tools / "cut_middle.py", whole, root], check=True, capture_output=True)
+                uncut = captures / name.removeprefix("cut_")
+                subprocess.run([sys.executable, tools / "cut_middle.py", uncut, root], check=True, capture_output=True)
         for truth_path in sorted(root.glob("*/truth.json")):
             sides = json.loads(truth_path.read_text()).get("kernel_holds_in_strace_run_frame_ms") or {}
             for side, facts_of_side in sides.items():
@@ -138,7 +138,7 @@ def scores(sums):
     return shares
 
 
-def with_factor(all_recordings, limit_index, factor, most):
+def with_factor(all_recordings, limit_index, factor, max_recordings):
     """Return the sums of each set with one limit scaled, and the number of captures that change."""
     sums = {}
     for recording in all_recordings:
@@ -148,7 +148,7 @@ def with_factor(all_recordings, limit_index, factor, most):
     for recording in all_recordings:
         if limit_index in recording.read and recording.changed():
             changed += 1
-            if most and changed > most:
+            if max_recordings and changed > max_recordings:
                 break
             sums[recording.kind].subtract(recording.counts)
             sums[recording.kind].update(recording.scored())

@@ -56,10 +56,10 @@ def words():
 def between(path, begin, end, new):
     """Return the text of the file with the part between `begin` and `end` replaced by `new`."""
     text = path.read_text(encoding="utf-8")
-    found = re.findall(f"{re.escape(begin)}.*?{re.escape(end)}", text, flags=re.DOTALL)
-    if len(found) != 1:
+    parts = re.findall(f"{re.escape(begin)}.*?{re.escape(end)}", text, flags=re.DOTALL)
+    if len(parts) != 1:
         sys.exit(f"{path}: the lines around what is written are gone")
-    return text.replace(found[0], f"{begin}{new}{end}")
+    return text.replace(parts[0], f"{begin}{new}{end}")
 
 
 def main():

@@ -26,12 +26,12 @@ def records(data: bytes) -> list[tuple[int, int, bytes]]:
     """Return microseconds since the epoch, original length and bytes of each packet."""
     if not data.startswith(MICROSECONDS):
         sys.exit("expected a little-endian pcap with microseconds")
-    packets, at = [], HEADER_BYTES
-    while at + RECORD.size <= len(data):
-        seconds, us, captured, original = RECORD.unpack_from(data, at)
-        at += RECORD.size
-        packets.append((seconds * 1_000_000 + us, original, data[at : at + captured]))
-        at += captured
+    packets, offset = [], HEADER_BYTES
+    while offset + RECORD.size <= len(data):
+        seconds, us, captured, original = RECORD.unpack_from(data, offset)
+        offset += RECORD.size
+        packets.append((seconds * 1_000_000 + us, original, data[offset : offset + captured]))
+        offset += captured
     return packets
 
 

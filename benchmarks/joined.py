@@ -40,12 +40,12 @@ def moved(frame: bytearray, client: bytes, address: bytes, seqs: tuple[int, int]
     seq, ack = struct.unpack_from(">II", frame, TCP + 4)
     own_offset, peer_offset = seqs if from_client else seqs[::-1]
     struct.pack_into(">II", frame, TCP + 4, (seq + own_offset) % 2**32, (ack + peer_offset) % 2**32)
-    at, end = TCP + 20, TCP + (frame[TCP + 12] >> 4) * 4
-    while at < end and frame[at] != END:
-        if frame[at] == TIMESTAMPS:
-            tsval, tsecr = struct.unpack_from(">II", frame, at + 2)
-            struct.pack_into(">II", frame, at + 2, (tsval + ms) % 2**32, (tsecr + ms) % 2**32 if tsecr else 0)
-        at += 1 if frame[at] == NOP else max(frame[at + 1], 2)
+    offset, end = TCP + 20, TCP + (frame[TCP + 12] >> 4) * 4
+    while offset < end and frame[offset] != END:
+        if frame[offset] == TIMESTAMPS:
+            tsval, tsecr = struct.unpack_from(">II", frame, offset + 2)
+            struct.pack_into(">II", frame, offset + 2, (tsval + ms) % 2**32, (tsecr + ms) % 2**32 if tsecr else 0)
+        offset += 1 if frame[offset] == NOP else max(frame[offset + 1], 2)
 
 
 def enlarge(source: Path, target: Path, packets: int, client: bytes) -> None:

@@ -39,8 +39,8 @@ def latpcap(capture: Path) -> Answer:
     word = lead["cause"] if lead is not None else answer["verdict"]
     if lead is not None and lead["kind"] == "transfer":
         return {"cause": {"receiver_window": "window", "congestion": "loss", "line": "line"}.get(word), "sure": sure}
-    for part, cause in _WORDS.items():
-        if part in word:
+    for phrase, cause in _WORDS.items():
+        if phrase in word:
             return {"cause": cause, "sure": sure}
     if answer.get("capture_kind") in ("refused", "unanswered"):
         return {"cause": answer["capture_kind"], "sure": sure}
@@ -66,8 +66,8 @@ def transum(capture: Path) -> Answer:
     TRANSUM needs the ports of servers; the ports of clients are above this range.
     """
     fields = [word for name in ("art", "reqspread", "st", "rspspread") for word in ("-e", f"transum.{name}")]
-    more = ["--enable-protocol", "transum", "-o", "transum.tsumenabled:TRUE", "-o", "transum.tcp_port_ranges:1-9999"]
-    text = _run("tshark", "-r", str(capture), "-2", *more, "-Y", "transum.art", "-T", "fields", *fields)
+    options = ["--enable-protocol", "transum", "-o", "transum.tsumenabled:TRUE", "-o", "transum.tcp_port_ranges:1-9999"]
+    text = _run("tshark", "-r", str(capture), "-2", *options, "-Y", "transum.art", "-T", "fields", *fields)
     rows = [[float(word or 0) for word in line.split("\t")] for line in text.splitlines() if line.count("\t") == 3]
     if not rows:
         return UNKNOWN
@@ -82,7 +82,8 @@ def tcptrace(capture: Path) -> Answer:
     if capture.suffix == ".pcapng" or capture.name.endswith(".pcapng.gz"):
         return UNKNOWN
     text = _run("tcptrace", "-l", "-n", str(capture))
-    count = {what: sum(map(int, re.findall(rf"{what}: +(\d+)", text))) for what in ("rexmt data pkts", "zero win adv")}
+    counters = ("rexmt data pkts", "zero win adv")
+    count = {counter: sum(map(int, re.findall(rf"{counter}: +(\d+)", text))) for counter in counters}
     if count["zero win adv"]:
         return {"cause": "window", "sure": True}
     return {"cause": "loss", "sure": True} if count["rexmt data pkts"] else UNKNOWN
@@ -95,13 +96,15 @@ def netverdict(capture: Path) -> Answer:
         if capture.suffix == ".gz":
             path = Path(folder) / capture.stem
             path.write_bytes(subprocess.run(["gzip", "-dc", str(capture)], capture_output=True, check=True).stdout)
-        found = json.loads(_run("netverdict", "analyze", str(path), "--json", "--lang", "en") or "{}")
-    matches = [match for part in ("flows", "dns") for flow in found.get(part, ()) for match in flow.get("matches", ())]
+        report = json.loads(_run("netverdict", "analyze", str(path), "--json", "--lang", "en") or "{}")
+    matches = [
+        match for section in ("flows", "dns") for flow in report.get(section, ()) for match in flow.get("matches", ())
+    ]
     if not matches:
         return UNKNOWN
     best = max(matches, key=lambda match: match["priority"])
-    for part, cause in _RULES.items():
-        if part in best["rule"]:
+    for phrase, cause in _RULES.items():
+        if phrase in best["rule"]:
             return {"cause": cause, "sure": best["confidence"] == "haute"}
     return UNKNOWN
 

@@ -47,21 +47,23 @@ class Queue(TypedDict):
     frame: int
 
 
+def _judged_rows(rows: Array, exchanges: pa.Table) -> Array:
+    """Return the answered requests among these rows, without long polls and event streams; the first of very many."""
+    complete = arrays.numbers(exchanges, "complete").astype(bool)
+    if len(rows) > MAX_REQUESTS:  # keep the first ones: later requests were not ahead of them
+        arrived, is_of_server = arrays.numbers(exchanges, "request_end"), spill.row_mask(rows, exchanges.num_rows)
+        spans = list(spill.parts(len(arrived)))
+        of_server = spill.from_pieces(arrived.dtype, (arrived[span][is_of_server[span]] for span in spans))
+        last = spill.nth_smallest(of_server, MAX_REQUESTS)
+        complete &= np.concatenate([arrived[span] <= last for span in spans])
+    may_wait = complete & ~slow_requests.long_polls(exchanges) & ~slow_requests.event_streams(exchanges)
+    return spill.selected(rows, may_wait)
+
+
 def find(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Table]) -> Queue | None:
     """Find the queue of this server's program; None if there is none, or too few requests to decide."""
     exchanges = tables["exchanges"]
-    complete = arrays.numbers(exchanges, "complete").astype(bool)
-    rows = server.rows
-    if len(rows) > MAX_REQUESTS:  # keep the first ones: later requests were not ahead of them
-        arrived, is_judged = arrays.numbers(exchanges, "request_end"), spill.row_mask(rows, exchanges.num_rows)
-        spans = list(spill.parts(len(arrived)))
-        last = spill.nth_smallest(
-            spill.from_pieces(arrived.dtype, (arrived[span][is_judged[span]] for span in spans)), MAX_REQUESTS
-        )
-        complete &= np.concatenate([arrived[span] <= last for span in spans])
-    rows = spill.selected(
-        rows, complete & ~slow_requests.long_polls(exchanges) & ~slow_requests.event_streams(exchanges)
-    )
+    rows = _judged_rows(server.rows, exchanges)
     if len(rows) < LIMITS["queue_requests"]:
         return None
     arrived, answered = (arrays.numbers(exchanges, c)[rows].astype(np.int64) for c in ("request_end", "response_start"))

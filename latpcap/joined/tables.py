@@ -96,7 +96,7 @@ def packets(a: Point, b: Point, pairing: Pairing | None, fates: tuple[Fates, Fat
     def column(values: Array, is_known: Array, arrow_type: pa.DataType) -> pa.Array:
         return pa.array(values, arrow_type, mask=~is_known)
 
-    def words(codes: Array, names: tuple[str, ...]) -> pa.Array:
+    def word_column(codes: Array, names: tuple[str, ...]) -> pa.Array:
         return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(names))
 
     stamp = pa.timestamp("ns", "UTC")
@@ -108,11 +108,11 @@ def packets(a: Point, b: Point, pairing: Pairing | None, fates: tuple[Fates, Fat
             "b_stream": column(b.packets["stream"][row_b].astype(np.int64), at_b, pa.int64()),
             "a_time": column(a.packets["time"][row_a], at_a, pa.int64()).cast(stamp),
             "b_time": column(time_b[row_b], at_b, pa.int64()).cast(stamp),
-            "direction": words(np.where(up, 0, 1), DIRECTIONS),
+            "direction": word_column(np.where(up, 0, 1), DIRECTIONS),
             "delay_ms": column(delay, at_a & at_b, pa.float64()),
             "clock_error_ms": column(bound, at_b & np.isfinite(bound), pa.float64()),
-            "fate": words(np.where(at_a, fate_a[row_a], fate_b[row_b]), FATES),
-            "because": words(np.where(at_a, because_a[row_a], because_b[row_b]), BECAUSE),
+            "fate": word_column(np.where(at_a, fate_a[row_a], fate_b[row_b]), FATES),
+            "because": word_column(np.where(at_a, because_a[row_a], because_b[row_b]), BECAUSE),
             "part": pa.array(part),
         }
     )

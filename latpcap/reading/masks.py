@@ -220,15 +220,15 @@ def websocket(data: bytes, word: Word) -> bytes:
     output = bytearray()
     while len(output) + 2 <= len(data):
         offset = len(output)
-        length, masked = data[offset + 1] & 0x7F, data[offset + 1] & 0x80
+        length, is_masked = data[offset + 1] & 0x7F, data[offset + 1] & 0x80
         extra = 2 if length == 126 else 8 if length == 127 else 0
         if extra:
             length = int.from_bytes(data[offset + 2 : offset + 2 + extra], "big")
         if data[offset] & 0x30 or data[offset] & 0xF not in _OPCODES or length >= 1 << 32:
             break  # bits that no extension in use sets
         output += data[offset : offset + 2 + extra]
-        key = data[len(output) : len(output) + 4] if masked else bytes(4)
-        output += bytes(4 if masked else 0)
+        key = data[len(output) : len(output) + 4] if is_masked else bytes(4)
+        output += bytes(4 if is_masked else 0)
         payload = data[len(output) : len(output) + length]
         opening = bytes(byte ^ key[i % 4] for i, byte in enumerate(payload[:OPENING])) if len(key) == 4 else b""
         output += word(opening) + opaque(payload[len(opening) :])
