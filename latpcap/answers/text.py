@@ -287,12 +287,6 @@ def _listed(requests: WithRequests) -> list[str]:
     return [cause for row in rows if row is rows[0] or row["share"] >= show.MIN_NEXT_SHARE for cause in row["causes"]]
 
 
-def _queue(requests: WithRequests) -> Lines:
-    """The line about requests that queued at the server."""
-    queues = [finding for finding in requests.common.of_kind("queue") if headline.server_of(finding) == requests.server]
-    return [(1, Line("queue", queue.text or "")) for queue in queues]
-
-
 def _share(facts: Judged) -> Line:
     p50, p99 = facts.share["p50"], facts.share["p99"]
     kind = "turns" if traffic.has_unknown_protocol(facts.requests.traffic) else "requests"
@@ -346,7 +340,8 @@ def _other(answer: Overall, facts: Judged) -> Lines:
     late_setup = headline.late_request(requests)
     is_known = finding.grade != "unknown" or finding.cause in ("unknown", "capture_gap")
     families = _families(requests) if is_known else []
-    lines = [*_opening(answer, facts), (0, _latency(requests)), *families, *_queue(requests)]
+    queues = [finding for finding in facts.common.of_kind("queue") if headline.server_of(finding) == requests.server]
+    lines = [*_opening(answer, facts), (0, _latency(requests)), *families, *_sentences(1, "queue", queues)]
     if typical["frames"] and is_known:
         sentence = "see_behind" if facts.backend else "see_cause"
         server = facts.backend["server"] if facts.backend else ""
@@ -664,8 +659,8 @@ def _paragraph(
         sentence = answer.headline.text if row is lead else (words.sentence(row.text) if row.text else _took(row))
         frames = row.worst_frames or row.typical_frames
         lines.append(words.line("what", sentence))
-        grade = grade_and_confidence(row.confidence)
-        lines.append(words.line("proof", words.joined([grade, _evidence(frames), row.rival_lost or ""])))
+        grade, evidence = grade_and_confidence(row.confidence), say("see", frames=_chain(frames)) if frames else ""
+        lines.append(words.line("proof", joined([grade, evidence, row.rival_lost or ""])))
         if check := _check(*located(answer.facts.common.head.file, row), frames):
             lines.append(words.line("check", check))
         if row.fix:
@@ -679,10 +674,6 @@ def _took(row: Finding) -> str:
         "owner_took", cause=row.cause, all_ms=row.total_ms or 0.0, n=row.exchanges or 0, of=row.of_exchanges or 0,
         median_ms=row.median_ms or 0.0, max_ms=row.max_ms or 0.0,
     )  # fmt: skip
-
-
-def _evidence(frames: tuple[int, ...]) -> str:
-    return say("see", frames=_chain(frames)) if frames else ""
 
 
 def _check(file: str, row: Finding, frames: tuple[int, ...]) -> str:

@@ -307,11 +307,12 @@ def _facts(capture: Subject, scope: HasTables, stream: int | None, question: Que
     )
     if totals.servers:
         return _facts_of_requests(common, totals, capture, tables, question)
+    closed, closed_by = arrays.codes(streams, "closed_by")
     return NoRequests(
         common=common,
         silent=_unanswered(streams),
         shook=_slow_handshakes(streams),
-        ends=_ends(streams),
+        ends={word: n for code, word in enumerate(closed_by) if (n := int((closed == code).sum()))},
         open_ms=_open_ms(streams, exchanges),
         skipped=_skipped(tables["issues"]) if is_without_tcp else [],
         pings=tables["probes"].num_rows if is_without_tcp else 0,
@@ -611,12 +612,6 @@ def _slow_handshakes(streams: pa.Table) -> list[float] | None:
     if not len(trips) or trips.max() < LIMITS["slow_ms"]:
         return None
     return [float(trips.min()), float(trips.max())]
-
-
-def _ends(streams: pa.Table) -> dict[str, int]:
-    """Count connections by `closed_by`: the side that closed first, and how."""
-    closed, by = arrays.codes(streams, "closed_by")
-    return {word: n for code, word in enumerate(by) if (n := int((closed == code).sum()))}
 
 
 def _totals(items: list[cause_totals.CauseTotal], causes: pa.Table) -> list[types.Total]:

@@ -93,16 +93,16 @@ class Desk:
         capture = self.capture(file, display_filter)
         return capture if stream is None else capture.stream(stream)
 
-    def _inside(self, path: Path) -> bool:
-        """Whether a path leads to a file below the folders, with all links resolved."""
-        return any(path.resolve().is_relative_to(root) for root in self.roots)
-
     def files(self) -> list[dict[str, Any]]:
         """Files with names of captures, the newest first."""
         from latpcap.archive.inputs import CAPTURE_NAME
 
         named = [path for root in self.roots for path in root.rglob("*") if CAPTURE_NAME.fullmatch(path.name)]
-        paths = [path for path in dict.fromkeys(named) if path.is_file() and self._inside(path)]
+        paths = [
+            path
+            for path in dict.fromkeys(named)
+            if path.is_file() and any(path.resolve().is_relative_to(root) for root in self.roots)
+        ]
         paths.sort(key=lambda path: path.stat().st_mtime, reverse=True)
         return [{"file": str(path), "bytes": path.stat().st_size} for path in paths[:MAX_ROWS]]
 

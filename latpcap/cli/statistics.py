@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +13,8 @@ from latpcap.cli.tables import Rows, arranged, chosen
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from latpcap.views.capture import Capture
 
 
 LayerOption = Annotated[
@@ -35,7 +36,7 @@ _BRIEF = {
 def register(app: typer.Typer) -> None:
     """Add the commands to the program."""
 
-    def by_layer(name: str, compute: Callable[..., pa.Table], question: str) -> None:
+    def by_layer(name: str, question: str) -> None:
         def command(
             file: File,
             *,
@@ -44,15 +45,16 @@ def register(app: typer.Typer) -> None:
             rows: Rows,
             form: Form,
         ) -> None:
-            from latpcap.statistics.conversations import LAYERS
+            from latpcap.statistics.conversations import LAYERS, conversations, endpoints
 
             if layer is not None and layer not in LAYERS:
                 raise typer.BadParameter(f"expected {', '.join(LAYERS)}, got {layer!r}", param_hint="--layer")
+            compute = conversations if name == "conversations" else endpoints
             _give(compute(opening.read(file, display_filter, reread=True), layer), name, rows, form)
 
         app.command(name=name, help=question)(over_time(command))
 
-    def of_all(name: str, compute: Callable[..., pa.Table], question: str) -> None:
+    def of_all(name: str, question: str) -> None:
         def command(
             file: File,
             *,
@@ -60,45 +62,24 @@ def register(app: typer.Typer) -> None:
             rows: Rows,
             form: Form,
         ) -> None:
-            _give(compute(opening.read(file, display_filter, reread=True)), name, rows, form)
+            _give(_of_all(name, opening.read(file, display_filter, reread=True)), name, rows, form)
 
         app.command(name=name, help=question)(over_time(command))
 
-    by_layer("conversations", _conversations, "Who exchanged how much with whom, and for how long? Largest first.")
-    by_layer("endpoints", _endpoints, "How much did each end send and receive? Largest first.")
-    of_all("hierarchy", _hierarchy, "Which protocols carry what share of the frames? The protocol hierarchy.")
-    of_all("processes", _processes, "Which processes, containers and pods talked, where the capture names them?")
-    of_all("expert", _expert, "What would Wireshark remark on? Expert information with counts and frames.")
+    by_layer("conversations", "Who exchanged how much with whom, and for how long? Largest first.")
+    by_layer("endpoints", "How much did each end send and receive? Largest first.")
+    of_all("hierarchy", "Which protocols carry what share of the frames? The protocol hierarchy.")
+    of_all("processes", "Which processes, containers and pods talked, where the capture names them?")
+    of_all("expert", "What would Wireshark remark on? Expert information with counts and frames.")
 
 
-def _conversations(*given: Any) -> pa.Table:
-    from latpcap.statistics.conversations import conversations
+def _of_all(name: str, capture: Capture) -> pa.Table:
+    """Compute the table of this name over all layers."""
+    from latpcap.reading import processes
+    from latpcap.statistics import expert, hierarchy
 
-    return conversations(*given)
-
-
-def _endpoints(*given: Any) -> pa.Table:
-    from latpcap.statistics.conversations import endpoints
-
-    return endpoints(*given)
-
-
-def _hierarchy(*given: Any) -> pa.Table:
-    from latpcap.statistics.hierarchy import hierarchy
-
-    return hierarchy(*given)
-
-
-def _processes(*given: Any) -> pa.Table:
-    from latpcap.reading.processes import table
-
-    return table(*given)
-
-
-def _expert(*given: Any) -> pa.Table:
-    from latpcap.statistics.expert import expert
-
-    return expert(*given)
+    tables = {"hierarchy": hierarchy.hierarchy, "processes": processes.table, "expert": expert.expert}
+    return tables[name](capture)
 
 
 def _give(table: pa.Table, name: str, rows: Rows, form: Form) -> None:

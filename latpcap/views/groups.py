@@ -85,7 +85,7 @@ def column(exchanges: pa.Table, by: Group, files: Sequence[str] = ("",)) -> Any:
     number.
     """
     if by in PLACES:
-        names = shortest(files) if by == "capture" else _folders(files)
+        names = shortest(files if by == "capture" else [os.path.dirname(f.replace("\\", "/")) or "." for f in files])
         return pa.array(names).take(captures(exchanges))
     if stretch := span(by):
         return pc.floor_temporal(exchanges["start"], multiple=stretch[0], unit=stretch[1])
@@ -103,10 +103,6 @@ def column(exchanges: pa.Table, by: Group, files: Sequence[str] = ("",)) -> Any:
 def captures(exchanges: pa.Table) -> Any:
     """Return the number of each exchange's capture, in results of several captures; else 0."""
     return pc.shift_right(exchanges["exchange"], CAPTURE_BITS)
-
-
-def _folders(files: Sequence[str]) -> list[str]:
-    return shortest([os.path.dirname(file.replace("\\", "/")) or "." for file in files])
 
 
 def names(exchanges: pa.Table, by: Group | Sequence[Group] | None, files: Sequence[str] = ("",)) -> list[str] | None:
