@@ -39,6 +39,7 @@ def run(work: Callable[[], int | None]) -> None:
 
 
 def _run(work: Callable[[], int | None]) -> None:
+    """Run `work` with its files protected; then flush the output, and report what was written and what failed."""
     before = _Signals()
     _open_standard_files()
     _escape_unprintable()
@@ -96,6 +97,7 @@ def _ending(work: Callable[[], int | None]) -> tuple[int, str | None]:
 
 
 def _of_others(problem: BaseException) -> str | None:
+    """The message about an exception that is not latpcap's own; None if it was printed already."""
     if type(problem).__name__ == "Abort":
         return "interrupted"
     if hasattr(problem, "format_message"):  # an error of the parser

@@ -6,7 +6,7 @@ Without filter and sorting, rows are printed while the capture is being read.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,8 +21,6 @@ from latpcap.tables import TableSlice
 
 if TYPE_CHECKING:
     from latpcap.views.capture import Capture
-    from latpcap.views.partial_answer import AnswerView
-    from latpcap.views.partial_report import Projection
 
 NamesOption = Annotated[
     str | None, typer.Option("--names", help="Column names of a published schema: otel, ecs or zeek (docs/exports.md).")
@@ -72,24 +70,13 @@ MAX_WAITING_ROWS = 8192
 
 def register(app: typer.Typer) -> None:
     """Add a command for each table to the program."""
-
-    def few(file: str, name: TableName, keylog: str | None) -> Capture | AnswerView | Projection:
-        return (
-            opening.answer_view(file, keylog=keylog)
-            if name == "findings"
-            else opening.projection(file, {name: TableSlice(None)}, keylog=keylog)
-        )
-
     for name, question in _TABLES.items():
-        _command(app, name, question, few)
+        _command(app, name, question)
 
 
-def _command(
-    app: typer.Typer,
-    name: TableName,
-    question: str,
-    few: Callable[[str, TableName, str | None], Capture | AnswerView | Projection],
-) -> None:
+def _command(app: typer.Typer, name: TableName, question: str) -> None:
+    """Add the command of one table."""
+
     def command(
         file: File,
         scope: Scope,
@@ -101,42 +88,40 @@ def _command(
     ) -> None:
         from latpcap.cli import export
 
-        how, columns = form.name, rows.columns
-        from_headers = _of_headers(name, columns)
-
-        def arranged_rows() -> Any:
-            if not scope.is_whole or from_headers or name in _ACCOUNT or exchange is not None:
-                capture: Any = opening.read(file, scope.display_filter, keylog=scope.keylog)
-            else:
-                capture = few(file, name, scope.keylog)
-            table = _rows(capture, scope.stream, name, columns)
-            return arranged(table if exchange is None else _of_one(table, capture, scope.stream, exchange), name, rows)
-
+        columns = rows.columns
         if form.output is not None and str(form.output) != "-":
-            export.write(chosen(_renamed(arranged_rows(), name, names), name, columns), form.output)
+            table = _arranged_rows(file, name, scope, rows, exchange)
+            export.write(chosen(_renamed(table, name, names), name, columns), form.output)
             return
-        all_at_once = how == "text" and _on_terminal()
-        if (
-            scope.is_whole
-            and exchange is None
-            and rows.sort is None
-            and name in _STREAMED
-            and not all_at_once
-            and not from_headers
-        ):
+        all_at_once = form.name == "text" and _on_terminal()
+        may_stream = name in _STREAMED and rows.sort is None and exchange is None and not all_at_once
+        if may_stream and scope.is_whole and not _of_headers(name, columns):
             tables = _first(_streamed(opening.source(file), name, scope.keylog), rows.top)
         else:
-            tables = iter([arranged_rows()])
+            tables = iter([_arranged_rows(file, name, scope, rows, exchange)])
         tables = (_renamed(table, name, names) for table in tables)
-        brief = names is None and columns is None and how == "text" and (all_at_once or name == "findings")
-        shown = (export.brief(t, name) if brief else chosen(t, name, columns) for t in tables)
-        export.show(shown, how, fit=columns is None)
+        is_brief = names is None and columns is None and form.name == "text" and (all_at_once or name == "findings")
+        shown = (export.brief(t, name) if is_brief else chosen(t, name, columns) for t in tables)
+        export.show(shown, form.name, fit=columns is None)
 
     if name not in _OF_EXCHANGE:
         signature = inspect.signature(command, eval_str=True)
         kept = [parameter for parameter in signature.parameters.values() if parameter.name != "exchange"]
         command.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
     app.command(name=name, help=question)(over_time(command))
+
+
+def _arranged_rows(file: str, name: TableName, scope: Scope, rows: Rows, exchange: str | None) -> Any:
+    """Read the wanted rows, and no more of a whole capture than they need."""
+    capture: Any
+    if not scope.is_whole or _of_headers(name, rows.columns) or name in _ACCOUNT or exchange is not None:
+        capture = opening.read(file, scope.display_filter, keylog=scope.keylog)
+    elif name == "findings":
+        capture = opening.answer_view(file, keylog=scope.keylog)
+    else:
+        capture = opening.projection(file, {name: TableSlice(None)}, keylog=scope.keylog)
+    table = _rows(capture, scope.stream, name, rows.columns)
+    return arranged(table if exchange is None else _of_one(table, capture, scope.stream, exchange), name, rows)
 
 
 def _of_one(table: pa.Table, capture: Capture, stream: int | None, exchange: str) -> pa.Table:

@@ -204,6 +204,7 @@ def _page(
     actions: pa.Table | None = None,
     rates: Sequence[str] = (),
 ) -> str:
+    """Return the page of a capture or of stored results; sections without rows are left out."""
     text = subject.why().text
     bodies = [*_actions(actions), _section("page_answer", parts.answer(text))]
     if requests.total:
@@ -372,6 +373,7 @@ def _asset(name: str) -> str:
 
 
 def _document(title: str, about: str, bodies: Sequence[str]) -> str:
+    """Return the page of these sections, with links to each; its policy allows no script but its own."""
     script, style = _asset("page.js"), _asset("page.css")
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = (

@@ -45,6 +45,7 @@ def ping(capture: Subject, server: str | None) -> Report:
 
 
 def _ping(run: list[Probe]) -> tuple[list[str], dict[str, Any]]:
+    """Return ping's lines for the requests to one target, and their numbers."""
     first = run[0]
     target, data = first.ip.dst, first.size - 8
     lines = [f"PING {target} ({target}) {data}({data + first.ip.length - len(first.ip.body) + 8}) bytes of data."]

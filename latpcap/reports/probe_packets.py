@@ -206,6 +206,7 @@ def _probe(frame: int, time: int, ip: Ip) -> Probe | None:
 
 
 def _answer(frame: int, time: int, ip: Ip, sent: dict[Key, Probe]) -> tuple[Probe, Answer] | None:
+    """Return the probe that this packet answers, with the answer; None if it answers none of `sent`."""
     body = ip.body
     if ip.protocol in (ICMP, ICMP6) and len(body) >= 8:
         if ECHO.get((ip.protocol, body[0])) == "reply":

@@ -274,6 +274,7 @@ class _ExchangeFacts:
 
     @staticmethod
     def _of(streams: pa.Table, exchanges: pa.Table, stream_row: Array, slow_ms: float | None) -> dict[str, Array]:
+        """Return the attributes of some exchanges by name; `stream_row` has the rows of their streams."""
         is_complete = arrays.numbers(exchanges, "complete").astype(bool)
         has_begun = ~np.isnan(arrays.numbers(exchanges, "response_first_frame").astype(float))
         cause_ms = {cause: arrays.numbers(exchanges, f"{cause}_ms") for cause in CAUSES}

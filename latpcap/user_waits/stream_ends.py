@@ -205,6 +205,7 @@ class Course:
         return None if longest is None else self._resent(longest[1], data_packets, acks)
 
     def _resent(self, copies: Array, data_packets: Array, acks: Array) -> Resent:
+        """Describe a segment by its copies: when it was sent and acknowledged, and what passed meanwhile."""
         first = int(copies[0])
         client, seq, length = bool(self.client[first]), int(self.seq[first]), int(self.len[first])
         later = acks[acks > first]

@@ -96,6 +96,7 @@ def _rows(scope: HasTables, name: Any, columns: tuple[str, ...]) -> list[dict[st
 def _entry(
     row: dict[str, Any], stream: dict[str, Any], connect: dict[str, Any] | None, *, is_tls: bool
 ) -> dict[str, Any]:  # fmt: skip
+    """Return the entry of one request, with its connection's set-up if it is the first one there."""
     begin, times = _timings(row, connect)
     url = _url(row, stream, "https" if is_tls else "http")
     version = VERSIONS[row["protocol"]]
