@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 
-use latpcap_core::capture::{CaptureReader, Record, Sink};
+use latpcap_core::capture::{CaptureReader, Record, RecordSink};
 use latpcap_core::issue::Issue;
 
 /// Block size, as in latpcap.
@@ -17,7 +17,7 @@ struct Index {
     issues: Vec<Issue>,
 }
 
-impl Sink for Index {
+impl RecordSink for Index {
     fn record(&mut self, record: Record<'_>) {
         self.records.push((record.offset, record.time_ns));
     }

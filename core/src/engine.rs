@@ -22,7 +22,7 @@ mod until;
 use std::hint::black_box;
 
 use crate::base::At;
-use crate::capture::{CaptureReader, Record, Sink};
+use crate::capture::{CaptureReader, Record, RecordSink};
 use crate::decrypt::Decryption;
 use crate::exchange::Exchange;
 use crate::frame::{self, Foreign, Fragment, Fragments, Icmp, Packet, SeenFrame, Unread, Unwrapped};
@@ -114,7 +114,7 @@ impl stream::Rows for EventRows<'_> {
     }
 }
 
-impl Sink for Pipeline {
+impl RecordSink for Pipeline {
     #[inline(always)]
     fn record(&mut self, record: Record<'_>) {
         let at = At {

@@ -1,7 +1,7 @@
 //! Reads chosen records of a capture, with the bytes that the tables leave out. Takes blocks of the file as `capture`
 //! does, and returns each chosen record once, in file order.
 
-use crate::capture::{CaptureReader, Record, Sink};
+use crate::capture::{CaptureReader, Record, RecordSink};
 use crate::issue::Issue;
 
 /// Reader of some frames of a capture.
@@ -23,7 +23,7 @@ struct Picker<'a, F> {
     give: &'a mut F,
 }
 
-impl<F: FnMut(Record<'_>)> Sink for Picker<'_, F> {
+impl<F: FnMut(Record<'_>)> RecordSink for Picker<'_, F> {
     fn record(&mut self, record: Record<'_>) {
         if let Wanted::Some(frames, next) = self.wanted {
             if frames.get(*next) != Some(&record.frame) {

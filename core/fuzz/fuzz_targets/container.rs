@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use latpcap_core::capture::{CaptureReader, Record, Sink};
+use latpcap_core::capture::{CaptureReader, Record, RecordSink};
 use latpcap_core::issue::Issue;
 use libfuzzer_sys::fuzz_target;
 
@@ -14,7 +14,7 @@ struct Found {
     bytes: usize,
 }
 
-impl Sink for Found {
+impl RecordSink for Found {
     fn record(&mut self, r: Record<'_>) {
         self.bytes += r.data.len();
         let fields = (r.frame, r.time_ns, r.link, r.offset, r.data.len(), r.original_len);

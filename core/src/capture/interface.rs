@@ -1,7 +1,7 @@
 //! The interface blocks of pcapng. The description block has link type, snap length and the clock of the time stamps
 //! (if_tsresol, if_tsoffset); the statistics block has the number of dropped packets (isb_ifdrop, isb_osdrop).
 
-use super::{Position, Sink, TRUSTED_NS};
+use super::{Position, RecordSink, TRUSTED_NS};
 use crate::cursor::{Cursor, Header};
 use crate::issue::{Code, Issue, Kind};
 
@@ -111,7 +111,7 @@ fn read_options<const BIG: bool>(options: &[u8], interface: &mut Interface) -> O
 /// Reports the packets that were dropped while the capture was taken; `body` is a statistics block without its trailing
 /// length.
 #[cold]
-pub(super) fn report_drops<const BIG: bool>(body: &[u8], position: &Position, sink: &mut impl Sink) {
+pub(super) fn report_drops<const BIG: bool>(body: &[u8], position: &Position, sink: &mut impl RecordSink) {
     let Some((_, options)) = Header::<20>::split(body) else {
         return;
     };

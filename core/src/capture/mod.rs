@@ -46,7 +46,7 @@ pub struct Record<'a> {
 }
 
 /// Receives records and issues in file order.
-pub trait Sink {
+pub trait RecordSink {
     fn record(&mut self, record: Record<'_>);
     fn issue(&mut self, issue: Issue);
 
@@ -85,7 +85,7 @@ enum Format {
 /// Returns the time of the first record that lies whole in `head`, the first bytes of a file.
 pub fn first_time(head: &[u8]) -> Option<i64> {
     struct First(Option<i64>);
-    impl Sink for First {
+    impl RecordSink for First {
         fn record(&mut self, record: Record<'_>) {
             self.0.get_or_insert(record.time_ns);
         }
@@ -153,7 +153,7 @@ impl CaptureReader {
         matches!(self.format, Format::Halted)
     }
 
-    pub fn push(&mut self, block: &[u8], sink: &mut impl Sink) {
+    pub fn push(&mut self, block: &[u8], sink: &mut impl RecordSink) {
         let mut rest = block;
         loop {
             if self.to_skip > 0 {
@@ -187,7 +187,7 @@ impl CaptureReader {
     }
 
     /// Ends the last file, and reports a record that is cut by the end. Call it once, after the last block.
-    pub fn finish(&mut self, sink: &mut impl Sink) {
+    pub fn finish(&mut self, sink: &mut impl RecordSink) {
         let issue = match &self.format {
             Format::Unknown => Some(refuse::short(&self.carry)),
             Format::Pcap(pcap) => pcap.truncated(&self.carry, &self.position),
@@ -221,7 +221,7 @@ impl CaptureReader {
     }
 
     /// Reads the whole records in `bytes`, which begin at `position.offset`. Returns the number of bytes used.
-    fn walk(&mut self, bytes: &[u8], sink: &mut impl Sink) -> usize {
+    fn walk(&mut self, bytes: &[u8], sink: &mut impl RecordSink) -> usize {
         let begin = self.position.offset;
         let mut rest = bytes;
         loop {
@@ -254,7 +254,7 @@ impl CaptureReader {
     }
 
     /// Recognises the format by the first bytes and reads the file header.
-    fn open(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Next {
+    fn open(&mut self, bytes: &[u8], sink: &mut impl RecordSink) -> Next {
         if bytes.len() < 4 {
             return Next::Need(4);
         }
@@ -300,7 +300,7 @@ impl CaptureReader {
         &mut self,
         opened: Result<(&'static str, Format), Box<Issue>>,
         header: usize,
-        sink: &mut impl Sink,
+        sink: &mut impl RecordSink,
     ) -> Next {
         match opened {
             Ok((name, format)) => {

@@ -4,7 +4,7 @@
 //! The table follows the frames, so a reader of a stream cannot use it to find them. The frames are read in file order
 //! instead, and the table is compared with their offsets at the end. A difference is an issue.
 
-use super::{NO_LINK, Next, Position, Record, Sink, TRUSTED_NS};
+use super::{NO_LINK, Next, Position, Record, RecordSink, TRUSTED_NS};
 use crate::cursor::{self, Header};
 use crate::issue::{Issue, Kind};
 
@@ -100,7 +100,7 @@ impl Netmon {
         })
     }
 
-    pub(super) fn walk(&mut self, bytes: &[u8], position: &mut Position, sink: &mut impl Sink) -> Next {
+    pub(super) fn walk(&mut self, bytes: &[u8], position: &mut Position, sink: &mut impl RecordSink) -> Next {
         let mut rest = bytes;
         loop {
             if self.is_in_table || position.offset == self.table.0 {
@@ -135,7 +135,7 @@ impl Netmon {
         captured: usize,
         original_len: u32,
         position: &mut Position,
-        sink: &mut impl Sink,
+        sink: &mut impl RecordSink,
     ) {
         let (mut data, trailer) = cursor::split(cursor::from(record, self.record_header()), captured);
         self.last_ns = self.time(record, trailer).unwrap_or(self.last_ns);
@@ -219,7 +219,7 @@ impl Netmon {
     }
 
     /// Reads the frame table and compares it with the frames that were read.
-    fn read_table(&mut self, bytes: &[u8], position: &mut Position, sink: &mut impl Sink) -> Next {
+    fn read_table(&mut self, bytes: &[u8], position: &mut Position, sink: &mut impl RecordSink) -> Next {
         let mut rest = bytes;
         while self.listed.count < self.table.1 / 4 {
             let Some((entry, next)) = Header::<4>::split(rest) else {

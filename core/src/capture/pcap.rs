@@ -1,7 +1,7 @@
 //! The pcap file format (draft-ietf-opsawg-pcap): a file header, then records. Both byte orders, microseconds and
 //! nanoseconds, and the "modified" format whose record headers have 24 bytes (magic 0xa1b2cd34).
 
-use super::{Next, Position, Record, Sink};
+use super::{Next, Position, Record, RecordSink};
 use crate::cursor::{self, Header};
 use crate::issue::{Issue, Kind};
 
@@ -128,7 +128,7 @@ impl Pcap {
         }
     }
 
-    pub(super) fn walk(&mut self, bytes: &[u8], position: &mut Position, sink: &mut impl Sink) -> Next {
+    pub(super) fn walk(&mut self, bytes: &[u8], position: &mut Position, sink: &mut impl RecordSink) -> Next {
         match (self.magic.variant, self.magic.is_big_endian) {
             (Variant::Micro, false) => self.records::<16, false, 1000>(bytes, position, sink),
             (Variant::Micro, true) => self.records::<16, true, 1000>(bytes, position, sink),
@@ -143,7 +143,7 @@ impl Pcap {
         &self,
         bytes: &[u8],
         position: &mut Position,
-        sink: &mut impl Sink,
+        sink: &mut impl RecordSink,
     ) -> Next {
         let Position {
             mut offset,

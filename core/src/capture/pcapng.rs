@@ -5,7 +5,7 @@
 mod packet;
 
 use super::interface::{Interface, report_drops};
-use super::{NO_LINK, Next, Position, Record, Sink};
+use super::{NO_LINK, Next, Position, Record, RecordSink};
 use crate::cursor::{self, Header};
 use crate::issue::{Issue, Kind};
 use packet::{OLD_PACKET, PACKET, SIMPLE_PACKET, ticks};
@@ -78,7 +78,7 @@ impl Pcapng {
         self.digits
     }
 
-    pub(super) fn walk(&mut self, bytes: &[u8], position: &mut Position, sink: &mut impl Sink) -> Next {
+    pub(super) fn walk(&mut self, bytes: &[u8], position: &mut Position, sink: &mut impl RecordSink) -> Next {
         let parsed = match self.is_big_endian {
             true => self.blocks::<true>(bytes, position, sink),
             false => self.blocks::<false>(bytes, position, sink),
@@ -93,7 +93,7 @@ impl Pcapng {
         &mut self,
         bytes: &[u8],
         position: &mut Position,
-        sink: &mut impl Sink,
+        sink: &mut impl RecordSink,
     ) -> Result<Next, Box<Issue>> {
         let mut rest = bytes;
         if let Some(block) = self.skipped {
@@ -155,7 +155,7 @@ impl Pcapng {
         &mut self,
         mut bytes: &'a [u8],
         position: &mut Position,
-        sink: &mut impl Sink,
+        sink: &mut impl RecordSink,
     ) -> &'a [u8] {
         while let Some((record, next)) = self.plain_packet::<BIG>(bytes, position) {
             *position = Position {
@@ -209,7 +209,7 @@ impl Pcapng {
         block: SkippedBlock,
         end: u32,
         position: &mut Position,
-        sink: &mut impl Sink,
+        sink: &mut impl RecordSink,
     ) -> Result<(), Box<Issue>> {
         check_trailing_length(block.total, end, block.start, position, block.is_frame)?;
         self.skipped = None;
@@ -275,7 +275,7 @@ impl Pcapng {
         &mut self,
         body: &[u8],
         position: &Position,
-        sink: &mut impl Sink,
+        sink: &mut impl RecordSink,
     ) -> Result<(), Box<Issue>> {
         if self.interfaces.len() >= MAX_INTERFACES {
             let (reason, max) = ("too many interfaces", MAX_INTERFACES as u32);
@@ -353,7 +353,7 @@ fn min_length(kind: u32) -> u32 {
 }
 
 /// Whether a block of this kind and length is read. Reports secrets that are not, because they are too long.
-fn is_read(kind: u32, total: u32, position: &Position, sink: &mut impl Sink) -> bool {
+fn is_read(kind: u32, total: u32, position: &Position, sink: &mut impl RecordSink) -> bool {
     match kind {
         STATISTICS => (24..=MAX_STATISTICS_BYTES).contains(&total),
         SECRETS if total > MAX_BLOCK_BYTES => {
@@ -367,7 +367,7 @@ fn is_read(kind: u32, total: u32, position: &Position, sink: &mut impl Sink) -> 
 /// Passes on the key log in a decryption secrets block; `body` is without its trailing length. Secrets of other
 /// protocols are ignored.
 #[cold]
-fn pass_on_secrets<const BIG: bool>(body: &[u8], position: &Position, sink: &mut impl Sink) {
+fn pass_on_secrets<const BIG: bool>(body: &[u8], position: &Position, sink: &mut impl RecordSink) {
     let Some((head, rest)) = Header::<SECRETS_HEADER>::split(body) else {
         return;
     };
@@ -385,7 +385,7 @@ fn pass_on_secrets<const BIG: bool>(body: &[u8], position: &Position, sink: &mut
 
 /// Reports a decryption secrets block that is too long to be kept.
 #[cold]
-fn report_long_secrets(total: u32, position: &Position, sink: &mut impl Sink) {
+fn report_long_secrets(total: u32, position: &Position, sink: &mut impl RecordSink) {
     let reason = "decryption secrets are beyond the longest block";
     let issue = Issue::new(Kind::Skipped, "pcapng", reason).at(position.offset);
     sink.issue(issue.lengths(total.into(), MAX_BLOCK_BYTES.into()));

@@ -1,6 +1,6 @@
 //! The snoop file format of Solaris (RFC 1761): a file header, then records, all in network byte order.
 
-use super::{Next, Position, Record, Sink};
+use super::{Next, Position, Record, RecordSink};
 use crate::cursor::Header;
 use crate::issue::{Issue, Kind};
 
@@ -45,7 +45,7 @@ impl Snoop {
         Ok(Snoop { link })
     }
 
-    pub(super) fn walk(&mut self, bytes: &[u8], position: &mut Position, sink: &mut impl Sink) -> Next {
+    pub(super) fn walk(&mut self, bytes: &[u8], position: &mut Position, sink: &mut impl RecordSink) -> Next {
         let mut rest = bytes;
         loop {
             let Some(head) = Header::<RECORD_HEADER>::of(rest) else {

@@ -7,7 +7,7 @@ mod solaris;
 
 use proptest::prelude::*;
 
-use super::{CaptureReader, NO_LINK, Record, Sink, pcap, pcapng};
+use super::{CaptureReader, NO_LINK, Record, RecordSink, pcap, pcapng};
 use crate::issue::{Issue, Kind};
 
 /// A record's fields in their order.
@@ -24,7 +24,7 @@ struct Found {
     digits: u8,
 }
 
-impl Sink for Found {
+impl RecordSink for Found {
     fn record(&mut self, record: Record<'_>) {
         let Record {
             frame,

@@ -3,7 +3,7 @@
 
 use super::Pipeline;
 use crate::base::Side;
-use crate::capture::Sink;
+use crate::capture::RecordSink;
 use crate::evidence::rtt::Rtt;
 use crate::exchange::{Exchange, RowKind};
 use crate::issue::{Issue, Kind};

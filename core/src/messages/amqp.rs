@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use smol_str::SmolStr;
 
 use super::{FirstBytes, Guess, Kind, Listener, Side, Status, errors};
@@ -75,7 +75,7 @@ impl WireFormat for Amqp {
         true
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
+    fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         let Some((channel, frame)) = frame::read(head) else {
             return Role::Ignored;
         };
@@ -114,7 +114,7 @@ impl WireFormat for Amqp {
 }
 
 /// Begins the exchange of the log-in: a dialogue from the client's first bytes to the server's "open-ok".
-fn begin_login(sink: &mut MessageSink<'_, impl Listener>, len: u64) {
+fn begin_login(sink: &mut Sink<'_, impl Listener>, len: u64) {
     sink.count(len);
     sink.request(&SmolStr::new_static("connection.open"), &SmolStr::default());
     sink.kind(Kind::Setup);
@@ -123,7 +123,7 @@ fn begin_login(sink: &mut MessageSink<'_, impl Listener>, len: u64) {
 }
 
 /// Reads a method of the log-in. Returns whether it was the last.
-fn login_method(sink: &mut MessageSink<'_, impl Listener>, method: Method<'_>, len: u64) -> bool {
+fn login_method(sink: &mut Sink<'_, impl Listener>, method: Method<'_>, len: u64) -> bool {
     if sink.side() == Side::Client {
         return false;
     }
@@ -144,7 +144,7 @@ fn login_method(sink: &mut MessageSink<'_, impl Listener>, method: Method<'_>, l
 }
 
 fn client_method(
-    sink: &mut MessageSink<'_, impl Listener>,
+    sink: &mut Sink<'_, impl Listener>,
     channel: &mut Channel,
     key: u64,
     method: Method<'_>,
@@ -177,7 +177,7 @@ fn client_method(
 }
 
 fn server_method(
-    sink: &mut MessageSink<'_, impl Listener>,
+    sink: &mut Sink<'_, impl Listener>,
     channel: &mut Channel,
     method: Method<'_>,
     len: u64,

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use super::framed::{self, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{Kind, Listener, Side, Status, text};
 use smol_str::SmolStr;
 
@@ -155,7 +155,7 @@ impl WireFormat for Beanstalk {
         false
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
+    fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         let side = sink.side();
         let Some(line) = Line::read(side, head.bytes) else {
             return Role::Ignored;
@@ -179,7 +179,7 @@ impl WireFormat for Beanstalk {
 }
 
 impl Beanstalk {
-    fn read_request(&mut self, sink: &mut MessageSink<'_, impl Listener>, line: &Line<'_>) -> Role {
+    fn read_request(&mut self, sink: &mut Sink<'_, impl Listener>, line: &Line<'_>) -> Role {
         if self.unlisted > 0 || self.waiting.len() >= MAX_WAITING {
             self.unlisted += 1;
             return Role::Ignored;

@@ -17,7 +17,7 @@ use smol_str::SmolStr;
 
 use super::lines::{Dots, Line};
 use super::readers::AnyReader;
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{Kind, Listener, MessageReader, Note, Outcome, Side, Stretch, tls};
 use answers::Server;
 pub(super) use recognise::{FTP, IMAP, POP3, SMTP};
@@ -118,7 +118,7 @@ impl Leave {
 
 impl PendingCommand {
     /// Counts bytes of the reply.
-    fn reply_bytes(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
+    fn reply_bytes(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u64) {
         if !std::mem::replace(&mut self.has_begun, true) {
             sink.exchange(self.key).begin_answer();
         }
@@ -130,7 +130,7 @@ impl PendingCommand {
 }
 
 impl MessageReader for Commands {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
+    fn feed<'a>(&mut self, mut sink: Sink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         let (mut bytes, missing) = match stretch {
             Stretch::Bytes(bytes) => (bytes, None),
             Stretch::Missing(missing) => (&[][..], Some(missing)),
@@ -176,11 +176,7 @@ impl Commands {
     }
 
     /// Reads the client's bytes.
-    fn read_client(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        bytes: &mut &[u8],
-    ) -> Result<(), Leave> {
+    fn read_client(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: &mut &[u8]) -> Result<(), Leave> {
         while !bytes.is_empty() {
             match self.client.reads {
                 Reads::Octets { key, left } => {
@@ -205,7 +201,7 @@ impl Commands {
     }
 
     /// Counts octets of a command's literal, or of BDAT, of which `left` were to come.
-    fn octets(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64, left: u64, count: u64) {
+    fn octets(&mut self, sink: &mut Sink<'_, impl Listener>, key: u64, left: u64, count: u64) {
         sink.exchange(key).count(count);
         let left = left - count;
         self.client.reads = Reads::Octets { key, left };
@@ -218,7 +214,7 @@ impl Commands {
     }
 
     /// Reads a mail's text, up to its lone dot.
-    fn content(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &mut &[u8]) {
+    fn content(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: &mut &[u8]) {
         let Reads::Content {
             key,
             mut dots,
@@ -259,7 +255,7 @@ impl Commands {
     }
 
     /// Reads a whole line of the client.
-    fn command(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), Leave> {
+    fn command(&mut self, sink: &mut Sink<'_, impl Listener>) -> Result<(), Leave> {
         let line = std::mem::take(&mut self.client.line);
         if !line.is_text() {
             return Err(Leave::Lost("not a line of text"));
@@ -320,7 +316,7 @@ impl Commands {
     }
 
     /// Expects the octets after a command's line, or ends its request.
-    fn end_line(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64, line: &Line, octets: u64) {
+    fn end_line(&mut self, sink: &mut Sink<'_, impl Listener>, key: u64, line: &Line, octets: u64) {
         let literal = line.literal().filter(|_| self.dialect == Dialect::Imap);
         let left = literal.unwrap_or(octets);
         self.client.literal = literal.map(|_| key);
@@ -332,12 +328,7 @@ impl Commands {
     }
 
     /// Begins and names a request, which gets this many replies. Returns its key.
-    fn begin_request(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        command: Command,
-        replies: u32,
-    ) -> u64 {
+    fn begin_request(&mut self, sink: &mut Sink<'_, impl Listener>, command: Command, replies: u32) -> u64 {
         let key = self.next_key;
         self.next_key += 1;
         if self.waiting.len() >= MAX_WAITING
@@ -361,7 +352,7 @@ impl Commands {
     }
 
     /// Gives up the oldest commands whose replies may be lost: as the client sends its next command, it has them.
-    fn drop_maybe_answered(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    fn drop_maybe_answered(&mut self, sink: &mut Sink<'_, impl Listener>) {
         if self.dialect == Dialect::Imap {
             return;
         }
@@ -374,7 +365,7 @@ impl Commands {
     }
 
     /// Skips bytes of the client that are not in the capture.
-    fn skip_client(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) -> Result<(), Leave> {
+    fn skip_client(&mut self, sink: &mut Sink<'_, impl Listener>, missing: u64) -> Result<(), Leave> {
         self.client.is_after_hole = true;
         match &mut self.client.reads {
             Reads::Octets { key, left } if missing <= *left => {
@@ -409,7 +400,7 @@ impl Commands {
     }
 
     /// Gives up all open commands: their replies cannot be paired any more.
-    pub(super) fn give_up(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    pub(super) fn give_up(&mut self, sink: &mut Sink<'_, impl Listener>) {
         for lost in self.waiting.drain(..) {
             sink.exchange(lost.key).give_up();
         }

@@ -4,7 +4,7 @@
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{FirstBytes, Guess, Kind, Listener, Side, Status};
 use crate::cursor::{self, Cursor};
 use smol_str::format_smolstr;
@@ -173,7 +173,7 @@ impl WireFormat for Dnp3 {
         true
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
+    fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         let side = sink.side();
         // a frame without data is a request or a response of the link layer
         let Some(frame) = Frame::read(side, head.bytes) else {
@@ -192,7 +192,7 @@ impl WireFormat for Dnp3 {
     }
 }
 
-fn read_request(sink: &mut MessageSink<'_, impl Listener>, frame: &Frame) -> Role {
+fn read_request(sink: &mut Sink<'_, impl Listener>, frame: &Frame) -> Role {
     let (Some((method, true)), true) = (function_name(frame.function), frame.is_first()) else {
         return Role::Ignored;
     };
@@ -202,7 +202,7 @@ fn read_request(sink: &mut MessageSink<'_, impl Listener>, frame: &Frame) -> Rol
 }
 
 impl Dnp3 {
-    fn read_response(&mut self, sink: &mut MessageSink<'_, impl Listener>, frame: &Frame) -> Role {
+    fn read_response(&mut self, sink: &mut Sink<'_, impl Listener>, frame: &Frame) -> Role {
         if !frame.is_first() {
             return match self.continued {
                 Some(key) if !self.is_push && frame.is_last() => Role::Last(key),

@@ -6,7 +6,7 @@ mod message;
 mod records;
 
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{BySide, Close, FirstBytes, Guess, Kind, Listener, MessageReader, Outcome, Side, Stretch};
 pub use message::Message;
 use message::{HEADER, MAX_QUESTION_BYTES};
@@ -111,7 +111,7 @@ fn has_query(mut queries: &[u8], id: u16) -> bool {
 }
 
 impl MessageReader for Dns {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
+    fn feed<'a>(&mut self, mut sink: Sink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         let half = &mut self.sides[sink.side()];
         match stretch {
             Stretch::Bytes(bytes) => half.read_bytes(&mut sink, bytes),
@@ -129,7 +129,7 @@ impl MessageReader for Dns {
         }
     }
 
-    fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, _how: Close) {
+    fn close(&mut self, sink: &mut Sink<'_, impl Listener>, _how: Close) {
         self.sides[sink.side()] = Half::default();
     }
 
@@ -139,11 +139,7 @@ impl MessageReader for Dns {
 }
 
 impl Half {
-    fn read_bytes<'a>(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        mut bytes: &'a [u8],
-    ) -> Outcome<'a> {
+    fn read_bytes<'a>(&mut self, sink: &mut Sink<'_, impl Listener>, mut bytes: &'a [u8]) -> Outcome<'a> {
         while let Some((next, rest)) = bytes.split_first() {
             sink.mark();
             if self.left > 0 {
@@ -178,7 +174,7 @@ impl Half {
     }
 
     /// Reports the message, if it is whole.
-    fn end(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    fn end(&mut self, sink: &mut Sink<'_, impl Listener>) {
         if self.left > 0 {
             return;
         }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::pending_queue::{push_bounded, take_first};
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{Kind, Listener, Side, Status, errors};
 use crate::cursor::{self, Cursor};
 use smol_str::{SmolStr, format_smolstr};
@@ -165,7 +165,7 @@ impl WireFormat for Enip {
         false
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
+    fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         let Some(message) = Message::read(head.bytes) else {
             return Role::Ignored;
         };
@@ -184,11 +184,7 @@ impl WireFormat for Enip {
 }
 
 impl Enip {
-    fn read_request(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        message: &Message<'_>,
-    ) -> Option<Role> {
+    fn read_request(&mut self, sink: &mut Sink<'_, impl Listener>, message: &Message<'_>) -> Option<Role> {
         let method = match (message.command, message.cip.first()) {
             (0x66, _) => return None, // not answered
             (SEND | SEND_CONNECTED, Some(number)) if number & ANSWER == 0 => service_name(*number),
@@ -204,11 +200,7 @@ impl Enip {
         Some(Role::Last(key))
     }
 
-    fn read_response(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        message: &Message<'_>,
-    ) -> Option<Role> {
+    fn read_response(&mut self, sink: &mut Sink<'_, impl Listener>, message: &Message<'_>) -> Option<Role> {
         let id = message.id();
         let (_, key) = take_first(&mut self.waiting, |(waiting, _)| *waiting == id)?;
         // after the service and a zero

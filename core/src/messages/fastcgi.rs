@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 
 use super::framed::{Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::tags::{TagName, Tags};
 use super::{FirstBytes, Guess, Kind, Listener, RequestName, Side, Status, text, url};
 use crate::cursor::{self, Cursor};
@@ -113,7 +113,7 @@ impl WireFormat for FastCgi {
         false
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
+    fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         let (Some(kind), Some(id)) = (cursor::u8_at(head.bytes, 1), cursor::be16_at(head.bytes, 2)) else {
             return Role::Ignored;
         };
@@ -147,7 +147,7 @@ impl WireFormat for FastCgi {
 
 impl FastCgi {
     /// Begins the answer with the first output of a request. Its head has the status; without `Status` it is 200.
-    fn begin_answer(&mut self, sink: &mut MessageSink<'_, impl Listener>, id: u16, content: &[u8]) {
+    fn begin_answer(&mut self, sink: &mut Sink<'_, impl Listener>, id: u16, content: &[u8]) {
         let Some(index) = self.waiting.iter().position(|waits| *waits == id) else {
             return;
         };
@@ -173,7 +173,7 @@ impl FastCgi {
 }
 
 /// Reports the status of an END_REQUEST by which the server refused the request (5.5).
-fn report_refusal(sink: &mut MessageSink<'_, impl Listener>, key: u64, content: &[u8]) {
+fn report_refusal(sink: &mut Sink<'_, impl Listener>, key: u64, content: &[u8]) {
     let words = match cursor::u8_at(content, 4) {
         Some(1) => "cannot multiplex",
         Some(2) => "overloaded",
@@ -194,7 +194,7 @@ fn length(cursor: &mut Cursor<'_>) -> Option<usize> {
 }
 
 /// Names the request by its parameters: variables of CGI, and headers of HTTP as `HTTP_…`.
-fn parameters(sink: &mut MessageSink<'_, impl Listener>, key: u64, content: &[u8]) {
+fn parameters(sink: &mut Sink<'_, impl Listener>, key: u64, content: &[u8]) {
     let (mut method, mut target, mut script, mut host, mut server) =
         <(&[u8], &[u8], &[u8], &[u8], &[u8])>::default();
     let mut tags = Tags::default();

@@ -7,7 +7,7 @@
 use smol_str::SmolStr;
 
 use super::readers::AnyReader;
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{At, BySide, FirstBytes, Guess, Listener, MessageReader, Outcome, Side, Stretch, tls};
 use crate::cursor;
 
@@ -95,7 +95,7 @@ pub(super) trait WireFormat: Default {
     fn has_magic(side: Side) -> bool;
 
     /// Interprets a message whose head is read.
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role;
+    fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role;
 
     /// Forgets state that depends on every message of `side`, because some are missing.
     fn lost(&mut self, side: Side);
@@ -250,7 +250,7 @@ struct Half {
 }
 
 impl<D: WireFormat> MessageReader for Framed<D> {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
+    fn feed<'a>(&mut self, mut sink: Sink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         match stretch {
             Stretch::Bytes(bytes) => match self.read_bytes(&mut sink, bytes) {
                 Ok(()) => Outcome::All,
@@ -278,7 +278,7 @@ impl<D: WireFormat> Framed<D> {
     /// Reads bytes. The error is the rest that is not a message, after `Lost` was noted, or that is TLS.
     fn read_bytes<'a>(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         mut bytes: &'a [u8],
     ) -> Result<(), (Leave, &'a [u8])> {
         let side = sink.side();
@@ -313,7 +313,7 @@ impl<D: WireFormat> Framed<D> {
     }
 
     /// Takes bytes of a message's head off the front of `bytes`. Returns false where no message begins.
-    fn read_head(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &mut &[u8]) -> bool {
+    fn read_head(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: &mut &[u8]) -> bool {
         let side = sink.side();
         let (format, half) = match side {
             Side::Client => (&mut self.format, &mut self.sides.client),
@@ -346,7 +346,7 @@ impl<D: WireFormat> Framed<D> {
     }
 
     /// Gives the head to the format, which returns the message's role.
-    fn finish_head(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    fn finish_head(&mut self, sink: &mut Sink<'_, impl Listener>) {
         let (format, half) = match sink.side() {
             Side::Client => (&mut self.format, &mut self.sides.client),
             Side::Server => (&mut self.format, &mut self.sides.server),
@@ -357,7 +357,7 @@ impl<D: WireFormat> Framed<D> {
     }
 
     /// Counts bytes of a message whose head is read, and reports the message at its end.
-    fn count_body(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
+    fn count_body(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u64) {
         let half = &mut self.sides[sink.side()];
         half.have += bytes;
         let is_whole = half.len.is_none_or(|len| half.have >= len);
@@ -400,7 +400,7 @@ impl<D: WireFormat> Framed<D> {
     }
 
     /// Passes over a hole.
-    fn skip_hole(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
+    fn skip_hole(&mut self, sink: &mut Sink<'_, impl Listener>, missing: u64) {
         let side = sink.side();
         let half = &mut self.sides[side];
         let read = if half.role.is_some() {

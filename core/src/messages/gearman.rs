@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::pending_queue::push_bounded;
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{Kind, Listener, Side, Status, text};
 use crate::cursor::{self, Cursor};
 use crate::limits::HELD_BEHIND_NS;
@@ -167,7 +167,7 @@ impl WireFormat for Gearman {
         true
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
+    fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         let kind = kind(head.bytes);
         match sink.side() {
             Side::Client => self.read_request(sink, kind, head.bytes),
@@ -181,7 +181,7 @@ impl WireFormat for Gearman {
 }
 
 impl Gearman {
-    fn read_request(&mut self, sink: &mut MessageSink<'_, impl Listener>, kind: u32, head: &[u8]) -> Role {
+    fn read_request(&mut self, sink: &mut Sink<'_, impl Listener>, kind: u32, head: &[u8]) -> Role {
         // a request that was held behind unanswered messages begins with them, unless that is too long ago
         if sink.at().time_ns.saturating_sub(sink.marked().time_ns) > HELD_BEHIND_NS.get() {
             sink.unmark();
@@ -204,7 +204,7 @@ impl Gearman {
         Role::Last(key)
     }
 
-    fn read_response(&mut self, sink: &mut MessageSink<'_, impl Listener>, kind: u32, head: &[u8]) -> Role {
+    fn read_response(&mut self, sink: &mut Sink<'_, impl Listener>, kind: u32, head: &[u8]) -> Role {
         if let types::WORK_STATUS
         | types::WORK_COMPLETE
         | types::WORK_FAIL
@@ -235,7 +235,7 @@ impl Gearman {
     }
 
     /// Reads a message about a job: its status, a part of its result, or the result.
-    fn job_message(&mut self, sink: &mut MessageSink<'_, impl Listener>, kind: u32, head: &[u8]) -> Role {
+    fn job_message(&mut self, sink: &mut Sink<'_, impl Listener>, kind: u32, head: &[u8]) -> Role {
         let handle = argument(head);
         let Some(index) = self.jobs.iter().position(|(job, _)| **job == *handle) else {
             return Role::Ignored;
@@ -258,7 +258,7 @@ impl Gearman {
     }
 }
 
-fn begin_answer(sink: &mut MessageSink<'_, impl Listener>, key: u64, text: &str, error: bool) -> Role {
+fn begin_answer(sink: &mut Sink<'_, impl Listener>, key: u64, text: &str, error: bool) -> Role {
     sink.exchange(key).answer(Status::word(text, error));
     Role::Last(key)
 }

@@ -15,7 +15,7 @@ mod streamed;
 
 use super::pieces::BodySplitter;
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{BySide, Close, Listener, MessageReader, Note, Outcome, Side, Stretch};
 use super::{http2, server_software, websocket};
 use crate::cursor;
@@ -91,7 +91,7 @@ enum State {
 
 impl MessageReader for Http1 {
     #[inline(always)]
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
+    fn feed<'a>(&mut self, mut sink: Sink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         match stretch {
             Stretch::Bytes(bytes) => match self.read_bytes(&mut sink, bytes) {
                 Ok(()) => Outcome::All,
@@ -108,7 +108,7 @@ impl MessageReader for Http1 {
         }
     }
 
-    fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
+    fn close(&mut self, sink: &mut Sink<'_, impl Listener>, how: Close) {
         match (self.sides[sink.side()].state, how) {
             (State::UntilClose, Close::Fin) => sink.end_at_packet(),
             (State::Tunnel, Close::Fin) => sink.end(),
@@ -135,7 +135,7 @@ impl Http1 {
     #[inline(always)]
     fn read_bytes<'a>(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         bytes: &'a [u8],
     ) -> Result<(), &'a [u8]> {
         if self.is_answered_early && sink.side() == Side::Client {
@@ -152,7 +152,7 @@ impl Http1 {
     #[inline(never)]
     fn read_parts<'a>(
         &mut self,
-        mut sink: MessageSink<'_, impl Listener>,
+        mut sink: Sink<'_, impl Listener>,
         mut bytes: &'a [u8],
     ) -> Result<(), &'a [u8]> {
         while !bytes.is_empty() {
@@ -165,7 +165,7 @@ impl Http1 {
     #[inline(always)]
     fn read_part<'a>(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         bytes: &'a [u8],
     ) -> Result<&'a [u8], &'a [u8]> {
         let half = &mut self.sides[sink.side()];
@@ -215,7 +215,7 @@ impl Http1 {
     #[inline(always)]
     fn head<'a>(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         bytes: &'a [u8],
     ) -> Result<&'a [u8], &'a [u8]> {
         let side = sink.side();
@@ -244,7 +244,7 @@ impl Http1 {
     #[inline(always)]
     fn whole_head<'a>(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         head: &Head,
         bytes: &'a [u8],
     ) -> Result<&'a [u8], &'a [u8]> {
@@ -260,7 +260,7 @@ impl Http1 {
     #[inline(always)]
     fn after_head<'a>(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         head: &Head,
         rest: &'a [u8],
     ) -> Result<&'a [u8], &'a [u8]> {
@@ -321,7 +321,7 @@ impl Http1 {
     #[inline(always)]
     fn final_response(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         head: &Head,
         status: u16,
     ) -> Option<Result<Body, &'static str>> {
@@ -350,7 +350,7 @@ impl Http1 {
 
     /// Ends the response after which the connection carries another protocol.
     #[cold]
-    fn begin_tunnel(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    fn begin_tunnel(&mut self, sink: &mut Sink<'_, impl Listener>) {
         self.is_tunnel = !sink.other_is_open();
         sink.end();
         if !self.is_tunnel {
@@ -363,13 +363,7 @@ impl Http1 {
 
     /// Begins a message's body; without one, the message ends, and `after` follows.
     #[inline(always)]
-    fn begin_body(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        head: &Head,
-        body: Body,
-        after: State,
-    ) {
+    fn begin_body(&mut self, sink: &mut Sink<'_, impl Listener>, head: &Head, body: Body, after: State) {
         let state = match body {
             Body::None => {
                 sink.end();
@@ -389,7 +383,7 @@ impl Http1 {
 
     /// Begins a streamed response, or one after a response of gRPC-Web.
     #[cold]
-    fn begin_pieces(&mut self, mut sink: MessageSink<'_, impl Listener>, head: &Head) {
+    fn begin_pieces(&mut self, mut sink: Sink<'_, impl Listener>, head: &Head) {
         let web = head.pieces.is_some_and(|pieces| pieces.is_grpc_web());
         if std::mem::replace(&mut self.is_grpc_web, web) != web {
             sink.protocol(if web { Protocol::GrpcWeb } else { Protocol::Http });
@@ -404,7 +398,7 @@ impl Http1 {
 
     /// Ends the 101 that switches to another protocol.
     #[cold]
-    fn switch(&mut self, mut sink: MessageSink<'_, impl Listener>, to: Upgrade) {
+    fn switch(&mut self, mut sink: Sink<'_, impl Listener>, to: Upgrade) {
         match to {
             Upgrade::WebSocket => {
                 sink.response(101, false);
@@ -423,7 +417,7 @@ impl Http1 {
 
     /// Searches a response's head for the server's software.
     #[cold]
-    fn search_software(&mut self, mut sink: MessageSink<'_, impl Listener>, head: &[u8]) {
+    fn search_software(&mut self, mut sink: Sink<'_, impl Listener>, head: &[u8]) {
         self.searched += 1;
         if let Some(name) = server_software::of_head(head) {
             self.searched = MAX_SEARCHED;
@@ -434,7 +428,7 @@ impl Http1 {
     /// Ends a request that was answered before its end, if the client begins another one. A client that waited for 100
     /// Continue may omit the body after a final response (RFC 9110 10.1.1).
     #[cold]
-    fn check_omitted_body(&mut self, mut sink: MessageSink<'_, impl Listener>, bytes: &[u8]) {
+    fn check_omitted_body(&mut self, mut sink: Sink<'_, impl Listener>, bytes: &[u8]) {
         if self.sides.client.state == State::Head {
             self.is_answered_early = false;
         } else if recognise::begins_inside_turn(Side::Client, bytes) {
@@ -445,7 +439,7 @@ impl Http1 {
     }
 
     #[inline(always)]
-    fn push_request(&mut self, sink: &mut MessageSink<'_, impl Listener>, kind: MethodKind) {
+    fn push_request(&mut self, sink: &mut Sink<'_, impl Listener>, kind: MethodKind) {
         if self.pending.len() >= MAX_PENDING {
             self.drop_oldest_request(sink.lend());
         }
@@ -454,7 +448,7 @@ impl Http1 {
 
     /// Forgets the oldest request's method, with one issue a stream: responses may be read with the wrong method.
     #[cold]
-    fn drop_oldest_request(&mut self, mut sink: MessageSink<'_, impl Listener>) {
+    fn drop_oldest_request(&mut self, mut sink: Sink<'_, impl Listener>) {
         self.pending.pop_front();
         if !std::mem::replace(&mut self.has_dropped_requests, true) {
             sink.lost("too many requests without a response");

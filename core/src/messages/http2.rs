@@ -12,7 +12,7 @@ mod huffman;
 mod statics;
 
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{BySide, FirstBytes, FlowEvent, Guess, Listener, MessageReader, Outcome, Side, Stretch};
 use crate::cursor;
 use calls::Calls;
@@ -120,7 +120,7 @@ fn begins_message(side: Side, first: &[u8]) -> bool {
 }
 
 impl MessageReader for Http2 {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
+    fn feed<'a>(&mut self, mut sink: Sink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         match stretch {
             Stretch::Bytes(bytes) => match self.read_bytes(&mut sink, bytes) {
                 Ok(()) => Outcome::All,
@@ -152,7 +152,7 @@ impl Http2 {
     /// Reads bytes. The error is the rest that is not HTTP/2, after `Lost` was noted.
     fn read_bytes<'a>(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         mut bytes: &'a [u8],
     ) -> Result<(), &'a [u8]> {
         let side = sink.side();
@@ -199,12 +199,7 @@ impl Http2 {
     }
 
     /// Reads on in the preface, after its first `have` bytes. Returns false if these bytes are not of it.
-    fn read_preface(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        have: usize,
-        bytes: &mut &[u8],
-    ) -> bool {
+    fn read_preface(&mut self, sink: &mut Sink<'_, impl Listener>, have: usize, bytes: &mut &[u8]) -> bool {
         let (part, rest) = cursor::split(bytes, PREFACE.len() - have);
         if !cursor::from(PREFACE, have).starts_with(part) {
             return false;
@@ -225,7 +220,7 @@ impl Http2 {
     }
 
     /// Takes a frame's header. Returns false if the frame is not allowed after the frames before it.
-    fn begin_frame(&mut self, sink: &mut MessageSink<'_, impl Listener>, frame: Frame) -> bool {
+    fn begin_frame(&mut self, sink: &mut Sink<'_, impl Listener>, frame: Frame) -> bool {
         let side = sink.side();
         let half = &mut self.sides[side];
         half.frame = frame;
@@ -258,7 +253,7 @@ impl Http2 {
     }
 
     /// Takes a piece of the frame's payload. Returns false if the frame is not valid.
-    fn payload(&mut self, sink: &mut MessageSink<'_, impl Listener>, piece: &[u8], is_last: bool) -> bool {
+    fn payload(&mut self, sink: &mut Sink<'_, impl Listener>, piece: &[u8], is_last: bool) -> bool {
         let half = &mut self.sides[sink.side()];
         let max_kept = match half.frame.kind {
             frames::DATA => {
@@ -291,7 +286,7 @@ impl Http2 {
     }
 
     /// Interprets a whole frame. `payload` is empty for DATA, and may be cut off for types that are not interpreted.
-    fn end_frame(&mut self, sink: &mut MessageSink<'_, impl Listener>, payload: &[u8]) -> bool {
+    fn end_frame(&mut self, sink: &mut Sink<'_, impl Listener>, payload: &[u8]) -> bool {
         let half = &mut self.sides[sink.side()];
         let frame = half.frame;
         match frame.kind {
@@ -328,7 +323,7 @@ impl Http2 {
 
     /// Takes a whole frame of a header block, and decodes the block with its last one. Returns false if the padding is
     /// longer than the frame.
-    fn fragment(&mut self, sink: &mut MessageSink<'_, impl Listener>, frame: Frame, payload: &[u8]) -> bool {
+    fn fragment(&mut self, sink: &mut Sink<'_, impl Listener>, frame: Frame, payload: &[u8]) -> bool {
         let half = &mut self.sides[sink.side()];
         let mut block = half.block.take().unwrap_or_else(|| Block {
             stream: frame.stream,
@@ -375,7 +370,7 @@ impl Http2 {
     }
 
     /// Passes over a hole.
-    fn skip_hole(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
+    fn skip_hole(&mut self, sink: &mut Sink<'_, impl Listener>, missing: u64) {
         let half = &mut self.sides[sink.side()];
         let frame = half.frame;
         let is_within = half.phase == Phase::Frames && half.frames.skip(missing);
@@ -429,7 +424,7 @@ fn first_phase(side: Side, from_beginning: bool, bytes: &[u8]) -> Phase {
 
 impl Half {
     /// Searches for a frame's header, and moves `bytes` to it. Returns false if there is none so far.
-    fn search(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &mut &[u8]) -> bool {
+    fn search(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: &mut &[u8]) -> bool {
         // bytes that may begin a header are held: of a TLS record, the first byte is fed by itself
         let unread = std::mem::take(&mut self.unread);
         let joined = [&unread, *bytes].concat();

@@ -3,7 +3,7 @@
 //! packets, which are not requests and get no note. SSH and Telnet are recognised in mid-stream by echoed keys.
 
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::turns::Turns;
 use super::{
     Close, FirstBytes, Guess, Kind, Listener, MessageReader, Outcome, Side, Stretch, server_software,
@@ -202,7 +202,7 @@ fn openvpn(first: &FirstBytes<'_>) -> Guess {
 }
 
 impl MessageReader for Interactive {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
+    fn feed<'a>(&mut self, mut sink: Sink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         if let (Side::Server, Stretch::Bytes(bytes)) = (sink.side(), stretch) {
             self.read_greeting(&mut sink, bytes);
         }
@@ -227,7 +227,7 @@ impl MessageReader for Interactive {
         Outcome::All
     }
 
-    fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
+    fn close(&mut self, sink: &mut Sink<'_, impl Listener>, how: Close) {
         Turns.close(sink, how);
     }
 
@@ -274,7 +274,7 @@ impl Interactive {
     }
 
     /// Reads the server's software from its first line.
-    fn read_greeting(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &[u8]) {
+    fn read_greeting(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: &[u8]) {
         let Some(line) = &mut self.greeting else {
             return;
         };

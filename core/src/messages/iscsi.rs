@@ -4,7 +4,7 @@
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{FirstBytes, Guess, Kind, Listener, Side, Status};
 use crate::cursor;
 use smol_str::{SmolStr, format_smolstr};
@@ -120,7 +120,7 @@ impl WireFormat for Iscsi {
         false
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
+    fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         let (Some(operation), Some(key)) = (operation(head.bytes), tag(head.bytes)) else {
             return Role::Ignored;
         };
@@ -133,7 +133,7 @@ impl WireFormat for Iscsi {
     fn lost(&mut self, _side: Side) {}
 }
 
-fn read_request(sink: &mut MessageSink<'_, impl Listener>, key: u64, operation: u8, head: &[u8]) -> Role {
+fn read_request(sink: &mut Sink<'_, impl Listener>, key: u64, operation: u8, head: &[u8]) -> Role {
     let byte = |at| cursor::u8_at(head, at).unwrap_or(0);
     let unit = format_smolstr!("lun {}", byte(9));
     let (kind, method, target) = match operation {
@@ -149,7 +149,7 @@ fn read_request(sink: &mut MessageSink<'_, impl Listener>, key: u64, operation: 
     Role::Last(key)
 }
 
-fn read_response(sink: &mut MessageSink<'_, impl Listener>, key: u64, operation: u8, head: &[u8]) -> Role {
+fn read_response(sink: &mut Sink<'_, impl Listener>, key: u64, operation: u8, head: &[u8]) -> Role {
     let byte = |at| cursor::u8_at(head, at).unwrap_or(0);
     let (code, text, is_error) = match operation {
         0x31 => {

@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{BySide, FirstBytes, Guess, Kind, Listener, Side, Status};
 use crate::cursor::{self, Cursor};
 
@@ -176,7 +176,7 @@ impl WireFormat for Iso {
         true
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
+    fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         let Some(unit) = Unit::read(head.bytes) else {
             return Role::Ignored;
         };
@@ -212,7 +212,7 @@ fn has_addresses(unit: &[u8]) -> bool {
 }
 
 fn begin_request(
-    sink: &mut MessageSink<'_, impl Listener>,
+    sink: &mut Sink<'_, impl Listener>,
     key: u64,
     kind: Kind,
     method: &str,
@@ -222,7 +222,7 @@ fn begin_request(
     Role::Request(key)
 }
 
-fn begin_answer(sink: &mut MessageSink<'_, impl Listener>, key: u64, error: Option<&str>) -> Role {
+fn begin_answer(sink: &mut Sink<'_, impl Listener>, key: u64, error: Option<&str>) -> Role {
     sink.exchange(key).answer(Status::ok_unless(error));
     Role::Answer(key)
 }
@@ -233,7 +233,7 @@ fn key(requester: Side, id: u32) -> u64 {
 }
 
 impl Iso {
-    fn data(&mut self, sink: &mut MessageSink<'_, impl Listener>, side: Side, unit: &Unit<'_>) -> Role {
+    fn data(&mut self, sink: &mut Sink<'_, impl Listener>, side: Side, unit: &Unit<'_>) -> Role {
         let continued = self.continued[side];
         if unit.ends {
             self.continued[side] = Continued::Nothing;

@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::pending_queue::{push_bounded, take_first};
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{Kind, Listener, Side, Status, errors, text};
 use crate::cursor::{self, Cursor};
 use apis::Body;
@@ -133,7 +133,7 @@ impl WireFormat for Kafka {
         side == Side::Client
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
+    fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         match sink.side() {
             Side::Client => self.read_request(sink, head.bytes),
             Side::Server => self.read_response(sink, head.bytes),
@@ -147,7 +147,7 @@ impl WireFormat for Kafka {
 }
 
 impl Kafka {
-    fn read_request(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
+    fn read_request(&mut self, sink: &mut Sink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
         let request = Request::read(head)?;
         let (key, method) = (u64::from(request.id), apis::name(request.api)?);
         let body = Body::read(request.api, request.version, request.body).unwrap_or_default();
@@ -164,7 +164,7 @@ impl Kafka {
         Some(Role::Last(key))
     }
 
-    fn read_response(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
+    fn read_response(&mut self, sink: &mut Sink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
         let key = correlation_id(Side::Server, head)?;
         let mut exchange = sink.exchange(key);
         exchange.begin_answer();

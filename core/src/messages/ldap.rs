@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{Kind, Listener, Side, Status, errors, text};
 use crate::cursor::{self, Cursor};
 
@@ -187,7 +187,7 @@ impl WireFormat for Ldap {
         true
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
+    fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         let Some(message) = Message::read(head.bytes) else {
             return Role::Ignored;
         };
@@ -208,7 +208,7 @@ impl WireFormat for Ldap {
 impl Ldap {
     fn read_request(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         message: Message<'_>,
         head: &[u8],
     ) -> Option<Role> {
@@ -232,11 +232,7 @@ impl Ldap {
         Some(Role::Last(key))
     }
 
-    fn read_response(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        message: Message<'_>,
-    ) -> Option<Role> {
+    fn read_response(&mut self, sink: &mut Sink<'_, impl Listener>, message: Message<'_>) -> Option<Role> {
         let (id, key) = (message.id, u64::from(message.id));
         if key == 0 {
             return Some(Role::push("notice", ""));

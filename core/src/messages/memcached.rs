@@ -13,7 +13,7 @@ use super::lines::Line;
 use super::pending_queue::PendingQueue;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::recognise::MAX_UNDECIDED;
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{Close, FirstBytes, Guess, Kind, Listener, MessageReader, Outcome, Side, Status, Stretch, text};
 use super::{Stop, feed_outcome};
 use command::{Answer, Command, Expects};
@@ -148,7 +148,7 @@ struct Value {
 }
 
 impl MessageReader for Memcached {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
+    fn feed<'a>(&mut self, mut sink: Sink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         let read = match (stretch, sink.side()) {
             (Stretch::Bytes(bytes), Side::Client) => self.read_client(&mut sink, bytes),
             (Stretch::Bytes(bytes), Side::Server) => self.read_server(&mut sink, bytes),
@@ -157,7 +157,7 @@ impl MessageReader for Memcached {
         feed_outcome(read, &mut sink, stretch)
     }
 
-    fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}
+    fn close(&mut self, _sink: &mut Sink<'_, impl Listener>, _how: Close) {}
 
     fn resume(&mut self, _side: Side, _is_inside_turn: bool) {
         let mut waiting = std::mem::take(&mut self.waiting);
@@ -174,7 +174,7 @@ impl Memcached {
     /// Reads the client's bytes.
     fn read_client<'a>(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         mut bytes: &'a [u8],
     ) -> Result<(), Stop<'a>> {
         while !bytes.is_empty() {
@@ -201,7 +201,7 @@ impl Memcached {
     }
 
     /// Counts bytes of the client's value.
-    fn client_value(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
+    fn client_value(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u64) {
         let Some((left, key)) = &mut self.storing else {
             return;
         };
@@ -219,7 +219,7 @@ impl Memcached {
     }
 
     /// Reads a whole command line.
-    fn command(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), &'static str> {
+    fn command(&mut self, sink: &mut Sink<'_, impl Listener>) -> Result<(), &'static str> {
         let line = std::mem::take(&mut self.client);
         if !line.is_text() {
             sink.unmark();
@@ -246,7 +246,7 @@ impl Memcached {
     /// Queues a command. Returns its key, if it is an exchange.
     fn begin_request(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         command: &Command,
     ) -> Result<Option<u64>, &'static str> {
         // an empty line is not a command
@@ -281,7 +281,7 @@ impl Memcached {
     /// Reads the server's bytes.
     fn read_server<'a>(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         mut bytes: &'a [u8],
     ) -> Result<(), Stop<'a>> {
         while !bytes.is_empty() {
@@ -307,7 +307,7 @@ impl Memcached {
     }
 
     /// Counts bytes of the server's value.
-    fn server_value(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
+    fn server_value(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u64) {
         let Some(value) = &mut self.value else {
             return;
         };
@@ -323,7 +323,7 @@ impl Memcached {
     }
 
     /// Counts bytes of the oldest command's response.
-    fn piece(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
+    fn piece(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u64) {
         if let Some((key, pending)) = self.waiting.first()
             && pending.is_exchange()
         {
@@ -333,7 +333,7 @@ impl Memcached {
     }
 
     /// Ends the oldest command's response.
-    fn end_response(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    fn end_response(&mut self, sink: &mut Sink<'_, impl Listener>) {
         if let Some((key, pending)) = self.waiting.first() {
             if pending.is_exchange() {
                 sink.exchange(key).end_answer();
@@ -345,7 +345,7 @@ impl Memcached {
     }
 
     /// Reads a whole line of the server.
-    fn server_line(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), &'static str> {
+    fn server_line(&mut self, sink: &mut Sink<'_, impl Listener>) -> Result<(), &'static str> {
         let line = std::mem::take(&mut self.server);
         let input = line.text();
         if !line.is_text() {
@@ -394,7 +394,7 @@ impl Memcached {
     /// the server has answered by silence. None if no command waits.
     fn match_line(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         input: &[u8],
     ) -> Result<Option<Answer>, &'static str> {
         loop {
@@ -421,7 +421,7 @@ impl Memcached {
     }
 
     /// Reports the status of the oldest command's response, by its line.
-    fn status(&mut self, sink: &mut MessageSink<'_, impl Listener>, input: &[u8]) {
+    fn status(&mut self, sink: &mut Sink<'_, impl Listener>, input: &[u8]) {
         let Some((key, pending)) = self.waiting.first() else {
             return;
         };
@@ -440,7 +440,7 @@ impl Memcached {
     }
 
     /// Skips bytes that are not in the capture. An error unless they lie inside a value.
-    fn skip(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) -> Result<(), Stop<'static>> {
+    fn skip(&mut self, sink: &mut Sink<'_, impl Listener>, missing: u64) -> Result<(), Stop<'static>> {
         match (sink.side(), self.storing, self.value) {
             (Side::Client, Some((left, _)), _) if missing <= left => self.client_value(sink, missing),
             (Side::Server, _, Some(value)) if missing <= value.left => self.server_value(sink, missing),
@@ -451,7 +451,7 @@ impl Memcached {
 }
 
 /// Reads the server's version in its response to `version` or `stats`.
-fn read_version(sink: &mut MessageSink<'_, impl Listener>, input: &[u8]) {
+fn read_version(sink: &mut Sink<'_, impl Listener>, input: &[u8]) {
     let version = input
         .strip_prefix(b"VERSION ")
         .or_else(|| input.strip_prefix(b"STAT version "));

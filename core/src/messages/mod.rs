@@ -91,7 +91,7 @@ pub use memory::Memory;
 pub use notes::{Close, ExchangeEvent, FlowEvent, Kind, Note, Push, RequestName, Status, Stretch, TlsSetup};
 pub use readers::Protocol;
 use readers::{AnyReader, KNOWN};
-use sink::{MessageSink, Open};
+use sink::{Open, Sink};
 pub use tags::Tags;
 
 /// Receives what the readers find, while they read.
@@ -129,10 +129,10 @@ struct FirstBytes<'a> {
 /// One protocol's reader for one stream. It reports to the sink, which keeps the notes in order.
 trait MessageReader {
     /// Reads the next stretch of `sink.side()`, which the packet `sink.at()` made readable.
-    fn feed<'a>(&mut self, sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a>;
+    fn feed<'a>(&mut self, sink: Sink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a>;
 
     /// Ends the stream of `sink.side()`.
-    fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
+    fn close(&mut self, sink: &mut Sink<'_, impl Listener>, how: Close) {
         sink.cut(how);
     }
 
@@ -164,7 +164,7 @@ enum Stop<'a> {
 /// Notes why reading stopped, and returns the outcome of `MessageReader::feed`.
 fn feed_outcome<'a>(
     read: Result<(), Stop<'a>>,
-    sink: &mut MessageSink<'_, impl Listener>,
+    sink: &mut Sink<'_, impl Listener>,
     stretch: Stretch<'a>,
 ) -> Outcome<'a> {
     match read {
@@ -308,7 +308,7 @@ impl Messages {
             return;
         }
         if self.stage == Stage::Following {
-            let sink = MessageSink::new(&mut self.open, listener, side, at);
+            let sink = Sink::new(&mut self.open, listener, side, at);
             match self.reader.feed(sink, stretch) {
                 Outcome::All => {}
                 Outcome::Lost(rest) => self.lost(side, at, rest, listener),
@@ -344,7 +344,7 @@ impl Messages {
             self.begin(Stage::Turns, listener);
         }
         self.release_hole(listener);
-        MessageSink::new(&mut self.open, listener, side, at).end();
+        Sink::new(&mut self.open, listener, side, at).end();
     }
 
     /// Bytes read of the client's open message; `None` where none is open.
@@ -362,7 +362,7 @@ impl Messages {
             self.begin(Stage::Turns, listener);
         }
         self.release_hole(listener);
-        let mut sink = MessageSink::new(&mut self.open, listener, side, at);
+        let mut sink = Sink::new(&mut self.open, listener, side, at);
         match self.stage {
             Stage::Following => self.reader.close(&mut sink, how),
             _ => turns::Turns.close(&mut sink, how),

@@ -9,7 +9,7 @@ use smol_str::format_smolstr;
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::pending_queue::{push_bounded, take_first};
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{Kind, Listener, Side, Status};
 use crate::cursor::{self, Cursor};
 
@@ -121,7 +121,7 @@ impl WireFormat for Modbus {
         false
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
+    fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         match sink.side() {
             Side::Client => self.read_request(sink, head.bytes),
             Side::Server => self.read_response(sink, head.bytes),
@@ -137,7 +137,7 @@ impl WireFormat for Modbus {
 }
 
 impl Modbus {
-    fn read_request(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
+    fn read_request(&mut self, sink: &mut Sink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
         let (id, key) = (exchange_id(head)?, self.next_key);
         let (unit, function) = (cursor::u8_at(head, 6)?, cursor::u8_at(head, 7)?);
         self.next_key += 1;
@@ -148,7 +148,7 @@ impl Modbus {
         Some(Role::Last(key))
     }
 
-    fn read_response(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
+    fn read_response(&mut self, sink: &mut Sink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
         let id = exchange_id(head)?;
         let (_, key) = take_first(&mut self.waiting, |(waiting, _)| *waiting == id)?;
         let is_error = cursor::u8_at(head, 7)? & EXCEPTION != 0;

@@ -11,7 +11,7 @@ use smol_str::{SmolStr, ToSmolStr};
 use super::length_prefixed::{LengthPrefixed, Progress};
 use super::pending_queue::{push_bounded, take_first};
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{BySide, Close, Guess, Kind, Listener, MessageReader, Outcome, Side, Status, Stretch, errors};
 use bson::{COMPRESSED, HEADER, Header, MSG, QUERY, REPLY};
 
@@ -59,7 +59,7 @@ struct Request {
 }
 
 impl MessageReader for MongoDb {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
+    fn feed<'a>(&mut self, mut sink: Sink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         let side = sink.side();
         let Stretch::Bytes(mut bytes) = stretch else {
             let missing = stretch.len();
@@ -89,7 +89,7 @@ impl MessageReader for MongoDb {
         Outcome::All
     }
 
-    fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}
+    fn close(&mut self, _sink: &mut Sink<'_, impl Listener>, _how: Close) {}
 
     fn resume(&mut self, _side: Side, _is_inside_turn: bool) {
         *self = MongoDb::default();
@@ -98,7 +98,7 @@ impl MessageReader for MongoDb {
 
 impl MongoDb {
     /// Handles the sender's message after each read: reports a response's part, or the whole message.
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, progress: Progress) {
+    fn message(&mut self, sink: &mut Sink<'_, impl Listener>, progress: Progress) {
         let side = sink.side();
         let half = &mut self.sides[side];
         let (is_inside, bytes) = (half.message.is_inside(), half.unreported);
@@ -123,12 +123,12 @@ impl MongoDb {
     }
 
     /// Counts bytes of a response.
-    fn part(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u32, bytes: u64) {
+    fn part(&mut self, sink: &mut Sink<'_, impl Listener>, key: u32, bytes: u64) {
         sink.exchange(u64::from(key))
             .answer_piece(&mut self.is_answer_begun, bytes);
     }
 
-    fn read_request(&mut self, sink: &mut MessageSink<'_, impl Listener>, header: Header, bytes: u64) {
+    fn read_request(&mut self, sink: &mut Sink<'_, impl Listener>, header: Header, bytes: u64) {
         let body = self.sides.client.message.head();
         let flags = bson::u32_at(body, 0).unwrap_or(0);
         let command = match header.code {
@@ -156,7 +156,7 @@ impl MongoDb {
         push_bounded(&mut self.pending, MAX_NAMES, request);
     }
 
-    fn read_response(&mut self, sink: &mut MessageSink<'_, impl Listener>, header: Header, bytes: u64) {
+    fn read_response(&mut self, sink: &mut Sink<'_, impl Listener>, header: Header, bytes: u64) {
         let has_more = header.code == MSG
             && bson::u32_at(self.sides.server.message.head(), 0)
                 .is_some_and(|flags| flags & bson::MORE_TO_COME != 0);

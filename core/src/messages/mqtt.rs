@@ -12,7 +12,7 @@ use smol_str::SmolStr;
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::pending_queue::push_bounded;
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{BySide, FirstBytes, Guess, Kind, Listener, Side, Status, errors, text};
 use packet::{Kind as Packet, Publish};
 
@@ -88,7 +88,7 @@ impl WireFormat for Mqtt {
         false
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
+    fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         let Some((kind, flags, body)) = packet::split(head.bytes) else {
             return Role::Ignored;
         };
@@ -107,7 +107,7 @@ impl WireFormat for Mqtt {
 impl Mqtt {
     fn read_client(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         kind: Packet,
         flags: u8,
         body: &[u8],
@@ -152,7 +152,7 @@ impl Mqtt {
 
     fn read_server(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         kind: Packet,
         flags: u8,
         body: &[u8],

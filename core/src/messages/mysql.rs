@@ -7,7 +7,7 @@ mod packets;
 
 use super::length_prefixed::{LengthPrefixed, Progress};
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{BySide, Close, Guess, Listener, MessageReader, Outcome, Side, Stretch, proxy, sql};
 use super::{Stop, feed_outcome};
 use dialog::{ClientPacket, Dialog};
@@ -45,7 +45,7 @@ struct Half {
 }
 
 impl MessageReader for MySql {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
+    fn feed<'a>(&mut self, mut sink: Sink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         let read = match stretch {
             Stretch::Bytes(bytes) => self.packets(&mut sink, bytes),
             Stretch::Missing(missing) => match self.sides[sink.side()].packet.skip(missing) {
@@ -59,7 +59,7 @@ impl MessageReader for MySql {
         feed_outcome(read, &mut sink, stretch)
     }
 
-    fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}
+    fn close(&mut self, _sink: &mut Sink<'_, impl Listener>, _how: Close) {}
 
     fn resume(&mut self, _side: Side, _is_inside_turn: bool) {
         let dialog = std::mem::take(&mut self.dialog).after_loss();
@@ -73,7 +73,7 @@ impl MessageReader for MySql {
 impl MySql {
     fn packets<'a>(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         mut bytes: &'a [u8],
     ) -> Result<(), Stop<'a>> {
         let side = sink.side();
@@ -106,7 +106,7 @@ impl MySql {
     /// `rest` is what follows the packet.
     fn packet<'a>(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         progress: Progress,
         rest: &'a [u8],
     ) -> Result<(), Stop<'a>> {

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::pending_queue::{push_bounded, take_first};
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{FirstBytes, Guess, Kind, Listener, Side, text};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -133,7 +133,7 @@ impl WireFormat for Nats {
         false
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
+    fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         let side = sink.side();
         let (Some((verb, _)), Some(line)) = (verb(side, head.bytes), line(head.bytes)) else {
             return Role::Ignored;
@@ -163,12 +163,7 @@ impl WireFormat for Nats {
 
 impl Nats {
     /// Begins the request of a publish with a reply subject.
-    fn publish(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        subject: &[u8],
-        reply: Option<&[u8]>,
-    ) -> Role {
+    fn publish(&mut self, sink: &mut Sink<'_, impl Listener>, subject: &[u8], reply: Option<&[u8]>) -> Role {
         let Some(reply) = reply else {
             return Role::Ignored;
         };
@@ -177,12 +172,7 @@ impl Nats {
         Role::Last(key)
     }
 
-    fn begin_request(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        method: &str,
-        subject: &[u8],
-    ) -> u64 {
+    fn begin_request(&mut self, sink: &mut Sink<'_, impl Listener>, method: &str, subject: &[u8]) -> u64 {
         let key = self.next_key;
         self.next_key += 1;
         sink.exchange(key)
@@ -190,12 +180,7 @@ impl Nats {
         key
     }
 
-    fn subscribe(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        subject: &[u8],
-        id: Option<&[u8]>,
-    ) -> Role {
+    fn subscribe(&mut self, sink: &mut Sink<'_, impl Listener>, subject: &[u8], id: Option<&[u8]>) -> Role {
         let Some(id) = id else {
             return Role::Ignored;
         };
@@ -206,12 +191,7 @@ impl Nats {
     }
 
     /// Reads a delivered message: the response to a request, or a push of the subscription with this id.
-    fn deliver(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        subject: &[u8],
-        id: Option<&[u8]>,
-    ) -> Role {
+    fn deliver(&mut self, sink: &mut Sink<'_, impl Listener>, subject: &[u8], id: Option<&[u8]>) -> Role {
         if let Some((_, key)) = take_first(&mut self.waiting, |(reply, _)| **reply == *subject) {
             sink.exchange(key).begin_answer();
             return Role::Last(key);

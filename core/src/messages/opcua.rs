@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::pending_queue::push_bounded;
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{BySide, FirstBytes, Guess, Kind, Listener, Side, Status, errors};
 use crate::cursor::{self, Cursor};
 use smol_str::{SmolStr, format_smolstr};
@@ -127,7 +127,7 @@ impl WireFormat for OpcUa {
         true
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
+    fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         let side = sink.side();
         let is_last = head.bytes.get(3) != Some(&b'C');
         let continued = self.continued[side];
@@ -169,7 +169,7 @@ impl WireFormat for OpcUa {
 }
 
 impl OpcUa {
-    fn read_request(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Role {
+    fn read_request(&mut self, sink: &mut Sink<'_, impl Listener>, head: &[u8]) -> Role {
         let service = service(head).and_then(service_name);
         let id = Cursor::new(cursor::from(head, ID)).u32le();
         if let (Some(method), Some(id)) = (service, id) {
@@ -186,7 +186,7 @@ impl OpcUa {
         begin_request(sink, key, Kind::Request, "message")
     }
 
-    fn read_response(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Role {
+    fn read_response(&mut self, sink: &mut Sink<'_, impl Listener>, head: &[u8]) -> Role {
         let fits =
             service(head).is_some_and(|id| id == FAULT || id.checked_sub(3).and_then(service_name).is_some());
         let id = Cursor::new(cursor::from(head, ID)).u32le().filter(|_| fits);
@@ -201,13 +201,13 @@ impl OpcUa {
     }
 }
 
-fn begin_request(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind, method: &str) -> Role {
+fn begin_request(sink: &mut Sink<'_, impl Listener>, key: u64, kind: Kind, method: &str) -> Role {
     sink.exchange(key).request(kind, method, "");
     Role::Last(key)
 }
 
 /// Begins a response with this result, whose high bit means an error (OPC 10000-4, 7.39).
-fn begin_answer(sink: &mut MessageSink<'_, impl Listener>, key: u64, result: u32) -> Role {
+fn begin_answer(sink: &mut Sink<'_, impl Listener>, key: u64, result: u32) -> Role {
     let is_error = result >> 31 == 1;
     let text: SmolStr = if result == 0 {
         "ok".into()

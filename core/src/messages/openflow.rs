@@ -5,7 +5,7 @@
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{FirstBytes, Guess, Kind, Listener, Side, Status, errors};
 use crate::cursor::{self, Cursor};
 use smol_str::format_smolstr;
@@ -161,7 +161,7 @@ impl WireFormat for OpenFlow {
         false
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
+    fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         let Some(message) = Message::read(head.bytes) else {
             return Role::Ignored;
         };
@@ -191,7 +191,7 @@ impl WireFormat for OpenFlow {
 }
 
 /// Begins the response to the other side's request. `error` has the type and the code of an error, 16 bits each.
-fn begin_answer(sink: &mut MessageSink<'_, impl Listener>, message: &Message, error: Option<u32>) -> Role {
+fn begin_answer(sink: &mut Sink<'_, impl Listener>, message: &Message, error: Option<u32>) -> Role {
     let text = match error.map(|error| ((error >> 16) as u16, error as u16)) {
         Some((kind, code)) => {
             let names = if message.version == 1 {

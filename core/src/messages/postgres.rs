@@ -8,7 +8,7 @@ mod fields;
 
 use super::length_prefixed::{LengthPrefixed, Progress};
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{BySide, Close, Guess, Listener, MessageReader, Outcome, Side, Stretch, sql};
 use super::{Stop, feed_outcome};
 use dialog::Dialog;
@@ -64,7 +64,7 @@ enum Stage {
 }
 
 impl MessageReader for Postgres {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
+    fn feed<'a>(&mut self, mut sink: Sink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         let side = sink.side();
         if self.stage == Stage::New {
             let opens = |bytes: &[u8]| side == Side::Client && fields::sniff(bytes) != Guess::No;
@@ -84,7 +84,7 @@ impl MessageReader for Postgres {
         feed_outcome(read, &mut sink, stretch)
     }
 
-    fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}
+    fn close(&mut self, _sink: &mut Sink<'_, impl Listener>, _how: Close) {}
 
     fn resume(&mut self, _side: Side, _is_inside_turn: bool) {
         let dialog = std::mem::take(&mut self.dialog).after_loss();
@@ -100,7 +100,7 @@ impl Postgres {
     /// Reads the client's messages without a type.
     fn opening<'a>(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         mut bytes: &'a [u8],
     ) -> Result<(), Stop<'a>> {
         let before = bytes;
@@ -140,7 +140,7 @@ impl Postgres {
     /// Reads the server's response to a request for encryption.
     fn encryption_response<'a>(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         bytes: &'a [u8],
     ) -> Result<(), Stop<'a>> {
         match bytes {
@@ -164,7 +164,7 @@ impl Postgres {
 
     fn messages<'a>(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         mut bytes: &'a [u8],
     ) -> Result<(), Stop<'a>> {
         let side = sink.side();
@@ -183,11 +183,7 @@ impl Postgres {
         Ok(())
     }
 
-    fn skip_hole(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        missing: u64,
-    ) -> Result<(), Stop<'static>> {
+    fn skip_hole(&mut self, sink: &mut Sink<'_, impl Listener>, missing: u64) -> Result<(), Stop<'static>> {
         let half = &mut self.sides[sink.side()];
         let progress = half
             .message
@@ -200,7 +196,7 @@ impl Postgres {
     /// Handles the sender's message after each read: reports rows as they arrive, and a whole message to the dialog.
     fn message(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         progress: Progress,
     ) -> Result<(), Stop<'static>> {
         let side = sink.side();

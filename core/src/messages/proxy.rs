@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use smol_str::{SmolStr, ToSmolStr, format_smolstr};
 
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::tags::Tags;
 use super::{BySide, FirstBytes, Guess, Kind, Listener, MessageReader, Outcome, Side, Status, Stretch, text};
 use crate::cursor::{self, Cursor};
@@ -64,7 +64,7 @@ pub(super) struct Proxy {
 }
 
 impl MessageReader for Proxy {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
+    fn feed<'a>(&mut self, mut sink: Sink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         let (Side::Client, Stretch::Bytes(bytes)) = (sink.side(), stretch) else {
             sink.lost("the head of the PROXY protocol is not whole");
             return Outcome::Lost(stretch);
@@ -85,7 +85,7 @@ impl MessageReader for Proxy {
 }
 
 /// Skips a whole head of the PROXY protocol at the beginning of `bytes`, for servers that greet before they read it.
-pub(super) fn skip_head<'a>(sink: &mut MessageSink<'_, impl Listener>, bytes: &'a [u8]) -> &'a [u8] {
+pub(super) fn skip_head<'a>(sink: &mut Sink<'_, impl Listener>, bytes: &'a [u8]) -> &'a [u8] {
     if !bytes.starts_with(LINE) && !bytes.starts_with(SIGNATURE) {
         return bytes;
     }
@@ -101,7 +101,7 @@ impl Proxy {
     /// where it is not whole yet.
     fn read<'a>(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         bytes: &'a [u8],
     ) -> Option<Result<&'a [u8], &'a [u8]>> {
         for (at, byte) in bytes.iter().enumerate() {
@@ -244,7 +244,7 @@ impl Request {
 }
 
 impl MessageReader for Socks {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
+    fn feed<'a>(&mut self, mut sink: Sink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         let Stretch::Bytes(bytes) = stretch else {
             sink.lost("bytes of a SOCKS connection's set-up are missing");
             return Outcome::Lost(stretch);
@@ -299,7 +299,7 @@ impl Socks {
     }
 
     /// Reads the client's message as far as it was received.
-    fn request(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &[u8]) -> Step {
+    fn request(&mut self, sink: &mut Sink<'_, impl Listener>, message: &[u8]) -> Step {
         let parsed = match message {
             [VERSION_4, command, rest @ ..] => destination_4(rest).map(|target| {
                 (
@@ -341,7 +341,7 @@ impl Socks {
     }
 
     /// Reads the server's message as far as it was received.
-    fn answer(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &[u8]) -> Step {
+    fn answer(&mut self, sink: &mut Sink<'_, impl Listener>, message: &[u8]) -> Step {
         let [request, second, third] = self.open;
         let Some(request) = request else {
             return Step::Wrong;

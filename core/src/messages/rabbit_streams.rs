@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{Kind, Listener, Side, Status, errors, text};
 use crate::cursor::{self, Cursor};
 use smol_str::{SmolStr, format_smolstr};
@@ -121,7 +121,7 @@ impl WireFormat for RabbitStreams {
         false
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
+    fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         self.read(sink, head.bytes).unwrap_or_default()
     }
 
@@ -129,7 +129,7 @@ impl WireFormat for RabbitStreams {
 }
 
 impl RabbitStreams {
-    fn read(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
+    fn read(&mut self, sink: &mut Sink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
         let mut cursor = Cursor::new(head);
         cursor.u32be()?;
         let (command, _) = (cursor.u16be()?, cursor.u16be()?);

@@ -1,7 +1,7 @@
 //! The registry of protocols: how each is recognised, which reader reads it, and what is true of its messages. To add
 //! one, write its reader in a file of this folder and add an entry to `readers!` below.
 
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{Close, FirstBytes, Guess, Kind, Listener, Memory, MessageReader, Outcome, Side, Stretch};
 use super::{
     amqp, beanstalk, commands, dnp3, dns, enip, fastcgi, gearman, http1, http2, interactive, iscsi, iso,
@@ -134,7 +134,7 @@ macro_rules! readers {
             #[inline(always)]
             pub(super) fn feed<'a>(
                 &mut self,
-                sink: MessageSink<'_, impl Listener>,
+                sink: Sink<'_, impl Listener>,
                 stretch: Stretch<'a>,
             ) -> Outcome<'a> {
                 match self {
@@ -143,7 +143,7 @@ macro_rules! readers {
                 }
             }
 
-            pub(super) fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
+            pub(super) fn close(&mut self, sink: &mut Sink<'_, impl Listener>, how: Close) {
                 match self {
                     AnyReader::Turns => turns::Turns.close(sink, how),
                     $(AnyReader::$protocol(reader) => reader.close(sink, how),)*

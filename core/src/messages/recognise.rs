@@ -3,7 +3,7 @@
 //! whose beginning is not in the capture is recognised by later turns of both sides (`MidStream`).
 
 use super::readers::{AnyReader, KNOWN, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{
     At, Close, FirstBytes, Guess, Listener, Memory, MessageReader, Messages, Note, Outcome, Protocol, Side,
     Stage, Stretch, interactive, server_software, turns,
@@ -116,7 +116,7 @@ impl Messages {
             } else {
                 // no protocol fits these bytes: do not compare them a second time
                 self.greeting_of(side, stretch);
-                turns::Turns.feed(MessageSink::new(&mut self.open, listener, side, at), stretch);
+                turns::Turns.feed(Sink::new(&mut self.open, listener, side, at), stretch);
             }
         }
     }
@@ -150,7 +150,7 @@ impl Messages {
             listener.note(Note::Protocol(Protocol::Turns));
         }
         if !self.holds_missing(side, at, rest, listener) {
-            turns::Turns.feed(MessageSink::new(&mut self.open, listener, side, at), rest);
+            turns::Turns.feed(Sink::new(&mut self.open, listener, side, at), rest);
         }
     }
 
@@ -169,8 +169,7 @@ impl Messages {
         };
         // HTTP/1 pairs answers by their order, in which a missing request counts
         let keyed = !matches!(self.reader.protocol(), Protocol::Turns | Protocol::Http);
-        let waits =
-            keyed && side == Side::Client && !MessageSink::new(&mut self.open, listener, side, at).is_open();
+        let waits = keyed && side == Side::Client && !Sink::new(&mut self.open, listener, side, at).is_open();
         if waits {
             self.mid_stream.get_or_insert_default().hole = Some((at, missing));
         }
@@ -204,7 +203,7 @@ impl Messages {
             if rest.is_empty() {
                 return;
             }
-            let sink = MessageSink::new(&mut self.open, listener, side, at);
+            let sink = Sink::new(&mut self.open, listener, side, at);
             match self.reader.feed(sink, rest) {
                 Outcome::All => return,
                 Outcome::Lost(left) => return self.lost(side, at, left, listener),
@@ -242,7 +241,7 @@ impl Messages {
             .as_mut()
             .and_then(|mid_stream| mid_stream.hole.take())
         {
-            let sink = MessageSink::new(&mut self.open, listener, Side::Client, at);
+            let sink = Sink::new(&mut self.open, listener, Side::Client, at);
             turns::Turns.feed(sink, Stretch::Missing(missing));
         }
     }
@@ -264,7 +263,7 @@ impl Messages {
         if self.holds_missing(side, at, stretch, listener) {
             return;
         }
-        let mut sink = MessageSink::new(&mut self.open, listener, side, at);
+        let mut sink = Sink::new(&mut self.open, listener, side, at);
         if let Stretch::Bytes(first) = stretch
             && (resync(&mut self.reader, &mut sink, first)
                 || follow_mid_stream(&mut self.mid_stream, &mut self.reader, &mut sink, first))
@@ -288,7 +287,7 @@ fn restarts(entry: &Recognition, side: Side, first: &[u8]) -> bool {
 }
 
 /// Switches `reader`, on a stream that is read in turns, if a message begins that a reader can follow.
-fn resync(reader: &mut AnyReader, sink: &mut MessageSink<'_, impl Listener>, first: &[u8]) -> bool {
+fn resync(reader: &mut AnyReader, sink: &mut Sink<'_, impl Listener>, first: &[u8]) -> bool {
     let (side, inside) = (sink.side(), sink.is_open());
     let protocol = reader.protocol();
     let begins = |entry: &&Recognition| {
@@ -380,7 +379,7 @@ impl MidStream {
     }
 
     /// Takes the first bytes of a turn. Returns a reader once the newest turns of both sides prove its protocol.
-    fn turn(&mut self, sink: &mut MessageSink<'_, impl Listener>, input: &[u8]) -> Option<AnyReader> {
+    fn turn(&mut self, sink: &mut Sink<'_, impl Listener>, input: &[u8]) -> Option<AnyReader> {
         if self.turns >= MAX_TURNS {
             return None;
         }
@@ -413,7 +412,7 @@ impl MidStream {
 fn follow_mid_stream(
     mid_stream: &mut Option<Box<MidStream>>,
     reader: &mut AnyReader,
-    sink: &mut MessageSink<'_, impl Listener>,
+    sink: &mut Sink<'_, impl Listener>,
     input: &[u8],
 ) -> bool {
     let is_unknown = reader.is_turns() && !sink.is_open();

@@ -12,7 +12,7 @@ use smol_str::SmolStr;
 
 use super::pending_queue::{PendingQueue, push_bounded};
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{BySide, Close, Kind, Listener, MessageReader, Outcome, Side, Status, Stretch, text};
 use super::{Stop, feed_outcome};
 use command::{Answers, Command, MONITORED};
@@ -111,7 +111,7 @@ enum Value {
 }
 
 impl MessageReader for Redis {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
+    fn feed<'a>(&mut self, mut sink: Sink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         if self.phase == Phase::Replica && self.waiting.is_empty() {
             return Outcome::All;
         }
@@ -122,7 +122,7 @@ impl MessageReader for Redis {
         feed_outcome(read, &mut sink, stretch)
     }
 
-    fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}
+    fn close(&mut self, _sink: &mut Sink<'_, impl Listener>, _how: Close) {}
 
     fn resume(&mut self, _side: Side, _is_inside_turn: bool) {
         let mut waiting = std::mem::take(&mut self.waiting);
@@ -155,7 +155,7 @@ impl Replies {
 }
 
 impl Redis {
-    fn skip(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) -> Result<(), Stop<'static>> {
+    fn skip(&mut self, sink: &mut Sink<'_, impl Listener>, missing: u64) -> Result<(), Stop<'static>> {
         let side = sink.side();
         if !self.resp[side].skip(missing) {
             return Err(Stop::Lost("a value's beginning is not in the capture", None));
@@ -170,7 +170,7 @@ impl Redis {
     /// Reads the commands of the client, or the values of the server.
     fn read_values<'a>(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         mut bytes: &'a [u8],
     ) -> Result<(), Stop<'a>> {
         let side = sink.side();
@@ -218,7 +218,7 @@ impl Redis {
     }
 
     /// Ends the request, if the client's command is one.
-    fn end_command(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), Stop<'static>> {
+    fn end_command(&mut self, sink: &mut Sink<'_, impl Listener>) -> Result<(), Stop<'static>> {
         if self.resp.client.word_count() > 0 {
             self.begin_command(sink)?;
         }
@@ -233,7 +233,7 @@ impl Redis {
     }
 
     /// Begins and names the request, once, unless the server does not reply to this command.
-    fn begin_command(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), Stop<'static>> {
+    fn begin_command(&mut self, sink: &mut Sink<'_, impl Listener>) -> Result<(), Stop<'static>> {
         if !matches!(self.command, ClientCommand::Unnamed) {
             return Ok(());
         }
@@ -271,7 +271,7 @@ impl Redis {
     }
 
     /// Reports the part of the server's value that this packet brought.
-    fn continue_value(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    fn continue_value(&mut self, sink: &mut Sink<'_, impl Listener>) {
         self.classify(false);
         if let Value::Answer(key) = self.value {
             self.report_piece(sink, key);
@@ -279,7 +279,7 @@ impl Redis {
     }
 
     /// Gives the unreported bytes to the exchange with this key.
-    fn report_piece(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64) {
+    fn report_piece(&mut self, sink: &mut Sink<'_, impl Listener>, key: u64) {
         let bytes = std::mem::take(&mut self.unreported.server);
         sink.exchange(key).answer_piece(&mut self.is_reply_begun, bytes);
     }
@@ -317,7 +317,7 @@ impl Redis {
     }
 
     /// Reports the end of the server's value.
-    fn end_value(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    fn end_value(&mut self, sink: &mut Sink<'_, impl Listener>) {
         match self.value {
             Value::Answer(key) => self.end_answer(sink, key),
             Value::Push => {
@@ -356,7 +356,7 @@ impl Redis {
     }
 
     /// Ends the reply, unless the command gets one confirmation a channel and more are to come.
-    fn end_answer(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64) {
+    fn end_answer(&mut self, sink: &mut Sink<'_, impl Listener>, key: u64) {
         let Some((_, &mut answers)) = self.waiting.first() else {
             return;
         };
@@ -417,7 +417,7 @@ impl Redis {
     }
 
     /// Reads the server's version in its reply to HELLO or INFO.
-    fn read_version(&self, sink: &mut MessageSink<'_, impl Listener>, answers: Answers) {
+    fn read_version(&self, sink: &mut Sink<'_, impl Listener>, answers: Answers) {
         let words = &self.resp.server;
         let version = match answers {
             Answers::Info => {

@@ -11,7 +11,7 @@ use smol_str::{SmolStr, format_smolstr};
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::pending_queue::{push_bounded, take_first};
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{BySide, Kind, Listener, Side, Status};
 use crate::cursor::{self, Cursor};
 use programs::NFS;
@@ -161,7 +161,7 @@ impl WireFormat for Rpc {
         true
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
+    fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         let is_last = cursor::be32_at(head.bytes, 0).is_some_and(|mark| mark & LAST != 0);
         let side = sink.side();
         let half = &mut self.sides[side];
@@ -192,7 +192,7 @@ impl WireFormat for Rpc {
 
 impl Rpc {
     /// Reads a record's first fragment.
-    fn record(&mut self, sink: &mut MessageSink<'_, impl Listener>, mut record: Cursor<'_>) -> Option<Role> {
+    fn record(&mut self, sink: &mut Sink<'_, impl Listener>, mut record: Cursor<'_>) -> Option<Role> {
         let (xid, direction) = (record.u32be()?, record.u32be()?);
         match (sink.side(), direction) {
             (Side::Client, CALL) => self.read_call(sink, xid, &Call::read(&mut record)?),
@@ -205,12 +205,7 @@ impl Rpc {
         }
     }
 
-    fn read_call(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        xid: u32,
-        call: &Call<'_>,
-    ) -> Option<Role> {
+    fn read_call(&mut self, sink: &mut Sink<'_, impl Listener>, xid: u32, call: &Call<'_>) -> Option<Role> {
         if self.waiting.iter().any(|(waiting, _)| *waiting == xid) {
             return None; // the client repeats the call
         }
@@ -224,7 +219,7 @@ impl Rpc {
 
     fn read_reply(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         xid: u32,
         mut reply: Cursor<'_>,
     ) -> Option<Role> {

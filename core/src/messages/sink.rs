@@ -3,7 +3,7 @@
 //!
 //! Protocols that answer in the order of the requests use the sink itself. It has one open message per side, which
 //! begins with the first byte counted: `count(18)`, `request(GET, /)`, `end()` reports a request of 18 bytes.
-//! Protocols that answer in any order report each exchange by a key (`MessageSink::exchange`).
+//! Protocols that answer in any order report each exchange by a key (`Sink::exchange`).
 
 mod exchange;
 
@@ -64,16 +64,16 @@ impl Open {
 }
 
 /// Reports messages of one side (`side`), as of one packet (`at`).
-pub(super) struct MessageSink<'a, L> {
+pub(super) struct Sink<'a, L> {
     open: &'a mut Open,
     listener: &'a mut L,
     side: Side,
     at: At,
 }
 
-impl<'a, L: Listener> MessageSink<'a, L> {
+impl<'a, L: Listener> Sink<'a, L> {
     pub(super) fn new(open: &'a mut Open, listener: &'a mut L, side: Side, at: At) -> Self {
-        MessageSink {
+        Sink {
             open,
             listener,
             side,
@@ -83,8 +83,8 @@ impl<'a, L: Listener> MessageSink<'a, L> {
 
     /// Reborrows the sink for a function that takes it by value, which lets LLVM keep it in registers.
     #[inline(always)]
-    pub(super) fn lend(&mut self) -> MessageSink<'_, L> {
-        MessageSink {
+    pub(super) fn lend(&mut self) -> Sink<'_, L> {
+        Sink {
             open: self.open,
             listener: self.listener,
             ..*self

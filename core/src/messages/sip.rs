@@ -9,7 +9,7 @@ use smol_str::format_smolstr;
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{FirstBytes, Guess, Kind, Listener, Side, Status, errors};
 use crate::cursor;
 use head::{Line, Text};
@@ -94,7 +94,7 @@ impl<const RTSP: bool> WireFormat for Calls<RTSP> {
         true
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
+    fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         if let [MEDIA, channel, ..] = head.bytes {
             return match sink.side() {
                 Side::Server => Role::push("media", format_smolstr!("channel {channel}")),
@@ -119,7 +119,7 @@ impl<const RTSP: bool> WireFormat for Calls<RTSP> {
 }
 
 fn read_request(
-    sink: &mut MessageSink<'_, impl Listener>,
+    sink: &mut Sink<'_, impl Listener>,
     key: Option<u64>,
     method: &'static str,
     target: &str,
@@ -131,12 +131,7 @@ fn read_request(
     Some(Role::Last(key))
 }
 
-fn read_response(
-    sink: &mut MessageSink<'_, impl Listener>,
-    text: &Text<'_>,
-    rtsp: bool,
-    code: u16,
-) -> Option<Role> {
+fn read_response(sink: &mut Sink<'_, impl Listener>, text: &Text<'_>, rtsp: bool, code: u16) -> Option<Role> {
     let key = text.key(rtsp)?;
     let names = [&b"server"[..], b"user-agent"];
     if let Some(name) = names.iter().find_map(|name| text.value(name)) {

@@ -13,7 +13,7 @@ use smol_str::{SmolStr, format_smolstr};
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::pending_queue::{push_bounded, take_first};
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{FirstBytes, Guess, Kind, Listener, Side, Status};
 use packet::{Command, Packet};
 
@@ -73,7 +73,7 @@ impl WireFormat for Smb {
         true
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
+    fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         let packets: Vec<_> = Packet::all(head.bytes).take(MAX_COMMANDS).collect();
         let (mut role, mut file) = (Role::Ignored, None);
         for (index, packet) in packets.iter().enumerate() {
@@ -110,7 +110,7 @@ impl WireFormat for Smb {
 impl Smb {
     /// Keeps which requests were compounded, and ends the exchanges whose responses were not read. The responses are
     /// compounded, too, and those after a long one (READ) stand beyond the bytes that are kept of a message.
-    fn compound(&mut self, sink: &mut MessageSink<'_, impl Listener>, packets: &[Packet<'_>]) {
+    fn compound(&mut self, sink: &mut Sink<'_, impl Listener>, packets: &[Packet<'_>]) {
         let [first, others @ ..] = packets else {
             return;
         };
@@ -143,7 +143,7 @@ impl Smb {
 
     fn read_request(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         packet: &Packet<'_>,
         file: &mut Option<SmolStr>,
     ) -> Option<Role> {
@@ -177,11 +177,7 @@ impl Smb {
         entry.map(|(_, name)| name.clone())
     }
 
-    fn read_response(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        packet: &Packet<'_>,
-    ) -> Option<Role> {
+    fn read_response(&mut self, sink: &mut Sink<'_, impl Listener>, packet: &Packet<'_>) -> Option<Role> {
         let key = packet.number;
         if key == u64::MAX {
             return Some(Role::push(packet.command.name(packet)?, ""));

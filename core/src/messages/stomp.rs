@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 
 use super::pending_queue::push_bounded;
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{
     BySide, FirstBytes, Guess, Kind, Listener, MessageReader, Outcome, RequestName, Side, Status, Stretch,
     text,
@@ -136,7 +136,7 @@ fn is_whole(head: &[u8]) -> bool {
 }
 
 impl MessageReader for Stomp {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
+    fn feed<'a>(&mut self, mut sink: Sink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         let side = sink.side();
         match stretch {
             Stretch::Bytes(mut bytes) => {
@@ -173,7 +173,7 @@ impl MessageReader for Stomp {
 
 impl Stomp {
     /// Reads a frame's head. Returns false if the bytes are not a frame.
-    fn head(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &mut &[u8]) -> bool {
+    fn head(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: &mut &[u8]) -> bool {
         let side = sink.side();
         let half = &mut self.sides[side];
         if half.head.is_empty() {
@@ -213,7 +213,7 @@ impl Stomp {
     }
 
     /// Reads a body and the zero byte after it.
-    fn body(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &mut &[u8]) {
+    fn body(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: &mut &[u8]) {
         let side = sink.side();
         let Some(frame) = &mut self.sides[side].frame else {
             return;
@@ -247,7 +247,7 @@ impl Stomp {
     }
 
     /// Counts bytes of the present frame.
-    fn count(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
+    fn count(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u64) {
         if let Some(frame) = &mut self.sides[sink.side()].frame {
             frame.bytes += bytes;
             if let Role::Request(key) | Role::Answer(key) | Role::Unanswered(key) = frame.role {
@@ -257,7 +257,7 @@ impl Stomp {
     }
 
     /// Returns the role of the frame with this head, and reports its beginning.
-    fn role(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Role {
+    fn role(&mut self, sink: &mut Sink<'_, impl Listener>, head: &[u8]) -> Role {
         let end = head
             .iter()
             .position(|byte| matches!(byte, b'\r' | b'\n'))
@@ -272,7 +272,7 @@ impl Stomp {
 
     fn client_frame(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         command: &'static str,
         head: &[u8],
     ) -> Role {
@@ -319,7 +319,7 @@ impl Stomp {
 
     fn server_frame(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         command: &'static str,
         head: &[u8],
     ) -> Role {

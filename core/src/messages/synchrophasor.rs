@@ -4,7 +4,7 @@
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{FirstBytes, Guess, Kind, Listener, Side, Status};
 use crate::cursor;
 use smol_str::format_smolstr;
@@ -120,7 +120,7 @@ impl WireFormat for Synchrophasor {
         true
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
+    fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         let Some(kind) = kind(head.bytes) else {
             return Role::Ignored;
         };

@@ -8,7 +8,7 @@ mod inside;
 mod recognise;
 
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{At, BySide, Close, Listener, MessageReader, Outcome, Side, Status, Stretch};
 use handshake::Handshake;
 use inside::Inside;
@@ -118,7 +118,7 @@ enum CountsFor {
 
 impl MessageReader for Tls {
     #[inline(never)]
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
+    fn feed<'a>(&mut self, mut sink: Sink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         if !self.has_searched_keys {
             self.has_searched_keys = true;
             let memory = sink.memory();
@@ -130,7 +130,7 @@ impl MessageReader for Tls {
         self.records(&mut sink, stretch)
     }
 
-    fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
+    fn close(&mut self, sink: &mut Sink<'_, impl Listener>, how: Close) {
         if let Some(inside) = &mut self.inside {
             if self.stage == Stage::Data {
                 inside.read(sink);
@@ -154,22 +154,14 @@ impl MessageReader for Tls {
 }
 
 impl Tls {
-    fn records<'a>(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        stretch: Stretch<'a>,
-    ) -> Outcome<'a> {
+    fn records<'a>(&mut self, sink: &mut Sink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         match stretch {
             Stretch::Bytes(bytes) => self.read_bytes(sink, bytes),
             Stretch::Missing(missing) => self.skip_hole(sink, missing),
         }
     }
 
-    fn read_bytes<'a>(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        mut bytes: &'a [u8],
-    ) -> Outcome<'a> {
+    fn read_bytes<'a>(&mut self, sink: &mut Sink<'_, impl Listener>, mut bytes: &'a [u8]) -> Outcome<'a> {
         while let Some(&next) = bytes.first() {
             let half = &mut self.sides[sink.side()];
             if half.left > 0 {
@@ -221,7 +213,7 @@ impl Tls {
     }
 
     /// Counts a hole inside a record. Any other hole hides where the next record begins.
-    fn skip_hole<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) -> Outcome<'a> {
+    fn skip_hole<'a>(&mut self, sink: &mut Sink<'_, impl Listener>, missing: u64) -> Outcome<'a> {
         let left = self.sides[sink.side()].left;
         if missing > u64::from(left) || left == 0 {
             if self.has_keys() {
@@ -240,7 +232,7 @@ impl Tls {
     }
 
     /// Decides, after a record's header, which message its bytes count for.
-    fn begin_record(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    fn begin_record(&mut self, sink: &mut Sink<'_, impl Listener>) {
         let side = sink.side();
         let half = &mut self.sides[side];
         let (kind, len) = (half.kind, half.len);
@@ -273,7 +265,7 @@ impl Tls {
     }
 
     /// Decides whether a record after the handshake is of a message or a ticket.
-    fn data_record(&mut self, sink: &mut MessageSink<'_, impl Listener>, len: u32) -> CountsFor {
+    fn data_record(&mut self, sink: &mut Sink<'_, impl Listener>, len: u32) -> CountsFor {
         if sink.side() == Side::Server && self.is_tls13 {
             match self.tickets {
                 Tickets::Awaited => {
@@ -302,7 +294,7 @@ impl Tls {
     }
 
     /// Counts the possible ticket for the server's message, because it is not a ticket.
-    fn release_record(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    fn release_record(&mut self, sink: &mut Sink<'_, impl Listener>) {
         if let Tickets::Possible(record) = self.tickets {
             self.tickets = Tickets::Over;
             sink.end_side(Side::Client);
@@ -311,7 +303,7 @@ impl Tls {
     }
 
     /// Counts bytes of the record's body.
-    fn count(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u32) {
+    fn count(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u32) {
         let half = &mut self.sides[sink.side()];
         half.left -= bytes.min(half.left);
         let is_done = half.left == 0;
@@ -328,7 +320,7 @@ impl Tls {
         }
     }
 
-    fn end_record(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    fn end_record(&mut self, sink: &mut Sink<'_, impl Listener>) {
         if self.stage != Stage::Handshake {
             return;
         }
@@ -372,7 +364,7 @@ impl Tls {
 
     /// Makes a clear-text alert during the handshake the answer's status. Other codes, as unrecognized_name, may be
     /// warnings.
-    fn report_alert(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    fn report_alert(&mut self, sink: &mut Sink<'_, impl Listener>) {
         let side = sink.side();
         let word = match std::mem::take(&mut self.sides[side].alert) {
             10 => "unexpected_message",
@@ -406,7 +398,7 @@ impl Tls {
     }
 
     /// Ends the handshake with this packet.
-    fn end_handshake(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    fn end_handshake(&mut self, sink: &mut Sink<'_, impl Listener>) {
         self.stage = Stage::Data;
         self.report_handshake(sink, true);
         if self.has_client_hello {
@@ -417,7 +409,7 @@ impl Tls {
     }
 
     /// Notes once what the handshake showed. `is_finished` is false for a handshake that failed.
-    fn report_handshake(&mut self, sink: &mut MessageSink<'_, impl Listener>, is_finished: bool) {
+    fn report_handshake(&mut self, sink: &mut Sink<'_, impl Listener>, is_finished: bool) {
         let Some(handshake) = self.handshake.take() else {
             return;
         };

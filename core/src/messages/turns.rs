@@ -2,7 +2,7 @@
 //! side closes. Reads lengths only, so pipelined requests in one turn count as one message.
 
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{Close, Listener, MessageReader, Outcome, Side, Stretch};
 
 /// Has no state: the sink knows which side's message is open.
@@ -11,7 +11,7 @@ pub(super) struct Turns;
 
 impl MessageReader for Turns {
     #[inline(never)]
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
+    fn feed<'a>(&mut self, mut sink: Sink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         // A reader that is lost inside a message may leave an empty rest; it shows which side sends all the same.
         if sink.is_open() || !stretch.is_empty() {
             sink.end_other();
@@ -20,7 +20,7 @@ impl MessageReader for Turns {
         Outcome::All
     }
 
-    fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
+    fn close(&mut self, sink: &mut Sink<'_, impl Listener>, how: Close) {
         match how {
             Close::Fin => sink.end(),
             Close::Rst | Close::CaptureEnd => sink.cut(how),
@@ -42,11 +42,11 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 pub(super) struct DataConnection;
 
 impl MessageReader for DataConnection {
-    fn feed<'a>(&mut self, sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
+    fn feed<'a>(&mut self, sink: Sink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         Turns.feed(sink, stretch)
     }
 
-    fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
+    fn close(&mut self, sink: &mut Sink<'_, impl Listener>, how: Close) {
         Turns.close(sink, how);
     }
 

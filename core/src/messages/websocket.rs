@@ -20,7 +20,7 @@ use smol_str::SmolStr;
 
 use super::pending_queue::{push_bounded, take_first};
 use super::readers::{AnyReader, Protocol, Recognition};
-use super::sink::MessageSink;
+use super::sink::Sink;
 use super::{BySide, FirstBytes, Guess, Kind, Listener, MessageReader, Outcome, Side, Status, Stretch};
 use frames::{Fit, Frame, Frames, Part};
 use id::Members;
@@ -135,7 +135,7 @@ fn sniff(first: &FirstBytes<'_>) -> Guess {
 }
 
 impl MessageReader for WebSocket {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
+    fn feed<'a>(&mut self, mut sink: Sink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         match stretch {
             Stretch::Bytes(bytes) => match self.read_bytes(&mut sink, bytes) {
                 Ok(()) => Outcome::All,
@@ -177,7 +177,7 @@ impl WebSocket {
     /// Reads bytes. The error is the rest that is not WebSocket, after `Lost` was noted.
     fn read_bytes<'a>(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         mut bytes: &'a [u8],
     ) -> Result<(), &'a [u8]> {
         let side = sink.side();
@@ -218,7 +218,7 @@ impl WebSocket {
     }
 
     /// Takes a piece of a frame's payload.
-    fn payload(&mut self, sink: &mut MessageSink<'_, impl Listener>, piece: &[u8]) {
+    fn payload(&mut self, sink: &mut Sink<'_, impl Listener>, piece: &[u8]) {
         let side = sink.side();
         let needs_payload = self.inner.needs_payload();
         let half = &mut self.sides[side];
@@ -231,7 +231,7 @@ impl WebSocket {
         }
     }
 
-    fn end_frame(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    fn end_frame(&mut self, sink: &mut Sink<'_, impl Listener>) {
         let side = sink.side();
         let is_known = self.inner.is_known();
         let half = &mut self.sides[side];
@@ -248,7 +248,7 @@ impl WebSocket {
     }
 
     /// Reports a whole message of the client.
-    fn client_message(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &Message) {
+    fn client_message(&mut self, sink: &mut Sink<'_, impl Listener>, message: &Message) {
         let members = self.members(sink, message);
         if members.is_notification() {
             return;
@@ -268,7 +268,7 @@ impl WebSocket {
     }
 
     /// Reports a whole message of the server, in the order of the list at the top of this file.
-    fn server_message(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &Message) {
+    fn server_message(&mut self, sink: &mut Sink<'_, impl Listener>, message: &Message) {
         let members = self.members(sink, message);
         if members.is_request() {
             let key = BY_SERVER | self.next_key();
@@ -319,7 +319,7 @@ impl WebSocket {
     }
 
     /// Parses a message's members. The first message of JSON-RPC makes it the protocol of the connection.
-    fn members(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &Message) -> Members {
+    fn members(&mut self, sink: &mut Sink<'_, impl Listener>, message: &Message) -> Members {
         let members = Members::parse(&message.text);
         if members.is_rpc && !std::mem::replace(&mut self.is_rpc, true) {
             sink.protocol(Protocol::JsonRpc);
@@ -353,7 +353,7 @@ impl WebSocket {
     }
 
     /// Passes over a hole.
-    fn skip_hole(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
+    fn skip_hole(&mut self, sink: &mut Sink<'_, impl Listener>, missing: u64) {
         let side = sink.side();
         let half = &mut self.sides[side];
         if half.is_data || !half.frames.is_inside() {
@@ -419,7 +419,7 @@ impl Members {
 }
 
 /// Reports a whole request.
-fn report_request(sink: &mut MessageSink<'_, impl Listener>, key: u64, message: &Message, members: &Members) {
+fn report_request(sink: &mut Sink<'_, impl Listener>, key: u64, message: &Message, members: &Members) {
     let mut exchange = sink.exchange(key);
     exchange.request(Kind::Request, members.method(), "");
     exchange.count(message.bytes);
@@ -436,7 +436,7 @@ fn report_request(sink: &mut MessageSink<'_, impl Listener>, key: u64, message: 
 /// Reports a whole answer of JSON-RPC, and removes and returns the request with its id. `None` if there is no such
 /// request.
 fn report_answer(
-    sink: &mut MessageSink<'_, impl Listener>,
+    sink: &mut Sink<'_, impl Listener>,
     waiting: &mut VecDeque<PendingCall>,
     message: &Message,
     members: &Members,

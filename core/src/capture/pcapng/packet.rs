@@ -2,7 +2,7 @@
 
 use super::Pcapng;
 use super::damaged;
-use crate::capture::{Position, Record, Sink};
+use crate::capture::{Position, Record, RecordSink};
 use crate::cursor::{self, Header};
 use crate::issue::{Issue, Kind};
 
@@ -70,7 +70,7 @@ impl Pcapng {
         kind: u32,
         body: &[u8],
         position: &mut Position,
-        sink: &mut impl Sink,
+        sink: &mut impl RecordSink,
     ) -> Result<(), Box<Issue>> {
         let Some(mut packet) = Packet::read::<BIG>(kind, body) else {
             return Ok(());

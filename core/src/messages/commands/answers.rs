@@ -3,7 +3,7 @@
 use super::super::lines::{Dots, Line};
 use super::verbs::{Dialect, Effect};
 use super::{Commands, Leave, MAX_LINE, Pairing, PendingCommand, Reads, transfers};
-use crate::messages::sink::MessageSink;
+use crate::messages::sink::Sink;
 use crate::messages::{Listener, Side, Status, server_software};
 
 /// Reply code of a server that closes an idle connection (RFC 5321 3.8, RFC 959 4.2).
@@ -57,7 +57,7 @@ impl Commands {
     /// Reads the server's bytes.
     pub(super) fn read_server(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         bytes: &mut &[u8],
     ) -> Result<(), Leave> {
         if self.dialect == Dialect::Imap {
@@ -90,7 +90,7 @@ impl Commands {
     }
 
     /// Reads a whole line of the server.
-    fn reply_line(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), Leave> {
+    fn reply_line(&mut self, sink: &mut Sink<'_, impl Listener>) -> Result<(), Leave> {
         let line = std::mem::take(&mut self.server.line);
         let len = line.len();
         self.server.unreported = self.server.unreported.saturating_add(len);
@@ -120,7 +120,7 @@ impl Commands {
     }
 
     /// Reads a line that begins no reply. Some servers send one now and then, and clients take it for a refusal.
-    fn odd_line(&mut self, sink: &mut MessageSink<'_, impl Listener>, is_text: bool) -> Result<(), Leave> {
+    fn odd_line(&mut self, sink: &mut Sink<'_, impl Listener>, is_text: bool) -> Result<(), Leave> {
         // before the first command: the capture begins inside the text of a reply
         if self.server.is_after_hole || self.next_key == 0 && is_text {
             sink.unmark();
@@ -140,7 +140,7 @@ impl Commands {
     }
 
     /// Reads a line of POP3: `+OK`, `-ERR`, or `+` for the next round of a log-in.
-    fn pop3_reply(&mut self, sink: &mut MessageSink<'_, impl Listener>, line: &[u8]) -> Result<(), Leave> {
+    fn pop3_reply(&mut self, sink: &mut Sink<'_, impl Listener>, line: &[u8]) -> Result<(), Leave> {
         let first = line.split(|byte| *byte == b' ').next().unwrap_or_default();
         match first {
             b"+OK" => {
@@ -162,12 +162,7 @@ impl Commands {
     }
 
     /// Reads a whole reply of SMTP or FTP.
-    fn reply(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        code: u16,
-        line: &[u8],
-    ) -> Result<(), Leave> {
+    fn reply(&mut self, sink: &mut Sink<'_, impl Listener>, code: u16, line: &[u8]) -> Result<(), Leave> {
         let smtp = self.dialect == Dialect::Smtp;
         if !smtp && code < 200 {
             // FTP's preliminary reply: the transfer has begun
@@ -196,7 +191,7 @@ impl Commands {
     }
 
     /// The server requests another line of the oldest command.
-    fn next_round(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    fn next_round(&mut self, sink: &mut Sink<'_, impl Listener>) {
         sink.unmark();
         (self.server.unreported, self.server.has_greeted) = (0, true);
         if let Some(first) = self.waiting.front() {
@@ -206,7 +201,7 @@ impl Commands {
     }
 
     /// Gives the unreported bytes to the oldest command's reply.
-    fn count_reply(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    fn count_reply(&mut self, sink: &mut Sink<'_, impl Listener>) {
         let unreported = std::mem::take(&mut self.server.unreported);
         (self.server.is_after_hole, self.server.has_greeted) = (false, true);
         match self.waiting.front_mut() {
@@ -218,7 +213,7 @@ impl Commands {
     /// Handles a reply that is not preliminary. Without an open command it is a greeting, or the server closes.
     fn final_reply(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         status: Status<'_>,
         line: &[u8],
     ) -> Result<(), Leave> {
@@ -243,11 +238,7 @@ impl Commands {
     }
 
     /// Ends a reply to the oldest command, and with its last reply the exchange.
-    fn end_reply(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        status: Status<'_>,
-    ) -> Result<(), Leave> {
+    fn end_reply(&mut self, sink: &mut Sink<'_, impl Listener>, status: Status<'_>) -> Result<(), Leave> {
         let Some(first) = self.waiting.front_mut() else {
             return Ok(());
         };
@@ -268,7 +259,7 @@ impl Commands {
     /// Ends the exchange of a command that has its last reply, and applies the command's effect.
     pub(super) fn end_exchange(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         command: &PendingCommand,
     ) -> Result<(), Leave> {
         sink.exchange(command.key).end_answer();
@@ -303,7 +294,7 @@ impl Commands {
     /// Skips bytes of the server that are not in the capture.
     pub(super) fn skip_server(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         missing: u64,
     ) -> Result<(), Leave> {
         let by_snap_length = sink.at().frame != 0;
@@ -345,7 +336,7 @@ impl Commands {
 }
 
 /// Reads the server's software in the first line of its greeting.
-fn read_software(sink: &mut MessageSink<'_, impl Listener>, line: &[u8]) {
+fn read_software(sink: &mut Sink<'_, impl Listener>, line: &[u8]) {
     if sink.side() == Side::Server
         && let Some(name) = server_software::of_greeting(&[line, b"\n"].concat())
     {
@@ -354,7 +345,7 @@ fn read_software(sink: &mut MessageSink<'_, impl Listener>, line: &[u8]) {
 }
 
 /// Reports a whole greeting: a message of the server that answers no command, and that the client waits for.
-pub(super) fn report_greeting(sink: &mut MessageSink<'_, impl Listener>, line: &[u8], bytes: u64) {
+pub(super) fn report_greeting(sink: &mut Sink<'_, impl Listener>, line: &[u8], bytes: u64) {
     read_software(sink, line);
     sink.count(bytes);
     sink.end();

@@ -7,13 +7,13 @@ use super::{Commands, Leave, MAX_LINE, PendingCommand};
 use crate::cursor;
 use crate::messages::Listener;
 use crate::messages::pending_queue::take_first;
-use crate::messages::sink::MessageSink;
+use crate::messages::sink::Sink;
 
 impl Commands {
     /// Reads the server's bytes.
     pub(super) fn read_imap_server(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         bytes: &mut &[u8],
     ) -> Result<(), Leave> {
         while !bytes.is_empty() {
@@ -43,7 +43,7 @@ impl Commands {
     }
 
     /// Reports the bytes of an untagged response that were read so far.
-    fn pieces(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    fn pieces(&mut self, sink: &mut Sink<'_, impl Listener>) {
         if !self.server.line.text().starts_with(b"* ") {
             return;
         }
@@ -62,7 +62,7 @@ impl Commands {
     }
 
     /// Reads a whole response.
-    fn response(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), Leave> {
+    fn response(&mut self, sink: &mut Sink<'_, impl Listener>) -> Result<(), Leave> {
         self.pieces(sink);
         let line = std::mem::take(&mut self.server.line);
         if !line.is_text() {
@@ -117,7 +117,7 @@ impl Commands {
     /// Ends the command with this tag.
     fn tagged(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         tag: &[u8],
         word: &[u8],
         bytes: u64,
@@ -148,7 +148,7 @@ impl Commands {
     /// Skips bytes of the server that are not in the capture.
     pub(super) fn skip_imap_server(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         missing: u64,
     ) -> Result<(), Leave> {
         if missing <= self.server.octets {

@@ -3,7 +3,7 @@
 //! hosts.
 
 use super::super::lines::number;
-use super::super::sink::MessageSink;
+use super::super::sink::Sink;
 use super::super::{Listener, Note};
 
 /// Commands that use a data connection.
@@ -37,7 +37,7 @@ pub(super) fn port_in_reply(code: u16, line: &[u8]) -> Option<u16> {
 }
 
 /// Reports that a data connection to this port will follow.
-pub(super) fn announce_port(sink: &mut MessageSink<'_, impl Listener>, port: u16) {
+pub(super) fn announce_port(sink: &mut Sink<'_, impl Listener>, port: u16) {
     let at = sink.at();
     sink.listener().note(Note::DataPort { at, port });
 }

@@ -8,17 +8,13 @@ use super::lines::end_of_head;
 use super::recognise::{VERSION, may_start};
 use super::{Half, Http1, MAX_HEAD, MAX_SEARCHED, State, is_interim};
 use crate::cursor;
-use crate::messages::sink::MessageSink;
+use crate::messages::sink::Sink;
 use crate::messages::{Listener, Side};
 
 impl Http1 {
     /// Passes over a hole. The error is the length that is left of it, after `Lost` was noted.
     #[inline(never)]
-    pub(super) fn skip_hole(
-        &mut self,
-        mut sink: MessageSink<'_, impl Listener>,
-        missing: u64,
-    ) -> Result<(), u64> {
+    pub(super) fn skip_hole(&mut self, mut sink: Sink<'_, impl Listener>, missing: u64) -> Result<(), u64> {
         let half = &mut self.sides[sink.side()];
         if let State::StreamedLength(left) = half.state {
             (half.pieces, half.state) = (None, State::Length(left));
@@ -68,7 +64,7 @@ impl Http1 {
     }
 
     /// Passes over the rest of a head, or over a whole one. The missing head was that of a request or a response.
-    fn lose_head(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    fn lose_head(&mut self, sink: &mut Sink<'_, impl Listener>) {
         let side = sink.side();
         let reason = match self.sides[side].head.is_empty() {
             true => "a head is not in the capture",
@@ -88,7 +84,7 @@ impl Http1 {
     #[inline(never)]
     pub(super) fn part_of_head<'a>(
         &mut self,
-        mut sink: MessageSink<'_, impl Listener>,
+        mut sink: Sink<'_, impl Listener>,
         bytes: &'a [u8],
     ) -> Result<&'a [u8], &'a [u8]> {
         let side = sink.side();
@@ -139,11 +135,7 @@ impl Http1 {
     /// Names the message of an incomplete head by its start line. Returns whether that was possible. `is_cut`: a hole
     /// follows the bytes, so the start line itself may be incomplete.
     #[cold]
-    pub(super) fn name_unfinished(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        is_cut: bool,
-    ) -> bool {
+    pub(super) fn name_unfinished(&mut self, sink: &mut Sink<'_, impl Listener>, is_cut: bool) -> bool {
         let side = sink.side();
         let half = &mut self.sides[side];
         if half.head.is_empty() {
@@ -164,7 +156,7 @@ impl Http1 {
         is_named
     }
 
-    fn name_by(&mut self, sink: &mut MessageSink<'_, impl Listener>, start: Option<&Start>) -> bool {
+    fn name_by(&mut self, sink: &mut Sink<'_, impl Listener>, start: Option<&Start>) -> bool {
         match start {
             Some(Start::Request {
                 method,

@@ -5,14 +5,14 @@ use super::{Half, State, http2};
 use crate::cursor;
 use crate::messages::Listener;
 use crate::messages::pieces::BodySplitter;
-use crate::messages::sink::MessageSink;
+use crate::messages::sink::Sink;
 
 impl Half {
     /// Reads a part of the body. Returns the bytes after it; the error is the rest after a broken coding.
     #[cold]
     pub(super) fn streamed<'a>(
         &mut self,
-        mut sink: MessageSink<'_, impl Listener>,
+        mut sink: Sink<'_, impl Listener>,
         mut bytes: &'a [u8],
     ) -> Result<&'a [u8], &'a [u8]> {
         let (state, Some(pieces)) = (&mut self.state, &mut self.pieces) else {
@@ -70,7 +70,7 @@ impl Half {
 }
 
 /// Counts bytes of the body, and reports the pieces that end in them.
-fn report_pieces(sink: &mut MessageSink<'_, impl Listener>, pieces: &mut BodySplitter, mut bytes: &[u8]) {
+fn report_pieces(sink: &mut Sink<'_, impl Listener>, pieces: &mut BodySplitter, mut bytes: &[u8]) {
     while let Some(piece) = pieces.next(&mut bytes) {
         sink.piece(piece.len() as u64);
         if pieces.is_later_message() {

@@ -8,7 +8,7 @@ use super::fields::{Fields, grpc_status};
 use crate::base::{At, Side};
 use crate::messages::pieces::BodySplitter;
 use crate::messages::readers::Protocol;
-use crate::messages::sink::MessageSink;
+use crate::messages::sink::Sink;
 use crate::messages::{Kind, Listener, Status, waits};
 
 /// Upper bound on open streams; beyond it the oldest is dropped. Most peers allow 100 to 256.
@@ -71,12 +71,7 @@ impl Calls {
     }
 
     /// Takes a whole header block.
-    pub(super) fn headers(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        block: &Block,
-        fields: &Fields,
-    ) {
+    pub(super) fn headers(&mut self, sink: &mut Sink<'_, impl Listener>, block: &Block, fields: &Fields) {
         match (sink.side(), block.promised) {
             (Side::Client, _) => self.request_fields(sink, block, fields),
             (Side::Server, Some(promised)) => self.promised(sink, block, promised, fields),
@@ -88,7 +83,7 @@ impl Calls {
         }
     }
 
-    fn request_fields(&mut self, sink: &mut MessageSink<'_, impl Listener>, block: &Block, fields: &Fields) {
+    fn request_fields(&mut self, sink: &mut Sink<'_, impl Listener>, block: &Block, fields: &Fields) {
         let stream = block.stream;
         if stream.is_multiple_of(2) || stream <= self.newest {
             // trailers of a request, which may have been answered already
@@ -122,7 +117,7 @@ impl Calls {
         }
     }
 
-    fn answer_fields(&mut self, sink: &mut MessageSink<'_, impl Listener>, block: &Block, fields: &Fields) {
+    fn answer_fields(&mut self, sink: &mut Sink<'_, impl Listener>, block: &Block, fields: &Fields) {
         if let Some(server) = &fields.server {
             sink.software(server.as_str().into());
         }
@@ -164,7 +159,7 @@ impl Calls {
 
     fn promised(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         block: &Block,
         promised: u32,
         fields: &Fields,
@@ -183,7 +178,7 @@ impl Calls {
     }
 
     /// Counts bytes of a stream that are not of a body.
-    pub(super) fn count(&mut self, sink: &mut MessageSink<'_, impl Listener>, stream: u32, bytes: u64) {
+    pub(super) fn count(&mut self, sink: &mut Sink<'_, impl Listener>, stream: u32, bytes: u64) {
         match self.find(stream) {
             Some(Call { push: Some(push), .. }) => push.bytes += bytes,
             Some(_) => sink.exchange(u64::from(stream)).count(bytes),
@@ -195,7 +190,7 @@ impl Calls {
     /// are all data of the frame.
     pub(super) fn data(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         stream: u32,
         around: u64,
         data: &[u8],
@@ -234,13 +229,7 @@ impl Calls {
     }
 
     /// Passes over a hole in a DATA frame of `bytes`, of which `data` are of the body.
-    pub(super) fn skip(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        stream: u32,
-        bytes: u64,
-        data: u64,
-    ) {
+    pub(super) fn skip(&mut self, sink: &mut Sink<'_, impl Listener>, stream: u32, bytes: u64, data: u64) {
         if let Some(call) = self.find(stream)
             && let Some(pieces) = &mut call.pieces
             && sink.side() == Side::Server
@@ -252,7 +241,7 @@ impl Calls {
     }
 
     /// Ends this side of a stream.
-    pub(super) fn end_side(&mut self, sink: &mut MessageSink<'_, impl Listener>, stream: u32) {
+    pub(super) fn end_side(&mut self, sink: &mut Sink<'_, impl Listener>, stream: u32) {
         match sink.side() {
             Side::Client => {
                 if let Some(call) = self.find(stream) {
@@ -264,12 +253,12 @@ impl Calls {
         }
     }
 
-    pub(super) fn reset(&mut self, sink: &mut MessageSink<'_, impl Listener>, stream: u32) {
+    pub(super) fn reset(&mut self, sink: &mut Sink<'_, impl Listener>, stream: u32) {
         self.end(sink, stream, true);
     }
 
     /// Resets the requests beyond stream `last` of a GOAWAY, which the server will not process (6.8).
-    pub(super) fn reset_beyond(&mut self, sink: &mut MessageSink<'_, impl Listener>, last: u32) {
+    pub(super) fn reset_beyond(&mut self, sink: &mut Sink<'_, impl Listener>, last: u32) {
         let beyond = |call: &Call| call.push.is_none() && call.stream > last;
         while sink.side() == Side::Server
             && let Some(stream) = self.open.iter().find(|call| beyond(call)).map(|call| call.stream)
@@ -279,7 +268,7 @@ impl Calls {
     }
 
     /// Removes a stream and reports its end.
-    fn end(&mut self, sink: &mut MessageSink<'_, impl Listener>, stream: u32, reset: bool) {
+    fn end(&mut self, sink: &mut Sink<'_, impl Listener>, stream: u32, reset: bool) {
         let Some(index) = self.open.iter().position(|call| call.stream == stream) else {
             return;
         };
@@ -300,7 +289,7 @@ impl Calls {
     }
 
     /// Notes the protocol where it changes: calls of gRPC and plain requests may share a connection.
-    fn report_protocol(&mut self, sink: &mut MessageSink<'_, impl Listener>, is_grpc: bool) {
+    fn report_protocol(&mut self, sink: &mut Sink<'_, impl Listener>, is_grpc: bool) {
         if std::mem::replace(&mut self.is_grpc, is_grpc) != is_grpc {
             sink.protocol(if is_grpc { Protocol::Grpc } else { Protocol::Http2 });
         }

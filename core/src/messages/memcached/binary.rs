@@ -6,7 +6,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use super::super::framed::{self, Head, Length, Role};
 use super::super::pending_queue::PendingQueue;
-use super::super::sink::MessageSink;
+use super::super::sink::Sink;
 use super::super::{Kind, Listener, Side, Status, text};
 use crate::cursor;
 
@@ -154,7 +154,7 @@ impl framed::WireFormat for WireFormat {
         false
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
+    fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         match sink.side() {
             Side::Client => self.read_request(sink, head.bytes),
             Side::Server => self.read_response(sink, head.bytes),
@@ -168,7 +168,7 @@ impl framed::WireFormat for WireFormat {
 }
 
 impl WireFormat {
-    fn read_request(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
+    fn read_request(&mut self, sink: &mut Sink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
         let opcode = cursor::u8_at(head, 1)?;
         let opaque = cursor::be32_at(head, 12)?;
         let (method, quiet) = command(opcode).unwrap_or(("?", false));
@@ -186,7 +186,7 @@ impl WireFormat {
         Some(Role::Last(number))
     }
 
-    fn read_response(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
+    fn read_response(&mut self, sink: &mut Sink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
         let (opcode, code) = (cursor::u8_at(head, 1)?, cursor::be16_at(head, 6)?);
         let opaque = cursor::be32_at(head, 12)?;
         let number = loop {

@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 
 use super::super::length_prefixed::LengthPrefixed;
 use super::super::pending_queue::PendingQueue;
-use super::super::sink::MessageSink;
+use super::super::sink::Sink;
 use super::super::sql::{self, Dialect};
 use super::super::{Kind, Listener, RequestName, text};
 use super::packets::{self, Capabilities, HEADER};
@@ -114,7 +114,7 @@ impl Dialog {
     /// Reads a whole packet of the client.
     pub(super) fn client_packet(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         packet: &Packet,
         bytes: u64,
     ) -> ClientPacket {
@@ -153,18 +153,13 @@ impl Dialog {
     }
 
     /// Counts a packet that continues a longer command.
-    pub(super) fn more(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
+    pub(super) fn more(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u64) {
         if let Some((key, _)) = self.waiting.last() {
             sink.exchange(key).count(bytes);
         }
     }
 
-    fn log_in(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        packet: &Packet,
-        bytes: u64,
-    ) -> ClientPacket {
+    fn log_in(&mut self, sink: &mut Sink<'_, impl Listener>, packet: &Packet, bytes: u64) -> ClientPacket {
         let Some(flags) = packets::u32_at(packet.head(), 0) else {
             return ClientPacket::Wrong("not a log-in of MySQL");
         };
@@ -179,7 +174,7 @@ impl Dialog {
 
     fn begin(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         expects: Expects,
         kind: Kind,
         named: RequestName<'_>,
@@ -205,7 +200,7 @@ impl Dialog {
 
     fn command_packet(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         code: u8,
         body: &[u8],
         is_cut: bool,

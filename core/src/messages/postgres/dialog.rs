@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 
 use super::super::length_prefixed::LengthPrefixed;
 use super::super::pending_queue::{PendingQueue, push_bounded};
-use super::super::sink::MessageSink;
+use super::super::sink::Sink;
 use super::super::sql::{self, Dialect};
 use super::super::{Kind, Listener, RequestName, text};
 use super::Stop;
@@ -90,7 +90,7 @@ impl Dialog {
     /// Begins the exchange of a startup packet.
     pub(super) fn connect(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         database: &[u8],
         bytes: u64,
     ) -> Result<(), Stop<'static>> {
@@ -101,7 +101,7 @@ impl Dialog {
     /// Begins the exchange of another round of the log-in: a request for encryption, or a password.
     pub(super) fn handshake(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         bytes: u64,
     ) -> Result<(), Stop<'static>> {
         self.log_in(sink, RequestName::new(HANDSHAKE, ""), bytes)
@@ -109,7 +109,7 @@ impl Dialog {
 
     fn log_in(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         named: RequestName<'_>,
         bytes: u64,
     ) -> Result<(), Stop<'static>> {
@@ -127,14 +127,14 @@ impl Dialog {
     }
 
     /// Ends a round of the log-in: the server has answered it with these bytes.
-    pub(super) fn end_round(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
+    pub(super) fn end_round(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u64) {
         self.part(sink, bytes);
         self.end_response(sink);
     }
 
     fn begin(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         pending: Pending,
         kind: Kind,
     ) -> Result<u64, Stop<'static>> {
@@ -152,7 +152,7 @@ impl Dialog {
     /// Reads a whole message of the client.
     pub(super) fn client_message(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         kind: u8,
         message: &LengthPrefixed<TYPE_AND_LENGTH>,
         bytes: u64,
@@ -186,7 +186,7 @@ impl Dialog {
     /// Query, or FunctionCall (`F`).
     fn query(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         kind: u8,
         message: &LengthPrefixed<TYPE_AND_LENGTH>,
         bytes: u64,
@@ -222,7 +222,7 @@ impl Dialog {
     /// Parse, Bind, Describe, Execute.
     fn group(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         kind: u8,
         message: &LengthPrefixed<TYPE_AND_LENGTH>,
         bytes: u64,
@@ -296,7 +296,7 @@ impl Dialog {
     }
 
     /// Ends the newest request, if it is open. One without Execute has its name only now.
-    fn end_request(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    fn end_request(&mut self, sink: &mut Sink<'_, impl Listener>) {
         if std::mem::take(&mut self.is_open)
             && let Some((key, newest)) = self.waiting.last()
         {
@@ -310,7 +310,7 @@ impl Dialog {
     }
 
     /// Counts bytes of the open request.
-    fn count(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
+    fn count(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u64) {
         if self.is_open
             && let Some((key, _)) = self.waiting.last()
         {
@@ -321,7 +321,7 @@ impl Dialog {
     /// Sync, or Flush: the server answers what came before.
     fn sync(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         is_sync: bool,
         bytes: u64,
     ) -> Result<(), Stop<'static>> {
@@ -344,7 +344,7 @@ impl Dialog {
     }
 
     /// Counts the data of a COPY, and ends its request with CopyDone (`c`) or CopyFail (`f`).
-    fn data(&mut self, sink: &mut MessageSink<'_, impl Listener>, kind: u8, bytes: u64) {
+    fn data(&mut self, sink: &mut Sink<'_, impl Listener>, kind: u8, bytes: u64) {
         let Some((key, newest)) = self.waiting.last() else {
             return;
         };

@@ -1,14 +1,14 @@
 //! The part of the sink for exchanges that have a key. `request`, `count`, `end_request` while the client's bytes are
 //! read, then `answer`, `piece`, `end_answer` while the server's are.
 
-use super::MessageSink;
+use super::Sink;
 use crate::base::At;
 use crate::messages::tags::Tags;
 use crate::messages::{ExchangeEvent, Kind, Listener, Note, RequestName, Side, Status};
 
 /// One exchange. Events of a key whose request was not begun are dropped: it began before the capture.
 pub(in crate::messages) struct ExchangeSink<'s, 'a, L> {
-    pub(super) sink: &'s mut MessageSink<'a, L>,
+    pub(super) sink: &'s mut Sink<'a, L>,
     pub(super) key: u64,
 }
 

@@ -12,7 +12,7 @@ use super::random::check;
 use super::{
     C, FirstBytes, Guess, Memory, Messages, Note, Protocol, S, Side, Stretch, heard, heard_by, short,
 };
-use crate::capture::{CaptureReader, Record, Sink};
+use crate::capture::{CaptureReader, Record, RecordSink};
 use crate::frame::{self, Packet};
 use crate::issue::Issue;
 use crate::segment::{ACK, SYN};
@@ -49,7 +49,7 @@ struct Stream {
 #[derive(Default)]
 struct Streams(BTreeMap<[(IpAddr, u16); 2], Stream>);
 
-impl Sink for Streams {
+impl RecordSink for Streams {
     fn record(&mut self, record: Record<'_>) {
         let Packet::Tcp(segment) = frame::decode(record.link, record.data, record.original_len) else {
             return;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use super::super::sink::MessageSink;
+use super::super::sink::Sink;
 use super::super::{At, Close, Listener, Messages, Outcome, Protocol, Side, Stretch};
 use super::{Stage, Tls};
 use crate::decrypt::{Connection, KeyLog, Sealed, Taker};
@@ -75,7 +75,7 @@ impl Inside {
     }
 
     /// Reads the held data.
-    pub(super) fn read(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    pub(super) fn read(&mut self, sink: &mut Sink<'_, impl Listener>) {
         for (side, part) in std::mem::take(&mut self.unread).0 {
             match part {
                 Part::Plain { begun, at, bytes } => {
@@ -94,14 +94,14 @@ impl Inside {
         self.messages.has_unreported_bytes() || self.has_unread() || self.connection.holds(side)
     }
 
-    fn feed(&mut self, side: Side, at: At, stretch: Stretch<'_>, sink: &mut MessageSink<'_, impl Listener>) {
+    fn feed(&mut self, side: Side, at: At, stretch: Stretch<'_>, sink: &mut Sink<'_, impl Listener>) {
         sink.memory().inside_tls = true;
         self.messages.feed(side, at, stretch, sink.listener());
         sink.memory().inside_tls = false;
     }
 
     /// Ends the decrypted data of `side`.
-    pub(super) fn close(&mut self, side: Side, how: Close, sink: &mut MessageSink<'_, impl Listener>) {
+    pub(super) fn close(&mut self, side: Side, how: Close, sink: &mut Sink<'_, impl Listener>) {
         let at = sink.at();
         self.messages.close(side, at, how, sink.listener());
     }
@@ -128,7 +128,7 @@ impl Tls {
     /// Decrypts a stretch: reads the handshake from its records, and the decrypted data once the handshake is finished.
     pub(super) fn decrypt<'a>(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         stretch: Stretch<'a>,
         mut inside: Box<Inside>,
     ) -> Outcome<'a> {
@@ -172,7 +172,7 @@ impl Tls {
     #[cold]
     fn stop_decrypting<'a>(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         stretch: Stretch<'a>,
         why: Sealed,
         mut inside: Box<Inside>,

@@ -4,7 +4,7 @@
 use crate::messages::framed::Framed;
 use crate::messages::mqtt::{self, Mqtt};
 use crate::messages::readers::Protocol;
-use crate::messages::sink::MessageSink;
+use crate::messages::sink::Sink;
 use crate::messages::stomp::{self, Stomp};
 use crate::messages::{Listener, MessageReader, Outcome, Side, Stretch};
 
@@ -43,7 +43,7 @@ impl Inner {
     }
 
     /// Reads the next bytes of a message. `is_plain`: they are not compressed.
-    pub(super) fn read(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &[u8], is_plain: bool) {
+    pub(super) fn read(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: &[u8], is_plain: bool) {
         if let Inner::Unknown(undecided) = self {
             let mut first = std::mem::take(undecided);
             first.extend_from_slice(bytes);
@@ -62,11 +62,11 @@ impl Inner {
     }
 
     /// Passes over a hole in the messages of this side.
-    pub(super) fn skip_hole(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
+    pub(super) fn skip_hole(&mut self, sink: &mut Sink<'_, impl Listener>, missing: u64) {
         self.feed(sink, Stretch::Missing(missing));
     }
 
-    fn feed(&mut self, sink: &mut MessageSink<'_, impl Listener>, stretch: Stretch<'_>) {
+    fn feed(&mut self, sink: &mut Sink<'_, impl Listener>, stretch: Stretch<'_>) {
         let read = match self {
             Inner::Unknown(_) | Inner::Other => return,
             Inner::Mqtt(reader) => reader.feed(sink.lend(), stretch),

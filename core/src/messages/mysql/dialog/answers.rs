@@ -1,7 +1,7 @@
 //! The server's packets: where the response to a command ends, after its definitions, rows and further results.
 
 use super::super::super::pending_queue::push_bounded;
-use super::super::super::sink::MessageSink;
+use super::super::super::sink::Sink;
 use super::super::super::{Listener, Status, server_software, text};
 use super::super::packets::{self, Capabilities, Last};
 use super::{Dialog, Expects, Packet, Stage};
@@ -13,7 +13,7 @@ impl Dialog {
     /// Counts bytes of the oldest command's response. Returns false if no command waits.
     pub(in crate::messages::mysql) fn part(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         bytes: u64,
     ) -> bool {
         let Some((key, oldest)) = self.waiting.first() else {
@@ -26,7 +26,7 @@ impl Dialog {
     /// Reads a whole packet of the server.
     pub(in crate::messages::mysql) fn server_packet(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         packet: &Packet,
         bytes: u64,
     ) -> Result<(), &'static str> {
@@ -114,7 +114,7 @@ impl Dialog {
     }
 
     /// Reads a packet that answers no command: the greeting, the binary log, or the EOF packet of a result that ended.
-    fn unsolicited(&mut self, sink: &mut MessageSink<'_, impl Listener>, packet: &Packet, bytes: u64) {
+    fn unsolicited(&mut self, sink: &mut Sink<'_, impl Listener>, packet: &Packet, bytes: u64) {
         let (body, len) = (packet.head(), u64::from(packets::length(packet.header())));
         if self.stage == Stage::New {
             let greeting = [packet.header(), body].concat();
@@ -149,7 +149,7 @@ impl Dialog {
     }
 
     /// Ends the oldest response with an error: its code, and in `rest` its SQLSTATE after a `#`.
-    fn error(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64, code: Option<u16>, rest: &[u8]) {
+    fn error(&mut self, sink: &mut Sink<'_, impl Listener>, key: u64, code: Option<u16>, rest: &[u8]) {
         let state = rest
             .strip_prefix(b"#")
             .and_then(|rest| rest.get(..5))
@@ -159,7 +159,7 @@ impl Dialog {
     }
 
     /// Ends the oldest response; `code` is the error's.
-    fn end(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64, code: Option<u16>, word: &str) {
+    fn end(&mut self, sink: &mut Sink<'_, impl Listener>, key: u64, code: Option<u16>, word: &str) {
         let text = Some(word).filter(|word| !word.is_empty());
         let mut exchange = sink.exchange(key);
         exchange.status(Status::new(code, text, code.is_some()));

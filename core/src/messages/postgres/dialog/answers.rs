@@ -3,7 +3,7 @@
 use smol_str::SmolStr;
 
 use super::super::super::length_prefixed::LengthPrefixed;
-use super::super::super::sink::MessageSink;
+use super::super::super::sink::Sink;
 use super::super::super::{Listener, RequestName, Status, sql, text};
 use super::super::fields::{self, TYPE_AND_LENGTH};
 use super::{Dialog, RequestKind};
@@ -17,7 +17,7 @@ impl Dialog {
     /// Counts bytes of the oldest request's response. Returns false if no request waits.
     pub(in crate::messages::postgres) fn part(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         bytes: u64,
     ) -> bool {
         if let Some((key, oldest)) = self.waiting.first()
@@ -32,7 +32,7 @@ impl Dialog {
     /// Reads a whole message of the server.
     pub(in crate::messages::postgres) fn server_message(
         &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
+        sink: &mut Sink<'_, impl Listener>,
         kind: u8,
         message: &LengthPrefixed<TYPE_AND_LENGTH>,
         bytes: u64,
@@ -109,7 +109,7 @@ impl Dialog {
     }
 
     /// ReadyForQuery: ends the responses to all requests up to the Sync.
-    fn ready(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
+    fn ready(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u64) {
         self.replicates = false;
         while let Some((_, oldest)) = self.waiting.first() {
             let is_last = oldest.is_synced;
@@ -128,7 +128,7 @@ impl Dialog {
     }
 
     /// Ends the response to the oldest request.
-    pub(super) fn end_response(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    pub(super) fn end_response(&mut self, sink: &mut Sink<'_, impl Listener>) {
         let Some((key, oldest)) = self.waiting.first() else {
             return;
         };
@@ -145,7 +145,7 @@ impl Dialog {
 }
 
 /// Reads the server's version in a ParameterStatus.
-fn read_version(sink: &mut MessageSink<'_, impl Listener>, body: &[u8]) {
+fn read_version(sink: &mut Sink<'_, impl Listener>, body: &[u8]) {
     if let (b"server_version", rest) = fields::text(body) {
         let version = text::name(fields::text(rest).0);
         sink.software(format!("PostgreSQL {version}").into());
