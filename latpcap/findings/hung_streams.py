@@ -315,13 +315,13 @@ def _finding(
 ) -> Finding:
     """Return the finding of these reasons with the sentence, values and grade of one."""
     cases = [reason.case for reason in reasons]
-    worst = max(cases, key=lambda c: c.waited_ms)
-    with_request = [c for c in cases if c.exchange is not None]
+    worst = max(cases, key=lambda case: case.waited_ms)
+    with_request = [case for case in cases if case.exchange is not None]
     return Finding(
         kind="silence", server=worst.server, server_port=worst.port, cause=cause, owner=owner,
-        clients=len({c.client for c in cases}), client=worst.client, exchanges=len(with_request) or None,
-        of_exchanges=of if with_request else None, streams=len({c.stream for c in cases}),
-        total_ms=max(waited_ms, sum(c.waited_ms for c in cases)), max_ms=waited_ms,
+        clients=len({case.client for case in cases}), client=worst.client, exchanges=len(with_request) or None,
+        of_exchanges=of if with_request else None, streams=len({case.stream for case in cases}),
+        total_ms=max(waited_ms, sum(case.waited_ms for case in cases)), max_ms=waited_ms,
         confidence=SURE[reason.grade], worst_exchange=worst.exchange, worst_stream=worst.stream,
         worst_ms=waited_ms, worst_frames=(reason.values.get("frame", worst.frame),),
         filter=wireshark_filter(worst.stream),

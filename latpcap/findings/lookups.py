@@ -152,7 +152,7 @@ def of_services(tables: Mapping[str, pa.Table]) -> list[Finding]:
 def _failure_finding(failure: services.Failure) -> Finding:
     """Return the finding of one server that answers a service with one error."""
     first, *_ = questions = failure.questions
-    durations_ms = sorted(((q.end or q.start) - q.start) / NS_PER_MS for q in questions)
+    durations_ms = sorted(((question.end or question.start) - question.start) / NS_PER_MS for question in questions)
     frames = _frames(first)
     values = {
         "protocol": first.kind, "server": endpoint(first.server, first.server_port), "n": len(questions),
@@ -160,7 +160,7 @@ def _failure_finding(failure: services.Failure) -> Finding:
     }  # fmt: skip
     return Finding(
         kind="wait", server=first.server, server_port=first.server_port, cause="datagram_failed", owner="server",
-        clients=len({q.client for q in questions}), client=first.client, exchanges=len(questions),
+        clients=len({question.client for question in questions}), client=first.client, exchanges=len(questions),
         of_exchanges=failure.of, total_ms=sum(durations_ms), median_ms=durations_ms[len(durations_ms) // 2],
         max_ms=durations_ms[-1], worst_ms=durations_ms[-1], harm="never" if first.kind in services.ADMIT else "late",
         worst_frames=frames, filter=f"frame.number in {{{', '.join(map(str, frames))}}}", sentence="datagram_failed",
@@ -171,17 +171,19 @@ def _failure_finding(failure: services.Failure) -> Finding:
 def _service_finding(cases: list[services.ServiceWait]) -> Finding:
     """Return the finding of one reason, service and server; `cases` ascend by wait."""
     worst = cases[-1]
-    q, other, reason = worst.question, worst.then, worst.reason
+    question, other, reason = worst.question, worst.then, worst.reason
     values = {
-        "protocol": q.kind, "n": len(cases), "span_ms": (cases[0].waited_ms, worst.waited_ms), "client": q.client,
-        "server": endpoint(q.server, q.server_port), "repeats": q.repeats + 1, "address": q.name,
+        "protocol": question.kind, "n": len(cases), "span_ms": (cases[0].waited_ms, worst.waited_ms),
+        "client": question.client, "server": endpoint(question.server, question.server_port),
+        "repeats": question.repeats + 1, "address": question.name,
         "checks": worst.checks,
         "then": say("datagram_then", other=endpoint(other.server, other.server_port)) if other and other.end else "",
     }  # fmt: skip
-    frames = _frames(q)
+    frames = _frames(question)
     return Finding(
-        kind="wait", server=q.server, server_port=q.server_port, cause=reason, owner=services.owner_of(reason),
-        clients=len({case.question.client for case in cases}), client=q.client,
+        kind="wait", server=question.server, server_port=question.server_port, cause=reason,
+        owner=services.owner_of(reason),
+        clients=len({case.question.client for case in cases}), client=question.client,
         total_ms=sum(case.waited_ms for case in cases), median_ms=cases[len(cases) // 2].waited_ms,
         max_ms=worst.waited_ms, harm="never" if reason == "dhcp_never" else "late", worst_ms=worst.waited_ms,
         worst_frames=frames, filter=f"frame.number in {{{', '.join(map(str, frames))}}}", sentence=reason,

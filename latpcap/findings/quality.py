@@ -209,9 +209,12 @@ def _jumps(tables: Mapping[str, pa.Table]) -> list[Check]:
     if not jumps:
         return []
     start, end = arrays.numbers(exchanges, "start"), arrays.numbers(exchanges, "end")
-    inside_ns = sum(float(j.gap_ns) * int(((start <= j.begin) & (end >= j.begin + j.gap_ns)).sum()) for j in jumps)
+    inside_ns = 0.0
+    for jump in jumps:
+        is_around = (start <= jump.begin) & (end >= jump.begin + jump.gap_ns)
+        inside_ns += float(jump.gap_ns) * int(is_around.sum())
     total_ns = float((end - start).sum())
-    sentence = words.say("clock_ahead", seconds=max(float(j.gap_ns) for j in jumps) / 1e9)
+    sentence = words.say("clock_ahead", seconds=max(float(jump.gap_ns) for jump in jumps) / 1e9)
     confidence = SUSPECTED if inside_ns > LIMITS["clock_ahead_share"] * total_ns else 1.0
     return [Check("clock_ahead", len(jumps), events.count, confidence, sentence)]
 

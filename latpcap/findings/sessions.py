@@ -217,6 +217,26 @@ def _idle_finding(
     )  # fmt: skip
 
 
+class _ClosedWindow(NamedTuple):
+    """A receiver's window that stayed closed."""
+
+    closed_ms: float
+    frame: int
+    has_opened: bool
+    """Whether it opened again."""
+    stream: int
+    client: str
+
+
+class _ForgedReset(NamedTuple):
+    """A connection that an RST ended although its apparent sender went on."""
+
+    lasted_ms: float
+    frame: int
+    stream: int
+    client: str
+
+
 def _closed_windows(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find receivers whose window stayed closed while the sender had more data (it probed), by server and side.
 
@@ -225,7 +245,7 @@ def _closed_windows(tables: Mapping[str, pa.Table]) -> list[Finding]:
     events, streams = segments(tables), tables["streams"]
     if events is None or not streams.num_rows:
         return []
-    groups: dict[tuple[str, int, bool], list[tuple[float, int, bool, int, str]]] = defaultdict(list)
+    groups: dict[tuple[str, int, bool], list[_ClosedWindow]] = defaultdict(list)
     key, _, counts = events.noted("zero_window")
     closed = arrays.distinct(key[counts > 1] >> 1)  # each window probe is answered with a closed window again
     courses = stream_ends.courses(events, closed)
@@ -236,7 +256,7 @@ def _closed_windows(tables: Mapping[str, pa.Table]) -> list[Finding]:
         for by_client in (False, True):
             spans = course.closed_windows(by_client)
             if spans and 2 * accounted_ms.get((stream, by_client), 0.0) < sum(span for span, _, _ in spans):
-                groups[server, port, by_client] += [(*span, stream, client) for span in spans]
+                groups[server, port, by_client] += [_ClosedWindow(*span, stream, client) for span in spans]
     return [_closed_window_finding(*key, cases) for key, cases in groups.items()]
 
 
@@ -245,7 +265,7 @@ def _forged_resets(tables: Mapping[str, pa.Table]) -> list[Finding]:
     events, streams = segments(tables), tables["streams"]
     if events is None or not streams.num_rows:
         return []
-    groups: dict[tuple[str, int, bool], list[tuple[float, int, int, str]]] = defaultdict(list)
+    groups: dict[tuple[str, int, bool], list[_ForgedReset]] = defaultdict(list)
     for by_client in (False, True):
         closed = arrays.equals(streams, "closed_by", "client_rst" if by_client else "server_rst")
         # connections with data only: a refused handshake is another finding
@@ -257,18 +277,20 @@ def _forged_resets(tables: Mapping[str, pa.Table]) -> list[Finding]:
             reset = course.goes_on_after_reset(by_client)
             if reset is not None:
                 lasted_ms = int(course.end - course.time[0]) / NS_PER_MS
-                groups[server, port, by_client].append((lasted_ms, int(course.frame[reset]), stream, client))
+                forged = _ForgedReset(lasted_ms, int(course.frame[reset]), stream, client)
+                groups[server, port, by_client].append(forged)
     findings = []
     for (server, port, by_client), cases in groups.items():
-        lasted_ms, frame, stream, client = max(cases)
-        sender, other = (client, endpoint(server, port)) if by_client else (endpoint(server, port), client)
-        values = {"who": sender, "other": other, "n": len(cases), "frame": frame}
+        longest = max(cases)
+        ends = (longest.client, endpoint(server, port))
+        sender, other = ends if by_client else reversed(ends)
+        values = {"who": sender, "other": other, "n": len(cases), "frame": longest.frame}
         findings.append(Finding(
             kind="wait", server=server, server_port=port, cause="reset_between", owner="network",
-            clients=len({case[-1] for case in cases}), client=client, streams=len(cases), of_streams=len(cases),
-            total_ms=sum(case[0] for case in cases), max_ms=lasted_ms, harm="never", worst_stream=stream,
-            worst_ms=lasted_ms, worst_frames=(frame,), filter=wireshark_filter(stream),
-            sentence="reset_between", values=values,
+            clients=len({case.client for case in cases}), client=longest.client, streams=len(cases),
+            of_streams=len(cases), total_ms=sum(case.lasted_ms for case in cases), max_ms=longest.lasted_ms,
+            harm="never", worst_stream=longest.stream, worst_ms=longest.lasted_ms, worst_frames=(longest.frame,),
+            filter=wireshark_filter(longest.stream), sentence="reset_between", values=values,
         ))  # fmt: skip
     return findings
 
@@ -292,23 +314,24 @@ def _accounted_closed_ms(tables: Mapping[str, pa.Table]) -> dict[tuple[int, bool
     return accounted_ms
 
 
-def _closed_window_finding(
-    server: str, port: int, by_client: bool, cases: list[tuple[float, int, bool, int, str]]
-) -> Finding:
-    """Return the finding of one side; `cases`: ms closed, frame, whether it opened again, stream and client."""
+def _closed_window_finding(server: str, port: int, by_client: bool, cases: list[_ClosedWindow]) -> Finding:
+    """Return the finding of the windows of one side."""
     cases.sort()
-    worst, frame, has_opened, stream, client = cases[-1]
+    longest = cases[-1]
     side = "client" if by_client else "server"
     values = {
-        "server": endpoint(server, port), "client": client, "n": len(cases), "span_ms": (cases[0][0], worst),
-        "frame": frame, "still": "" if has_opened else say("still_closed"),
+        "server": endpoint(server, port), "client": longest.client, "n": len(cases),
+        "span_ms": (cases[0].closed_ms, longest.closed_ms), "frame": longest.frame,
+        "still": "" if longest.has_opened else say("still_closed"),
     }  # fmt: skip
     return Finding(
         kind="wait", server=server, server_port=port, cause="zero_window", owner=side,
-        clients=len({case[-1] for case in cases}), client=client, streams=len({case[-2] for case in cases}),
-        total_ms=sum(case[0] for case in cases), median_ms=cases[len(cases) // 2][0], max_ms=worst,
-        harm="late" if has_opened else "never", worst_stream=stream, worst_ms=worst, worst_frames=(frame,),
-        filter=wireshark_filter(stream), sentence=f"took_nothing_{side}", values=values,
+        clients=len({case.client for case in cases}), client=longest.client,
+        streams=len({case.stream for case in cases}), total_ms=sum(case.closed_ms for case in cases),
+        median_ms=cases[len(cases) // 2].closed_ms, max_ms=longest.closed_ms,
+        harm="late" if longest.has_opened else "never", worst_stream=longest.stream, worst_ms=longest.closed_ms,
+        worst_frames=(longest.frame,), filter=wireshark_filter(longest.stream), sentence=f"took_nothing_{side}",
+        values=values,
     )  # fmt: skip
 
 

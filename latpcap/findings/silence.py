@@ -54,7 +54,7 @@ def find(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[F
 
 def _unexplained(cause: str, owner: str, cases: list[UnansweredWait], of: int) -> Finding:
     """Return the finding of waits that no answer ended; the longest is its worst case."""
-    cases.sort(key=lambda c: c.waited_ms)
+    cases.sort(key=lambda case: case.waited_ms)
     worst = cases[-1]
     key = worst.key
     if cause == "silent_peer":
@@ -74,11 +74,12 @@ def _unexplained(cause: str, owner: str, cases: list[UnansweredWait], of: int) -
     fix = words.fix(sentence, **values)
     if cause == "silent_peer" and len(cases) > 1:
         values["text"], sentence = words.say(sentence, **values), "silent_peers"
-    clients = {c.client for c in cases}
+    clients = {case.client for case in cases}
     return Finding(
         kind="silence", server=key[0], server_port=key[1], cause=cause, owner=owner, clients=len(clients),
         client=worst.client, exchanges=len(cases) if of else None, of_exchanges=of or None,
-        streams=len({c.stream for c in cases}), total_ms=sum(c.waited_ms for c in cases), max_ms=worst.waited_ms,
+        streams=len({case.stream for case in cases}), total_ms=sum(case.waited_ms for case in cases),
+        max_ms=worst.waited_ms,
         worst_exchange=worst.exchange,
         worst_stream=worst.stream, worst_ms=worst.waited_ms, worst_frames=(worst.frame,),
         filter=wireshark_filter(worst.stream), harm="never", sentence=sentence, values=values, fix=fix,

@@ -121,16 +121,16 @@ def pool(evidence: list[dict[str, Any]], sender: str) -> Pool:
 
 def nodelay(rows: list[dict[str, Any]], sender: str) -> Option:
     """The state of TCP_NODELAY on this sender's sockets."""
-    of_sender = [r for r in rows if r["sender"] == sender]
+    of_sender = [row for row in rows if row["sender"] == sender]
     seen_off = sum(
-        r["tight"] if r["verdict"] == "open" else r["held"]
-        for r in of_sender
-        if r["verdict"] in (*NAGLE_VERDICTS, "open")
+        row["tight"] if row["verdict"] == "open" else row["held"]
+        for row in of_sender
+        if row["verdict"] in (*NAGLE_VERDICTS, "open")
     )
-    seen_on = sum(r["refuted"] for r in of_sender)
-    chances = sum(r["opportunities"] for r in of_sender)
-    verdicts = {r["verdict"] for r in of_sender}
-    streams_on, streams_off = (sum(r[f"{v}_streams"] for r in of_sender) for v in ("nodelay", "nagle"))
+    seen_on = sum(row["refuted"] for row in of_sender)
+    chances = sum(row["opportunities"] for row in of_sender)
+    verdicts = {row["verdict"] for row in of_sender}
+    streams_on, streams_off = (sum(row[f"{v}_streams"] for row in of_sender) for v in ("nodelay", "nagle"))
     is_seen_on = seen_on >= LIMITS["option_few"]
     state: State = "unknown"
     if ("mixed" in verdicts and streams_on) or (verdicts >= {"nagle", "nodelay"} and is_seen_on):

@@ -166,10 +166,10 @@ class Timeline(Display):
     def _exchanges(self, ax: Axes) -> None:
         """Draw a dot for each exchange, or one for all in a cell as large as a dot."""
         low, high = self._floor, float(self._values[-1])
-        for d in self.dots:
-            y = np.maximum(d.latency_ms, low) if self.log else d.latency_ms
-            x, y, dots_per_cell = _thinned(np.asarray(d.seconds, float), y, self._span, (low, high), self.log)
-            colour, shape = CAUSES[d.cause].colour if d.cause else _NONE, mark(d.cause)
+        for dots in self.dots:
+            y = np.maximum(dots.latency_ms, low) if self.log else dots.latency_ms
+            x, y, dots_per_cell = _thinned(np.asarray(dots.seconds, float), y, self._span, (low, high), self.log)
+            colour, shape = CAUSES[dots.cause].colour if dots.cause else _NONE, mark(dots.cause)
             for (min_count, times), (next_count, _) in pairwise([*_SIZES, (self.total + 1, 0.0)]):
                 of_size = (dots_per_cell >= min_count) & (dots_per_cell < next_count)
                 if of_size.any():
@@ -183,7 +183,7 @@ class Timeline(Display):
                         markeredgecolor=colour if shape == "cross" else "white",
                         color=colour,
                         rasterized=self.total > RASTER,
-                        gid=f"cause-{d.cause}",
+                        gid=f"cause-{dots.cause}",
                     )
         if self.log:
             ax.set_yscale("log")
