@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from latpcap import arrays, spill
 from latpcap.findings.schema import Finding, Harmful
@@ -50,11 +50,34 @@ def of_lookups(tables: Mapping[str, pa.Table]) -> list[Finding]:
     neighbour_questions = [q for q in all_questions if q.kind in NEIGHBOUR]
     if not rows:
         return reverse + _neighbour_findings(neighbour_questions)
-    groups: dict[tuple[str, str], list[tuple[float, Resolution, Question]]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[_NameWait]] = defaultdict(list)
     for position, (sentence, waited_ms, question) in resolver.late(rows).items():
-        groups[sentence, question.server].append((waited_ms, rows[position], question))
+        groups[sentence, question.server].append(_NameWait(waited_ms, rows[position], question))
     late_findings = [_lookup_finding(sentence, cases, len(rows)) for (sentence, _), cases in groups.items()]
     return late_findings + reverse + _neighbour_findings(neighbour_questions)
+
+
+class _Wait(NamedTuple):
+    """A wait for the answer to a question."""
+
+    waited_ms: float
+    question: Question
+
+
+class _ReverseWait(NamedTuple):
+    """A client's wait while its server looked up the client's name."""
+
+    waited_ms: float
+    question: Question
+    stream: int
+
+
+class _NameWait(NamedTuple):
+    """A wait for a name, and the question that shows its reason."""
+
+    waited_ms: float
+    resolution: Resolution
+    question: Question
 
 
 def _reverse_findings(questions: list[Question], tables: Mapping[str, pa.Table]) -> list[Finding]:
@@ -67,10 +90,10 @@ def _reverse_findings(questions: list[Question], tables: Mapping[str, pa.Table])
     (server, servers), (client, clients) = (arrays.codes(streams, name) for name in ("server", "client"))
     server_codes, client_codes = ({name: code for code, name in enumerate(names)} for names in (servers, clients))
     pairs: dict[int, list[Question]] = defaultdict(list)
-    for q in questions:
-        server_code, client_code = server_codes.get(q.client), client_codes.get(address_in(q.name) or "")
+    for question in questions:
+        server_code, client_code = server_codes.get(question.client), client_codes.get(address_in(question.name) or "")
         if server_code is not None and client_code is not None:
-            pairs[server_code << 32 | client_code].append(q)
+            pairs[server_code << 32 | client_code].append(question)
     if not pairs or not exchanges.num_rows:
         return []
     last_answers = {pair: np.maximum.accumulate([q.end or 0 for q in group]) for pair, group in pairs.items()}
@@ -79,34 +102,36 @@ def _reverse_findings(questions: list[Question], tables: Mapping[str, pa.Table])
     request_end = arrays.numbers(exchanges, "request_end")
     response_start = arrays.filled(exchanges, "response_start", 0)
     ports, stream_numbers = arrays.numbers(streams, "server_port"), arrays.numbers(exchanges, "stream")
-    groups: dict[tuple[str, int, str], list[tuple[float, Question, int]]] = defaultdict(list)
+    groups: dict[tuple[str, int, str], list[_ReverseWait]] = defaultdict(list)
     for row in np.flatnonzero(np.isin(key, list(pairs))[stream_rows] & (response_start > 0)).tolist():
         pair, answered = int(key[stream_rows[row]]), int(response_start[row])
         between = (int(request_end[row]), answered)
         first, last = (bisect_left(pairs[pair], time, key=lambda q: q.start) for time in between)
         if first == last:
             continue
-        q, named_at = pairs[pair][first], int(last_answers[pair][last - 1])
-        waited_ms = (answered - q.start) / NS_PER_MS
-        work_ms = (answered - named_at) / NS_PER_MS if named_at > q.start else 0.0
+        question, named_at = pairs[pair][first], int(last_answers[pair][last - 1])
+        waited_ms = (answered - question.start) / NS_PER_MS
+        work_ms = (answered - named_at) / NS_PER_MS if named_at > question.start else 0.0
         if waited_ms - work_ms >= LATE_MS and work_ms <= MAX_WORK_SHARE * waited_ms:
-            groups[q.client, int(ports[stream_rows[row]]), q.server].append((waited_ms, q, int(stream_numbers[row])))
+            wait = _ReverseWait(waited_ms, question, int(stream_numbers[row]))
+            groups[question.client, int(ports[stream_rows[row]]), question.server].append(wait)
     return [_reverse_finding(server, server_port, cases) for (server, server_port, _), cases in groups.items()]
 
 
-def _reverse_finding(host: str, port: int, cases: list[tuple[float, Question, int]]) -> Finding:
-    """Return the finding of one server port and one name server; `cases`: wait in ms, PTR question, stream."""
-    cases.sort(key=lambda case: case[0])
-    worst_ms, q, stream = cases[-1]
+def _reverse_finding(host: str, port: int, waits: list[_ReverseWait]) -> Finding:
+    """Return the finding of one server port and one name server."""
+    waits.sort(key=lambda wait: wait.waited_ms)
+    worst_ms, question, stream = waits[-1]
     values = {
-        "n": len(cases), "span_ms": (cases[0][0], worst_ms), "server": endpoint(host, port), "name": printable(q.name),
-        "other": endpoint(q.server, q.server_port), "came": say("reverse_never" if q.end is None else "reverse_late"),
+        "n": len(waits), "span_ms": (waits[0].waited_ms, worst_ms), "server": endpoint(host, port),
+        "name": printable(question.name), "other": endpoint(question.server, question.server_port),
+        "came": say("reverse_never" if question.end is None else "reverse_late"),
     }  # fmt: skip
     return Finding(
         kind="wait", server=host, server_port=port, cause="dns_reverse", owner="dns",
-        clients=len({q.name for _, q, _ in cases}),
-        exchanges=len(cases), total_ms=sum(waited_ms for waited_ms, *_ in cases), median_ms=cases[len(cases) // 2][0],
-        max_ms=worst_ms, harm="late", worst_stream=stream, worst_ms=worst_ms, worst_frames=_frames(q),
+        clients=len({wait.question.name for wait in waits}), exchanges=len(waits),
+        total_ms=sum(wait.waited_ms for wait in waits), median_ms=waits[len(waits) // 2].waited_ms,
+        max_ms=worst_ms, harm="late", worst_stream=stream, worst_ms=worst_ms, worst_frames=_frames(question),
         sentence="dns_reverse", values=values,
     )  # fmt: skip
 
@@ -116,26 +141,26 @@ def _neighbour_findings(questions: list[Question]) -> list[Finding]:
 
     Hosts that never answer are left out: they may not exist, and nothing may wait for them.
     """
-    groups: dict[tuple[str, str], list[tuple[float, Question]]] = defaultdict(list)
-    for q in questions:
-        waited_ms = 0.0 if q.end is None else (q.end - q.start) / NS_PER_MS
+    groups: dict[tuple[str, str], list[_Wait]] = defaultdict(list)
+    for question in questions:
+        waited_ms = 0.0 if question.end is None else (question.end - question.start) / NS_PER_MS
         if waited_ms >= AGAIN_MS:
-            groups[q.client, q.server].append((waited_ms, q))
-    return [_neighbour_finding(sorted(cases, key=lambda case: case[0])) for cases in groups.values()]
+            groups[question.client, question.server].append(_Wait(waited_ms, question))
+    return [_neighbour_finding(sorted(waits, key=lambda wait: wait.waited_ms)) for waits in groups.values()]
 
 
-def _neighbour_finding(cases: list[tuple[float, Question]]) -> Finding:
-    """Return the finding of one requesting and one requested host; `cases`, ascending: wait in ms and question."""
-    worst_ms, q = cases[-1]
+def _neighbour_finding(waits: list[_Wait]) -> Finding:
+    """Return the finding of one requesting and one requested host; the waits ascend."""
+    worst_ms, question = waits[-1]
     values = {
-        "n": len(cases), "span_ms": (cases[0][0], worst_ms), "address": q.name, "client": q.client,
-        "requests": q.repeats + 1, "what": q.kind,
+        "n": len(waits), "span_ms": (waits[0].waited_ms, worst_ms), "address": question.name,
+        "client": question.client, "requests": question.repeats + 1, "what": question.kind,
     }  # fmt: skip
     return Finding(
-        kind="wait", server=q.server, server_port=0, cause="arp_late", owner="network", clients=1, client=q.client,
-        exchanges=len(cases), of_exchanges=len(cases), total_ms=sum(waited_ms for waited_ms, _ in cases),
-        median_ms=cases[len(cases) // 2][0], max_ms=worst_ms, harm="late", worst_ms=worst_ms, worst_frames=_frames(q),
-        sentence="arp_late", values=values,
+        kind="wait", server=question.server, server_port=0, cause="arp_late", owner="network", clients=1,
+        client=question.client, exchanges=len(waits), of_exchanges=len(waits),
+        total_ms=sum(wait.waited_ms for wait in waits), median_ms=waits[len(waits) // 2].waited_ms, max_ms=worst_ms,
+        harm="late", worst_ms=worst_ms, worst_frames=_frames(question), sentence="arp_late", values=values,
     )  # fmt: skip
 
 
@@ -191,26 +216,28 @@ def _service_finding(cases: list[services.ServiceWait]) -> Finding:
     )  # fmt: skip
 
 
-def _lookup_finding(sentence: str, cases: list[tuple[float, Resolution, Question]], resolution_count: int) -> Finding:
-    """Return the finding of one reason and name server; `cases`: wait in ms, resolution, the question that shows it."""
-    cases.sort(key=lambda case: case[0])
-    worst, row, question = cases[-1]
+def _lookup_finding(sentence: str, waits: list[_NameWait], resolution_count: int) -> Finding:
+    """Return the finding of one reason and name server."""
+    waits.sort(key=lambda wait: wait.waited_ms)
+    worst_ms, row, question = waits[-1]
     harm: Harmful = "never" if sentence == "dns_never" else "late"
     needless = {q.name.lower() for q in row.questions if q.status == "NXDOMAIN" and q.name.lower() != row.name.lower()}
     other_answers = [q for q in row.questions if q.end is not None and q.server != question.server]
     other_ms = [((q.end or 0) - q.start) / NS_PER_MS for q in other_answers]
     values = {
-        "n": len(cases), "span_ms": (cases[0][0], worst), "server": endpoint(question.server, question.server_port),
-        "name": printable(row.name), "tried": printable(question.name), "kind": question.kind,
+        "n": len(waits), "span_ms": (waits[0].waited_ms, worst_ms),
+        "server": endpoint(question.server, question.server_port), "name": printable(row.name),
+        "tried": printable(question.name), "kind": question.kind,
         "needless": len(needless), "questions": sum(q.status == "NXDOMAIN" for q in row.questions),
         "status": question.status or "", "other": other_answers[0].server if other_answers else "",
         "other_ms": other_ms[0] if other_ms else 0.0,
     }  # fmt: skip
     return Finding(
         kind="wait", server=question.server, server_port=question.server_port, cause=sentence, owner=owner_of(sentence),
-        clients=len({r.client for _, r, _ in cases}), client=row.client, exchanges=len(cases),
-        of_exchanges=resolution_count, total_ms=sum(w for w, *_ in cases), median_ms=cases[len(cases) // 2][0],
-        max_ms=worst, harm=harm, worst_ms=worst, worst_frames=_frames(question), sentence=sentence, values=values,
+        clients=len({wait.resolution.client for wait in waits}), client=row.client, exchanges=len(waits),
+        of_exchanges=resolution_count, total_ms=sum(wait.waited_ms for wait in waits),
+        median_ms=waits[len(waits) // 2].waited_ms, max_ms=worst_ms, harm=harm, worst_ms=worst_ms,
+        worst_frames=_frames(question), sentence=sentence, values=values,
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from latpcap import arrays, words
 from latpcap.findings.schema import Finding, State, wireshark_filter
@@ -228,6 +228,14 @@ def of_options(evidence: pa.Table) -> list[Finding]:
     return findings
 
 
+class _HeldAck(NamedTuple):
+    """A held ACK that released no segment."""
+
+    ms: float
+    frame: int
+    stream: int
+
+
 def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find held ACKs that released no segment, by server and by the side that held them."""
     streams, events = tables["streams"], segments(tables)
@@ -235,24 +243,24 @@ def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[Finding]:
     if not held or not len(held[0]):
         return []
     ends = arrays.looked_up(streams, "stream", held[2], ("server", "server_port"))
-    groups: dict[tuple[str, int, str], list[tuple[float, int, int]]] = {}
+    groups: dict[tuple[str, int, str], list[_HeldAck]] = {}
     for ms, frame, stream, by_client, (name, port) in zip(*(c.tolist() for c in held), ends, strict=True):
-        groups.setdefault((name, port, "client" if by_client else "server"), []).append((ms, frame, stream))
+        groups.setdefault((name, port, "client" if by_client else "server"), []).append(_HeldAck(ms, frame, stream))
     findings = []
     for (server, port, side), holds in sorted(groups.items(), key=lambda g: (-len(g[1]), g[0])):
         if len(holds) < LIMITS["held_few"]:
             continue
-        ms = np.sort([s[0] for s in holds])
+        ms = np.sort([hold.ms for hold in holds])
         typical = sorted(holds)[len(holds) // 2]
         values = {"side": side, "n": len(holds), "low": float(ms[0]), "high": float(ms[-1])}
         findings.append(Finding(
             kind="harmless", server=server, server_port=port, cause="delayed_ack", owner=side,
             grade="harmless", confidence=SHOWN, sender=SIDES[side], delayed_ack="on",
-            delayed_ack_seen_on=len(holds), exchanges=0, streams=len({s[2] for s in holds}),
+            delayed_ack_seen_on=len(holds), exchanges=0, streams=len({hold.stream for hold in holds}),
             median_ms=arrays.percentile(ms, 0.5), p10_ms=arrays.percentile(ms, 0.1),
-            p90_ms=arrays.percentile(ms, 0.9), max_ms=float(ms[-1]), typical_stream=typical[2],
-            typical_ms=typical[0], typical_frames=(typical[1],),
-            filter=f"tcp.stream eq {typical[2]} and frame.number == {typical[1]}",
+            p90_ms=arrays.percentile(ms, 0.9), max_ms=float(ms[-1]), typical_stream=typical.stream,
+            typical_ms=typical.ms, typical_frames=(typical.frame,),
+            filter=f"tcp.stream eq {typical.stream} and frame.number == {typical.frame}",
             sentence="held_back_harmless", values={"server": endpoint(server, port), **values},
         ))  # fmt: skip
     return findings
