@@ -121,9 +121,9 @@ def _happened(findings: Sequence[Finding]) -> Iterator[tuple[str, str]]:
     for cause in _BY_RARITY:
         rows = [finding for finding in findings if finding.cause == cause and finding.text]
         if rows:
-            more = sum(finding.streams or 0 for finding in rows[1:])
+            elsewhere_count = sum(finding.streams or 0 for finding in rows[1:])
             text = rows[0].text or ""
-            yield cause, say("elsewhere_too", text=text, n=more) if more else text
+            yield cause, say("elsewhere_too", text=text, n=elsewhere_count) if elsewhere_count else text
 
 
 def _quiet(tables: Mapping[str, pa.Table], findings: Sequence[Finding]) -> Iterator[tuple[str, str]]:
@@ -220,12 +220,12 @@ def mostly(records: Iterable[Record], segments: int) -> str | None:
 
 def _kinds(counts: Counter[str], total: int) -> str:
     """Words for how many frames are of which kind."""
-    (kind, count), *more = counts.most_common(show.MAX_WORDS)
+    (kind, count), *other_kinds = counts.most_common(show.MAX_WORDS)
     sentence = "of_frames" if count < total else "all_frames" if total > 1 else "one_frame"
     if total == show.MAX_OTHER_FRAMES:
         sentence = "of_first_frames" if count < total else "all_first_frames"
     first = words.say(sentence, n=count, of=total, kind=kind)
-    return words.say("and_more").join([first, *(f"{n:,} {word}" for word, n in more)])
+    return words.say("and_more").join([first, *(f"{n:,} {word}" for word, n in other_kinds)])
 
 
 def _count_frame(

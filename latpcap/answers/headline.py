@@ -113,11 +113,11 @@ def leading(facts: Facts) -> Finding | None:
         return max(setups, key=lambda finding: finding.total_ms or 0.0, default=None)
     if lead is None:
         return None
-    others = _harm_of_others(facts)
-    if (lead.kind == "transfer" or lead.sentence in WITHIN_REQUESTS) and not others.never:
+    harm_of_others = _harm_of_others(facts)
+    if (lead.kind == "transfer" or lead.sentence in WITHIN_REQUESTS) and not harm_of_others.never:
         # the requests' time includes that of this finding, which leads if it is most of it
-        return lead if 2 * harm_of(lead).waited_ms > others.waited_ms else None
-    return lead if harm_of(lead) > others else None
+        return lead if 2 * harm_of(lead).waited_ms > harm_of_others.waited_ms else None
+    return lead if harm_of(lead) > harm_of_others else None
 
 
 def _harm_of_others(facts: Facts) -> Harm:
@@ -146,8 +146,8 @@ def _other_sentence(facts: Facts, push: Finding | None) -> Finding | None:
 
 def is_frequent(facts: Facts, silence: Finding) -> bool:
     """Whether a silence may lead: not if few requests met a closing connection, or a response took longer."""
-    few = show.MIN_CAUSE_SHARE * (silence.of_exchanges or 0)
-    if silence.cause == "closed_on_request" and (silence.exchanges or 0) < few:
+    min_count = show.MIN_CAUSE_SHARE * (silence.of_exchanges or 0)
+    if silence.cause == "closed_on_request" and (silence.exchanges or 0) < min_count:
         return False
     slowest = None if isinstance(facts, NoRequests) else facts.requests.slow["worst"]
     return silence.cause not in SILENCES or slowest is None or (silence.max_ms or 0.0) > slowest["latency_ms"]
@@ -414,8 +414,8 @@ def _nothing(facts: Judged) -> str:
 def _stall(facts: Judged, finding: LatencyFinding, at: str) -> str:
     """Describe requests held by Nagle's algorithm and held ACKs, in one direction or both."""
     sender, slow = facts.owners["nagle"], facts.requests.slow
-    other = SIDES[sender]
-    stalls = [stall for stall in facts.common.findings[1:] if stall.cause == STALL and stall.owner == other]
+    receiver = SIDES[sender]
+    stalls = [stall for stall in facts.common.findings[1:] if stall.cause == STALL and stall.owner == receiver]
     reverse = [stall for stall in stalls if stall.share >= show.MIN_CAUSE_SHARE]
     why = words.say(STALLED[sender])
     if reverse:

@@ -118,9 +118,9 @@ def overall(answer: Overall) -> Text:
     from_side_sources = [
         Line(label, sentence)
         for label, source in (("process", "processes"), ("strace", "strace"), ("log", "access_log"))
-        for beside in answer.beside
-        if beside["source"] == source
-        for sentence in beside["text"]
+        for source_row in answer.beside
+        if source_row["source"] == source
+        for sentence in source_row["text"]
     ]
     return Text(_first_line(facts), answer.headline.text, [*_selected(lines), *from_side_sources])
 
@@ -397,23 +397,23 @@ def _slowest(facts: Judged) -> Lines:
 
 def _fix(fix: str | None, facts: Judged) -> Lines:
     """The lines about the fix, and about what it gains: a range, and what limits the rate then."""
-    row, now = facts.common.findings[0], facts.requests.p50_ms
-    low, high, limit = row.gain_p50_low_ms, row.gain_p50_high_ms, row.gain_limit
+    row, now_ms = facts.common.findings[0], facts.requests.p50_ms
+    low_ms, high_ms, limit = row.gain_p50_low_ms, row.gain_p50_high_ms, row.gain_limit
     if not fix:
         return []
     lines: Lines = [(0, Line("fix", fix))]
-    if low is None or row.fix_side is None:
+    if low_ms is None or row.fix_side is None:
         return lines
     if facts.share["p50"]["share"] < show.MIN_P50_SHARE:  # the median request does not have the cause
         at_best = row.gain_p99_low_ms
         if at_best is None or at_best > show.SAME_SHARE * facts.requests.p99_ms:
             return lines
         return [*lines, (0, Line("gain", say("gain_p99", best_ms=at_best, now_ms=facts.requests.p99_ms)))]
-    if low > show.SAME_SHARE * now:
+    if low_ms > show.SAME_SHARE * now_ms:
         return lines
-    text = say("gain_best", best_ms=low, now_ms=now)
-    if high is not None and not row.gain_open:
-        text = say("gain", then_ms=(low, high), now_ms=now)
+    text = say("gain_best", best_ms=low_ms, now_ms=now_ms)
+    if high_ms is not None and not row.gain_open:
+        text = say("gain", then_ms=(low_ms, high_ms), now_ms=now_ms)
     if limit == "server":
         slow, quick = f"{row.gain_rate_low:.1f}", f"{row.gain_rate_high:.1f}"
         text = say("gain_rate", gain=text, times=slow if slow == quick else f"{slow}-{quick}")
@@ -598,15 +598,15 @@ def one_exchange(exchange: OneExchange) -> Text:
     end = say("exchange_end") if last is None else f"{last}"
     lines = [Line("", say("exchange_took", took_ms=total, first=f"{exchange.request_first_frame}", last=end))]
     max_pieces = show.MAX_LINES - 3  # title, all time, and the shorter pieces
-    shown = sorted(range(len(exchange.causes)), key=lambda i: -exchange.causes[i]["duration_ms"])[:max_pieces]
-    for i in sorted(shown):
+    shown_rows = sorted(range(len(exchange.causes)), key=lambda i: -exchange.causes[i]["duration_ms"])[:max_pieces]
+    for i in sorted(shown_rows):
         row = exchange.causes[i]
         cause = say("cause_inside", cause=row["cause"], parent=row["parent"]) if row["parent"] else row["cause"]
         frames = say("piece_frames", frames=" > ".join(map(str, row["evidence"])), rule=row["rule"],
                      grade=grade_and_confidence(row["confidence"]))  # fmt: skip
         lines.append(Line("", f"{ms(row['duration_ms']):>9} ms  {cause:27} {row['owner']:8} {frames}"))
-    if len(shown) < len(exchange.causes):
-        shorter_ms = [row["duration_ms"] for i, row in enumerate(exchange.causes) if i not in shown]
+    if len(shown_rows) < len(exchange.causes):
+        shorter_ms = [row["duration_ms"] for i, row in enumerate(exchange.causes) if i not in shown_rows]
         lines.append(Line("", f"{ms(sum(shorter_ms)):>9} ms  {say('shorter_pieces', n=len(shorter_ms))}"))
     return Text(head, "", lines)
 

@@ -121,9 +121,9 @@ def of(exchanges: pa.Table, rows: Array, port: int, software: str | None, names:
     return traffic
 
 
-def _gap_s(exchanges: pa.Table, rows: Array, wanted: Array) -> float:
+def _gap_s(exchanges: pa.Table, rows: Array, is_wanted: Array) -> float:
     """The median time from a response to the next request for the same target, in s."""
-    wanted_rows = rows[spill.take(wanted, rows)]
+    wanted_rows = rows[spill.take(is_wanted, rows)]
     starts, ends = (np.sort(arrays.taken(exchanges, c, wanted_rows).cast("int64").to_numpy()) for c in ("start", "end"))
     return float(np.median(starts[1:] - ends[:-1])) / 1e9 if len(wanted_rows) > 1 else 0.0
 
@@ -219,9 +219,9 @@ def line(traffic: Traffic) -> str:
         traffic["names"],
     )
     sentence = "traffic" if not names else "traffic_for" if len(names) == 1 else "traffic_for_some"
-    name, others = names[0] if names else "", len(names) - 1
+    name, other_count = names[0] if names else "", len(names) - 1
     return words.joined([
-        words.say(sentence, many=requests, protocol=traffic["protocol"], name=name, n=others),
+        words.say(sentence, many=requests, protocol=traffic["protocol"], name=name, n=other_count),
         words.say("and_more").join(f"{n:,} {word}" for word, n in traffic["methods"].items()),
         words.say("traffic_answers", statuses=_answers(traffic)) if traffic["statuses"] else "",
     ])  # fmt: skip

@@ -221,8 +221,8 @@ class Why:
     def _repr_html_(self) -> str:
         from latpcap import html
 
-        written = self.text
-        return html.card(written.title, html.text(written.below_title))
+        answer_text = self.text
+        return html.card(answer_text.title, html.text(answer_text.below_title))
 
 
 def _head(capture: Subject) -> Head:

@@ -190,8 +190,8 @@ def _single(file: str, selection: Selection, form: Form, sites: Sites) -> None:
         _print_picture_command(file, answer)
     if form.picture is not None:
         with drawable_language() as lang:
-            drawn = answer if answer.lang == lang else _of_file(file, selection, sites)
-            _draw(drawn, selection.read(file), selection.stream, form.picture)
+            drawn_answer = answer if answer.lang == lang else _of_file(file, selection, sites)
+            _draw(drawn_answer, selection.read(file), selection.stream, form.picture)
 
 
 def _of_file(file: str, selection: Selection, sites: Sites) -> Why:
@@ -264,14 +264,14 @@ def _draw(answer: Why, capture: Capture, stream: int | None, picture: Path) -> N
     """Write the answer above the flow graph of its evidence, or of the slowest request if it names none."""
     from latpcap.plot.ticket import Ticket
 
-    shown = answer.picture
+    evidence = answer.picture
     try:
-        if stream is not None and "exchange" not in shown:
+        if stream is not None and "exchange" not in evidence:
             graph = capture.stream(stream).flow_graph()
-        elif "stream" in shown:
-            graph = capture.stream(shown["stream"]).flow_graph()
+        elif "stream" in evidence:
+            graph = capture.stream(evidence["stream"]).flow_graph()
         else:
-            graph = capture.flow_graph(exchange=shown.get("exchange", "worst"))
+            graph = capture.flow_graph(exchange=evidence.get("exchange", "worst"))
     except (NoSuchRowError, ValueError) as problem:
         raise typer.BadParameter(f"nothing to draw: {problem}", param_hint="--picture") from None
     save(lambda: Ticket(answer.text, graph), picture)

@@ -108,8 +108,8 @@ def brief(table: pa.Table, name: str) -> pa.Table:
     """Return the columns that a terminal shows of this table, where nobody chose."""
     from latpcap.findings import BRIEF
 
-    chosen = BRIEF if name == "findings" else text.BRIEF.get(name, " ".join(table.column_names)).split()
-    return table.select([column for column in chosen if column in table.column_names])
+    names = BRIEF if name == "findings" else text.BRIEF.get(name, " ".join(table.column_names)).split()
+    return table.select([column for column in names if column in table.column_names])
 
 
 def parts(tables: Iterable[pa.Table], form: str) -> Iterator[str]:

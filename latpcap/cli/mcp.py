@@ -61,8 +61,8 @@ class Desk:
                 resolved = (root / file).resolve()
                 if any(resolved.is_relative_to(allowed) for allowed in self.roots) and resolved.is_file():
                     return resolved
-        folders, named = ", ".join(map(str, self.roots)), file if len(file) <= _NAMED else f"{file[:_NAMED]}..."
-        raise ValueError(f"{named}: no file below {folders}; `captures` lists them")
+        folders, quoted_name = ", ".join(map(str, self.roots)), file if len(file) <= _NAMED else f"{file[:_NAMED]}..."
+        raise ValueError(f"{quoted_name}: no file below {folders}; `captures` lists them")
 
     def capture(self, file: str, display_filter: str | None = None) -> Capture:
         """The capture, read once while it does not change."""
@@ -97,10 +97,10 @@ class Desk:
         """Files with names of captures, the newest first."""
         from latpcap.archive.inputs import CAPTURE_NAME
 
-        named = [path for root in self.roots for path in root.rglob("*") if CAPTURE_NAME.fullmatch(path.name)]
+        matches = [path for root in self.roots for path in root.rglob("*") if CAPTURE_NAME.fullmatch(path.name)]
         paths = [
             path
-            for path in dict.fromkeys(named)
+            for path in dict.fromkeys(matches)
             if path.is_file() and any(path.resolve().is_relative_to(root) for root in self.roots)
         ]
         paths.sort(key=lambda path: path.stat().st_mtime, reverse=True)
@@ -160,9 +160,9 @@ class Tools:
         for name in [*(columns or ()), *([sort] if sort else ())]:
             if name not in all_rows.column_names:
                 raise ValueError(f"{table} has no column {name!r}; there are {', '.join(all_rows.column_names)}")
-        chosen = all_rows if sort is None else _largest(all_rows, sort)
-        chosen = chosen[: max(0, min(top, MAX_ROWS))]
-        fitting_rows, left_out = _fitting(rows(chosen.select(columns) if columns else chosen))
+        top_rows = all_rows if sort is None else _largest(all_rows, sort)
+        top_rows = top_rows[: max(0, min(top, MAX_ROWS))]
+        fitting_rows, left_out = _fitting(rows(top_rows.select(columns) if columns else top_rows))
         answer: dict[str, Any] = {"table": table, "of_rows": all_rows.num_rows, "rows": fitting_rows}
         if left_out:
             answer["left_out"] = f"{left_out} more rows fit in no answer: choose columns or a filter"

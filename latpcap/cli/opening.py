@@ -70,12 +70,12 @@ def reopen(file: str, *, keylog: str | None = None, warned: bool = False) -> Cal
 
     if file == "-" or "://" in file or live.is_pipe(file) or span():
         return None
-    given = source(file)
+    opened_source = source(file)
     spill.configure_malloc()
 
     def opened(needed: Needed) -> Projection:
         nonlocal warned
-        capture = partial_report.read(given, needed, keylog=keylog, progress=True)
+        capture = partial_report.read(opened_source, needed, keylog=keylog, progress=True)
         if not warned:
             warn(capture)
         warned = True

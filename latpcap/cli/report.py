@@ -48,12 +48,12 @@ def report(
         hint = "--as" if tool is not None else "--filter" if display_filter is not None else "--start, --end"
         raise typer.BadParameter("is for a capture, not for the results of a batch", param_hint=hint)
     if tool is not None:
-        chosen = _known(tool)
+        name = _known(tool)
         if display_filter is None and not span():
-            capture: Capture | Projection = opening.projection(file, reports.needed(chosen), keylog=keylog, reread=True)
+            capture: Capture | Projection = opening.projection(file, reports.needed(name), keylog=keylog, reread=True)
         else:
             capture = opening.read(file, display_filter, keylog=keylog, reread=True)
-        _print(capture, chosen, server, as_json=as_json)
+        _print(capture, name, server, as_json=as_json)
     elif server is not None or as_json:
         raise typer.BadParameter("is for --as", param_hint="--json" if as_json else "--server")
     else:

@@ -101,13 +101,13 @@ def _command(app: typer.Typer, name: TableName, question: str) -> None:
             tables = iter([_arranged_rows(file, name, scope, rows, exchange)])
         tables = (_renamed(table, name, names) for table in tables)
         is_brief = names is None and columns is None and form.name == "text" and (all_at_once or name == "findings")
-        shown = (export.brief(t, name) if is_brief else chosen(t, name, columns) for t in tables)
-        export.show(shown, form.name, fit=columns is None)
+        shown_tables = (export.brief(t, name) if is_brief else chosen(t, name, columns) for t in tables)
+        export.show(shown_tables, form.name, fit=columns is None)
 
     if name not in _OF_EXCHANGE:
         signature = inspect.signature(command, eval_str=True)
-        kept = [parameter for parameter in signature.parameters.values() if parameter.name != "exchange"]
-        command.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
+        parameters = [parameter for parameter in signature.parameters.values() if parameter.name != "exchange"]
+        command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     app.command(name=name, help=question)(over_time(command))
 
 
@@ -158,7 +158,7 @@ def _on_terminal() -> bool:
 def _rows(capture: Any, stream: int | None, name: TableName, columns: str | None) -> pa.Table:
     """Return the rows; columns that need a second reading are added only where they are named."""
     table = (capture if stream is None else capture.stream(stream)).arrow(name)
-    if not (wanted := _of_headers(name, columns)):
+    if not (header_columns := _of_headers(name, columns)):
         return table
     if name == "streams":
         from latpcap.reading import processes
@@ -167,7 +167,7 @@ def _rows(capture: Any, stream: int | None, name: TableName, columns: str | None
     from latpcap.reading import rereadable
 
     headers = rereadable.headers(capture, table)
-    for column in wanted:
+    for column in header_columns:
         table = table.append_column(headers.schema.field(column), headers[column])
     return table
 

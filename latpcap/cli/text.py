@@ -98,16 +98,16 @@ def _words(column: pa.ChunkedArray, *, dates: bool) -> list[str]:
         if all(text is None or text.endswith("000") for text in texts):  # most clocks have microseconds
             texts = [text and text[:-3] for text in texts]
         return [text or "" for text in texts]
-    shown: Callable[[Any], str] = str
+    write: Callable[[Any], str] = str
     if pa.types.is_floating(data_type):
-        shown = "{:.3f}".format
+        write = "{:.3f}".format
     elif pa.types.is_boolean(data_type):
-        shown = ["no", "yes"].__getitem__
+        write = ["no", "yes"].__getitem__
     elif pa.types.is_list(data_type):
-        shown = _several
+        write = _several
     elif not pa.types.is_integer(data_type):
-        shown = _text
-    return ["" if value is None else shown(value) for value in column.to_pylist()]
+        write = _text
+    return ["" if value is None else write(value) for value in column.to_pylist()]
 
 
 def _several(values: list[Any]) -> str:

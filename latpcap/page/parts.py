@@ -21,8 +21,8 @@ _LONG = 30
 
 def safe(text: object, max_letters: int = MAX_LETTERS) -> str:
     """Escape a text from a capture, without letters that cannot be printed, and cut to `max_letters`."""
-    shown = printable(str(text))
-    return escape(shown if len(shown) <= max_letters else f"{shown[: max_letters - 1]}…")
+    letters = printable(str(text))
+    return escape(letters if len(letters) <= max_letters else f"{letters[: max_letters - 1]}…")
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ def table(
     for row in rows:
         cells = "".join(_cell(c, value, stacks=stacks) for c, value in zip(columns, row, strict=True))
         body.append(f"<tr>{cells}</tr>")
-    named = f' id="{escape(name)}"' if name else ""
+    id_attribute = f' id="{escape(name)}"' if name else ""
     head = f"<thead><tr>{heads}</tr></thead>"
     look = "sorts stacks" if stacks else "sorts"
-    return f'<div class="wide"><table class="{look}"{named}>{head}<tbody>{"".join(body)}</tbody></table></div>'
+    return f'<div class="wide"><table class="{look}"{id_attribute}>{head}<tbody>{"".join(body)}</tbody></table></div>'
 
 
 def _side(column: Column) -> str:
@@ -68,8 +68,8 @@ def _side(column: Column) -> str:
 
 
 def _class(*names: str) -> str:
-    given = " ".join(filter(None, names))
-    return f' class="{given}"' if given else ""
+    class_names = " ".join(filter(None, names))
+    return f' class="{class_names}"' if class_names else ""
 
 
 def _cell(column: Column, value: Any, *, stacks: bool) -> str:
@@ -81,9 +81,9 @@ def _cell(column: Column, value: Any, *, stacks: bool) -> str:
         return f"<td{_class('w' if len(text) > _LONG else '', extra)}{head}>{text}</td>"
     if missing:
         return f'<td{_class("n", extra)}{head} data-v="-1e308"></td>'
-    shown = f"{value:,.{column.decimals}f}"
-    zero = "z" if stacks and not float(shown.replace(",", "")) else ""  # the list on a phone leaves zeros out
-    return f'<td{_class("n", extra, zero)}{head} data-v="{float(value)!r}">{shown}</td>'
+    cell_text = f"{value:,.{column.decimals}f}"
+    zero = "z" if stacks and not float(cell_text.replace(",", "")) else ""  # the list on a phone leaves zeros out
+    return f'<td{_class("n", extra, zero)}{head} data-v="{float(value)!r}">{cell_text}</td>'
 
 
 def section(title: str, *bodies: str, name: str) -> str:

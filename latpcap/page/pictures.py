@@ -51,10 +51,10 @@ def shape(cause: str | None) -> str:
 
 
 def _width(cause: str | None, *, is_crowded: bool) -> float:
-    drawn = shape(cause)
-    if drawn == "h0":
+    cause_shape = shape(cause)
+    if cause_shape == "h0":
         return 3 if is_crowded else 5
-    return 0 if drawn.endswith("z") else 2
+    return 0 if cause_shape.endswith("z") else 2
 
 
 def waterfall(plan: Plan) -> str:
@@ -79,10 +79,10 @@ def waterfall(plan: Plan) -> str:
         f'<span class="track">{"".join(cut[index])}</span><span>{safe(bar.words)}</span></div>'
         for index, bar in enumerate(plan.bars)
     ]
-    shown = [(colour(n), f"f-{CAUSES[n].family}", n, f"{ms(total)} ms") for n, total in plan.totals.items()]
+    legend = [(colour(n), f"f-{CAUSES[n].family}", n, f"{ms(total)} ms") for n, total in plan.totals.items()]
     if plan.unproven:
-        shown.append(("#9a9a9a", "probable", words.say("page_dashes"), words.say("page_dashes_mean")))
-    return keys(shown) + f'<div class="bars">{"".join(rows)}</div>'
+        legend.append(("#9a9a9a", "probable", words.say("page_dashes"), words.say("page_dashes_mean")))
+    return keys(legend) + f'<div class="bars">{"".join(rows)}</div>'
 
 
 @dataclass(frozen=True)
@@ -146,13 +146,13 @@ def timeline(dots: Dots, tips: Sequence[str]) -> str:
         )
     lines = [_row(value, float(height(value))) for value in _levels(low, high, log=log)]
     ticks = [_tick(ns, LEFT + (ns - first_ns) / span * (WIDE - RIGHT - LEFT)) for ns in clock(first_ns, last_ns)]
-    shown = [
+    legend = [
         (colour(n), "", n or words.say("page_no_cause"), f"{c:,}")
         for n, c in sorted(number.items(), key=lambda p: -p[1])
     ]
     texts = 'font-family="system-ui,sans-serif" font-size="13" fill="#444"'
     return (
-        keys(shown) + f'<div class="wide"><svg class="zooms" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE:g} '
+        keys(legend) + f'<div class="wide"><svg class="zooms" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE:g} '
         f'{HIGH + BOTTOM:g}" role="img" aria-label="{safe(words.say("page_over_time"))}" {texts}>'
         + "".join([*lines, *ticks, *drawn])
         + "</svg></div>"

@@ -155,8 +155,8 @@ def of_comparison(changes: str, numbers: dict[str, Any], sides: Sequence[Subject
 
 def _changes(rows: list[dict[str, Any]]) -> str:
     heads = [Column("name"), *(Column(name, True, 3) for name in ("before", "after", "change", "low", "high"))]
-    moved = {True: "page_moved", False: "page_noise", None: "page_unknown"}
-    cells = [[*(row[c.name] for c in heads), words.say(moved[row["moved"]])] for row in rows]
+    sentence_by_moved = {True: "page_moved", False: "page_noise", None: "page_unknown"}
+    cells = [[*(row[c.name] for c in heads), words.say(sentence_by_moved[row["moved"]])] for row in rows]
     return parts.table([*heads, Column("moved")], cells, stacks=True)
 
 
@@ -186,10 +186,10 @@ def _rates(capture: Listed) -> list[str]:
     if not capture.arrow("transfers").num_rows:
         return []
     try:
-        drawn = capture.throughput(by="server")
+        picture = capture.throughput(by="server")
     except ValueError:  # no segment with payload
         return []
-    return [_section("page_rates", f'<figure><div class="wide">{_inline(drawn.svg())}</div></figure>')]
+    return [_section("page_rates", f'<figure><div class="wide">{_inline(picture.svg())}</div></figure>')]
 
 
 def _section(head: str, *bodies: str) -> str:
@@ -289,16 +289,16 @@ def _findings(subject: Subject) -> list[str]:
     heads = [Column("server"), Column("cause"), Column("owner"), Column("grade"), Column("exchanges", True),
              Column("total_ms", True, 1), Column("of_p50_ms", True, 1), Column("of_p99_ms", True, 1),
              Column("fix", whole=True), Column("filter", whole=True)]  # fmt: skip
-    shown = subject.findings.head(MAX_ROWS)[[*(head.name for head in heads), "server_port", "text"]]
-    rows = shown.astype(object).where(shown.notna(), None).to_dict("records")
+    first_rows = subject.findings.head(MAX_ROWS)[[*(head.name for head in heads), "server_port", "text"]]
+    rows = first_rows.astype(object).where(first_rows.notna(), None).to_dict("records")
     if not rows:
         return []
     for row in rows:
         row["server"] = None if row["server"] is None else endpoint(row["server"], row["server_port"])
         row["fix"] = row["fix"] or row["text"]
     cells = [[row[head.name] for head in heads] for row in rows]
-    more = _more(len(subject.findings), "page_more_findings")
-    return [_section("page_findings", parts.table(heads, cells, stacks=True) + more)]
+    left_out = _more(len(subject.findings), "page_more_findings")
+    return [_section("page_findings", parts.table(heads, cells, stacks=True) + left_out)]
 
 
 def _timeline(requests: _Requests, dots: pictures.Dots) -> str:
@@ -321,16 +321,17 @@ def _waterfall(subject: Subject, head: str, name: str) -> list[str]:
 
 def _longest(requests: _Requests) -> str:
     total, timed = requests.total, len(requests.timed)
-    shown = requests.rows(requests.by_length[:MAX_ROWS])
+    first_rows = requests.rows(requests.by_length[:MAX_ROWS])
     heads = [Column("exchange", True, extra=True), Column("latency_ms", True, 3), Column("request"),
              Column("server", extra=True), Column("top_cause"), Column("status", extra=True), Column("stream", True),
              Column("started", extra=True)]  # fmt: skip
     cells = [
         [row["exchange"], row["latency_ms"], row["request"], endpoint(row["server"], row["server_port"]),
          row["top_cause"], row["status"], row["stream"], pictures.instant(row["ns"])]
-        for row in shown
+        for row in first_rows
     ]  # fmt: skip
-    about = words.say("page_requests_all" if len(shown) == total else "page_requests_some", n=len(shown), of=total)
+    sentence = "page_requests_all" if len(first_rows) == total else "page_requests_some"
+    about = words.say(sentence, n=len(first_rows), of=total)
     if timed < total:
         about += words.say("page_unfinished", n=total - timed)
     find = safe(words.say("page_find"))
@@ -346,8 +347,8 @@ def _graphs(drawing: Drawing, worst: Sequence[dict[str, Any]], evidence: int | N
     figures = []
     for row in {row["exchange"]: row for row in worst}.values():
         try:
-            drawn = drawing.flow_graph(exchange=row["exchange"], max_rows=_PACKETS)
-            svg = _inline(drawn.svg())
+            graph = drawing.flow_graph(exchange=row["exchange"], max_rows=_PACKETS)
+            svg = _inline(graph.svg())
         except (ValueError, LatpcapError):
             continue
         line = row["tip"].replace("\n", ", ")

@@ -38,9 +38,9 @@ def ping(capture: Subject, server: str | None) -> Report:
     lines: list[str] = []
     numbers: list[dict[str, Any]] = []
     for run in runs:
-        block, counted = _ping(run)
+        block, run_numbers = _ping(run)
         lines += [*([""] if lines else []), *block]
-        numbers.append(counted)
+        numbers.append(run_numbers)
     return Report("ping", lines, (HERE, "names: a capture has addresses only"), {"runs": numbers})
 
 

@@ -101,9 +101,9 @@ def _frames(capture: Subject) -> list[int]:
     """Return the frames that may be probes or answers: all but TCP segments without SYN and RST."""
     events = capture.arrow("events")
     flags, words = arrays.codes(events, "flags")
-    plain = ~np.isin(flags, [code for code, word in enumerate(words) if "SYN" in word or "RST" in word])
-    wanted = np.setdiff1d(np.arange(1, capture.frames + 1), arrays.numbers(events, "frame")[plain])
-    return [int(frame) for frame in wanted[:MAX_FRAMES]]
+    is_plain = ~np.isin(flags, [code for code, word in enumerate(words) if "SYN" in word or "RST" in word])
+    other_frames = np.setdiff1d(np.arange(1, capture.frames + 1), arrays.numbers(events, "frame")[is_plain])
+    return [int(frame) for frame in other_frames[:MAX_FRAMES]]
 
 
 def _ip(record: Record) -> Ip | None:

@@ -50,25 +50,26 @@ def report(capture: Subject, server: str | None) -> Report:
     """Return wrk's report for `server`, or the server with the most HTTP requests. ValueError without any."""
     exchanges, streams = capture.arrow("exchanges"), capture.arrow("streams")
     name, server_rows, ends = _server(exchanges, streams, server)
-    counted, cut = _counted(exchanges, server_rows)
-    if not len(counted):
+    counted_rows, cut = _counted(exchanges, server_rows)
+    if not len(counted_rows):
         raise ValueError(f"{name} answered no request that wrk would count")
     begin, stop = _run(capture, streams, exchanges, server_rows)
-    busy = _busy_ms(exchanges, server_rows, counted)
-    us = _latency_us(exchanges, counted, busy)
+    busy = _busy_ms(exchanges, server_rows, counted_rows)
+    us = _latency_us(exchanges, counted_rows, busy)
     timeouts = int((us > TIMEOUT_US).sum())
     samples = np.sort(us[us <= TIMEOUT_US])
     connections = len(np.unique(arrays.numbers(exchanges, "stream")[server_rows]))
     runtime_us = max((stop - begin) / 1000, 1.0)
     if not len(samples):
         raise ValueError(f"every request to {name} took longer than wrk's timeout of {TIMEOUT_US / 1e6:g} s")
-    numbers = statistics(samples, runtime_us, len(counted), connections)
-    rates = _rates(arrays.numbers(exchanges, "end")[counted], begin, stop)
-    read = _bytes(capture, ends, stop)
-    status = arrays.numbers(exchanges, "status")[counted].astype(float)
+    numbers = statistics(samples, runtime_us, len(counted_rows), connections)
+    rates = _rates(arrays.numbers(exchanges, "end")[counted_rows], begin, stop)
+    read_bytes = _bytes(capture, ends, stop)
+    status = arrays.numbers(exchanges, "status")[counted_rows].astype(float)
     errors = int((status > 399).sum())
-    numbers |= {"server": name, "connections": connections, "requests": len(counted), "runtime_s": runtime_us / 1e6}
-    numbers |= {"bytes": read, "requests_per_s": len(counted) * 1e6 / runtime_us, "cut": cut, "errors": errors}
+    count = len(counted_rows)
+    numbers |= {"server": name, "connections": connections, "requests": count, "runtime_s": runtime_us / 1e6}
+    numbers |= {"bytes": read_bytes, "requests_per_s": count * 1e6 / runtime_us, "cut": cut, "errors": errors}
     lines = [
         f"Running {runtime_us / 1e6:.0f}s test @ http://{name.removesuffix(':80')}/",
         f"  {connections} connections",
@@ -82,15 +83,15 @@ def report(capture: Subject, server: str | None) -> Report:
         lines.append(_row("Req/Sec", row, around))
     lines.append("  Latency Distribution")
     lines += [f"{share:>7}%{padded(time_us(numbers[f'p{share}_ms'] * 1000), 10)}" for share in SHARES]
-    lines.append(f"  {len(counted)} requests in {time_us(runtime_us)}, {binary(read)}B read")
+    lines.append(f"  {count} requests in {time_us(runtime_us)}, {binary(read_bytes)}B read")
     if timeouts:
         lines.append(f"  Socket errors: connect 0, read 0, write 0, timeout {timeouts}")
     if errors:
         lines.append(f"  Non-2xx or 3xx responses: {errors}")
     lines.append(f"Requests/sec: {numbers['requests_per_s']:9.2f}")
-    lines.append(f"Transfer/sec: {binary(read * 1e6 / runtime_us):>10}B")
+    lines.append(f"Transfer/sec: {binary(read_bytes * 1e6 / runtime_us):>10}B")
     numbers |= {"busy_ms": None if busy is None else float(busy.mean())}
-    return Report("wrk", lines, _unknown(exchanges, counted, cut, busy), numbers)
+    return Report("wrk", lines, _unknown(exchanges, counted_rows, cut, busy), numbers)
 
 
 def _server(exchanges: pa.Table, streams: pa.Table, wanted: str | None) -> tuple[str, Array, list[int]]:
@@ -142,7 +143,7 @@ def _run(capture: Subject, streams: pa.Table, exchanges: pa.Table, server_rows: 
     return begin, int(time.min()) if len(time) else int(end.max())
 
 
-def _busy_ms(exchanges: pa.Table, server_rows: Array, counted: Array) -> Array | None:
+def _busy_ms(exchanges: pa.Table, server_rows: Array, counted_rows: Array) -> Array | None:
     """Return the time until the client read each response, in ms; None for clients that pause between requests.
 
     wrk's clock stops when it reads the response, and it sends the next request at once. So the time from a response to
@@ -154,7 +155,7 @@ def _busy_ms(exchanges: pa.Table, server_rows: Array, counted: Array) -> Array |
     pause = np.full(len(server_rows), np.nan)
     after = (start[order][1:] - arrays.numbers(exchanges, "end")[server_rows][order][:-1]) / 1e6
     pause[order[:-1][same]] = after[same]
-    pause = pause[np.isin(server_rows, counted)]
+    pause = pause[np.isin(server_rows, counted_rows)]
     pauses = pause[~np.isnan(pause)]
     if not len(pauses) or pauses.min() < 0 or np.median(pauses) - pauses.min() > AT_ONCE_MS:
         return None
@@ -210,8 +211,8 @@ def _row(name: str, values: list[str], within: float) -> str:
     return f"    {name:<10}{''.join(cells)}{within:8.2f}%"
 
 
-def _unknown(exchanges: pa.Table, counted: Array, cut: int, busy: Array | None) -> list[str]:
-    there = arrays.numbers(exchanges, "client_latency_ms")[counted].astype(float)
+def _unknown(exchanges: pa.Table, counted_rows: Array, cut: int, busy: Array | None) -> list[str]:
+    there = arrays.numbers(exchanges, "client_latency_ms")[counted_rows].astype(float)
     notes = ["threads: a capture does not know them, Req/Sec is that of all together (wrk: of each thread)"]
     if np.isnan(there).all():
         notes.append("latency is as the capture saw it: the path to the client is not known, wrk's has it")

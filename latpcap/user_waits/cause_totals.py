@@ -196,8 +196,8 @@ def cohort(item: CauseTotal, name: str) -> tuple[float, float]:
     around = slice(start, max(start + 1, int(high * count)))
     near = spill.row_mask(server.rows[around], int(max(server.rows[around].max(), item.rows[-1])) + 1)
     spans = spill.parts(len(item.rows))
-    taken = float(np.concatenate([item.ms[span][near[item.rows[span]]] for span in spans]).sum())
-    latency = float(server.latency[around].sum())
+    taken_ms = float(np.concatenate([item.ms[span][near[item.rows[span]]] for span in spans]).sum())
+    latency_ms = float(server.latency[around].sum())
     spill.release_memory()
-    share = min(1.0, taken / latency) if latency > 0 else 0.0
+    share = min(1.0, taken_ms / latency_ms) if latency_ms > 0 else 0.0
     return share * arrays.percentile(server.latency, RANKS[name]), share

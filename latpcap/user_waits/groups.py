@@ -128,8 +128,8 @@ def find_groups(tables: Mapping[str, pa.Table]) -> list[Group]:
     for rows in _by_stream(exchanges.filter(_grouped(exchanges, in_order))):
         stream_end = ends.get(rows[0].stream)
         groups += (polled := list(_going_on(rows, stream_end.value if stream_end is not None else 0)))
-        taken = {row.exchange for group in polled for row in group.rows}
-        groups += _groups([row for row in rows if row.protocol in in_order and row.exchange not in taken])
+        grouped_exchanges = {row.exchange for group in polled for row in group.rows}
+        groups += _groups([row for row in rows if row.protocol in in_order and row.exchange not in grouped_exchanges])
     return sorted(groups, key=lambda group: (group.rows[0].start, group.rows[0].exchange))
 
 
@@ -284,8 +284,8 @@ def _methods(group: Group) -> list[str | None]:
 def _names(names: Sequence[str | None], between: str) -> str | None:
     """Join the distinct names, in their order; None without any."""
     distinct = list(dict.fromkeys(name for name in names if name))
-    more = ["…"] if len(distinct) > SHOWN else []
-    return between.join([*distinct[:SHOWN], *more]) or None
+    ellipsis = ["…"] if len(distinct) > SHOWN else []
+    return between.join([*distinct[:SHOWN], *ellipsis]) or None
 
 
 def _held(groups: Sequence[Group], tables: Mapping[str, pa.Table]) -> list[int]:
@@ -318,9 +318,9 @@ def _held(groups: Sequence[Group], tables: Mapping[str, pa.Table]) -> list[int]:
 
 def _union(spans: Sequence[tuple[Any, Any]]) -> int:
     """Return the time that the spans cover together."""
-    covered, now = 0, None
+    covered, union_end = 0, None
     for start, end in sorted(spans):
-        begins = start if now is None else max(start, now)
+        begins = start if union_end is None else max(start, union_end)
         covered += max(0, end - begins)
-        now = end if now is None else max(now, end)
+        union_end = end if union_end is None else max(union_end, end)
     return covered

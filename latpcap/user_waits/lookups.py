@@ -235,8 +235,8 @@ def _late(resolution: Resolution, alive: set[str]) -> tuple[str, float, Question
         return ("dns_never", resolution.waited_ms, first) if is_repeated and resolution.waited_ms >= AGAIN_MS else None
     answered = [q for q in resolution.questions if q.end is not None]
     if unanswered:
-        later = [q for q in answered if q.start > first.start and q.kind == first.kind]
-        waited_ms = (min((q.start for q in later), default=resolution.end) - first.start) / NS_PER_MS
+        later_answered = [q for q in answered if q.start > first.start and q.kind == first.kind]
+        waited_ms = (min((q.start for q in later_answered), default=resolution.end) - first.start) / NS_PER_MS
         if waited_ms < AGAIN_MS:
             return None
         if first.server not in alive:
@@ -263,5 +263,5 @@ def _late(resolution: Resolution, alive: set[str]) -> tuple[str, float, Question
 
 def _is_pair_half(resolution: Resolution, lost: Question) -> bool:
     """Return whether the question for the other address family, from the same socket, was answered at once."""
-    others = [q for q in resolution.questions if q.port == lost.port and q.kind != lost.kind and q.end is not None]
-    return any(q.end is not None and (q.end - q.start) / NS_PER_MS < AGAIN_MS for q in others)
+    halves = [q for q in resolution.questions if q.port == lost.port and q.kind != lost.kind and q.end is not None]
+    return any(q.end is not None and (q.end - q.start) / NS_PER_MS < AGAIN_MS for q in halves)

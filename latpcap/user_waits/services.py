@@ -120,12 +120,14 @@ def _dead(
     first, last = question.start, question.last
     until = 2 * last - first + NEXT_NS
     key = question.client, question.kind
-    others = [q for q in service_requests if (q.client, q.kind) == key and q is not question]
-    then = next((q for q in others if last < q.start <= until), None)
-    if any(start <= last and first < end for start, end in acts) or any(first < q.start <= last for q in others):
+    same_service = [q for q in service_requests if (q.client, q.kind) == key and q is not question]
+    next_request = next((q for q in same_service if last < q.start <= until), None)
+    if any(start <= last and first < end for start, end in acts) or any(first < q.start <= last for q in same_service):
         return None  # the client did something else meanwhile
-    starts = [start for start, _ in acts if last < start <= until] + ([then.start] if then is not None else [])
-    return ServiceWait("datagram_dead", question, min(starts), then=then) if starts else None
+    starts = [start for start, _ in acts if last < start <= until]
+    if next_request is not None:
+        starts.append(next_request.start)
+    return ServiceWait("datagram_dead", question, min(starts), then=next_request) if starts else None
 
 
 def owner_of(reason: str) -> str:

@@ -116,13 +116,13 @@ def waits_for_streams(exchanges: pa.Table, time: Array, slow_ms: float | None) -
     then the server waited for the first event.
     """
     answer_start, start = (arrays.filled(exchanges, column, 0) for column in ("response_start", "start"))
-    first: Array = np.where(answer_start > 0, np.minimum((answer_start - start) / NS_PER_MS, time), time)
-    pieces, gap = (arrays.filled(exchanges, c, 0) for c in ("pieces", "longest_gap_ms"))
+    first_ms: Array = np.where(answer_start > 0, np.minimum((answer_start - start) / NS_PER_MS, time), time)
+    piece_counts, gap_ms = (arrays.filled(exchanges, c, 0) for c in ("pieces", "longest_gap_ms"))
     network_ms = np.nan_to_num(arrays.numbers(exchanges, "network_ms").astype(float))
-    is_long = first - network_ms > limits_ms(exchanges, slow_ms)
-    is_ticking = (pieces > 2) & (answer_start > 0) & is_long & (first <= show.MAX_FIRST_EVENT_RATIO * gap)
-    held_ms = np.maximum(time - first - arrays.numbers(exchanges, "server_think_ms"), 0.0)
-    return np.where(is_ticking, 0.0, first), held_ms / np.maximum(pieces, 1)
+    is_long = first_ms - network_ms > limits_ms(exchanges, slow_ms)
+    is_ticking = (piece_counts > 2) & (answer_start > 0) & is_long & (first_ms <= show.MAX_FIRST_EVENT_RATIO * gap_ms)
+    held_ms = np.maximum(time - first_ms - arrays.numbers(exchanges, "server_think_ms"), 0.0)
+    return np.where(is_ticking, 0.0, first_ms), held_ms / np.maximum(piece_counts, 1)
 
 
 def is_slow(exchanges: pa.Table, time: Array, slow_ms: float | None) -> Array:
@@ -158,8 +158,8 @@ def are_unfelt(items: Iterable[Piece], slow_rows: Array, count: int, longest_ms:
     if not may_be_unfelt or longest_ms >= show.MIN_FELT_MS:
         return False
     spent = {item.cause: float(item.ms[np.isin(item.rows, slow_rows)].sum()) for item in items}
-    named = {cause: ms for cause, ms in spent.items() if cause not in ("network", "bandwidth") and ms > 0}
-    return sum(named.values()) < show.MIN_FELT_SUM_MS and {family(cause) for cause in named} <= UNREPEATED
+    mendable = {cause: ms for cause, ms in spent.items() if cause not in ("network", "bandwidth") and ms > 0}
+    return sum(mendable.values()) < show.MIN_FELT_SUM_MS and {family(cause) for cause in mendable} <= UNREPEATED
 
 
 def has_few(slow_rows: Array, count: int) -> bool:

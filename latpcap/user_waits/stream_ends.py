@@ -86,8 +86,8 @@ class Course:
             return None
         first = int(resets[0])
         empty = side_packets[(side_packets > first) & (self.len[side_packets] == 0)]
-        later = np.setdiff1d(empty, np.union1d(self.resets, self.with_flag("SYN")))
-        return first if len(later) and (self.ack[later] > 0).all() and not len(self.fins) else None
+        later_acks = np.setdiff1d(empty, np.union1d(self.resets, self.with_flag("SYN")))
+        return first if len(later_acks) and (self.ack[later_acks] > 0).all() and not len(self.fins) else None
 
     def index_of(self, frame: int) -> int:
         """Return the index of this frame, or of the stream's next one if the frame is of another stream."""
@@ -208,15 +208,15 @@ class Course:
         """Describe a segment by its copies: when it was sent and acknowledged, and what passed meanwhile."""
         first = int(copies[0])
         client, seq, length = bool(self.client[first]), int(self.seq[first]), int(self.len[first])
-        later = acks[acks > first]
-        acking = later[self.ack[later] > seq]
+        later_acks = acks[acks > first]
+        acking = later_acks[self.ack[later_acks] > seq]
         until = int(acking[0]) if len(acking) else None
         copies_before_ack = copies if until is None else copies[copies < until]
         whole_copies = copies_before_ack[self.len[copies_before_ack] >= length]
         smaller_sizes = [int(self.len[c]) for c in copies_before_ack if self.len[c] < length]
         later_data = data_packets[(data_packets >= first) & (self.seq[data_packets] > seq)]
         end = len(self.time) if until is None else until
-        blocks = [b for p in later[later < end].tolist() for b in self._sacks.get(p, ())]
+        blocks = [b for p in later_acks[later_acks < end].tolist() for b in self._sacks.get(p, ())]
         sizes = {
             int(self.len[p])
             for p in later_data.tolist()
@@ -228,7 +228,7 @@ class Course:
             last=int(self.time[whole_copies[-1]]), frame=int(self.frame[first]), copies=len(whole_copies),
             until=None if until is None else int(self.time[until]), sizes_passed=tuple(sorted(sizes)),
             passed_before=int(self.len[earlier_data].max()) if len(earlier_data) else 0,
-            cut_to=max(smaller_sizes, default=0) if until is not None else 0, later_packets=len(later),
+            cut_to=max(smaller_sizes, default=0) if until is not None else 0, later_packets=len(later_acks),
         )  # fmt: skip
 
     def closed_windows(self, client: bool) -> list[tuple[float, int, bool]]:

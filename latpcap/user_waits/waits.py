@@ -81,14 +81,14 @@ class Action:
         """Return its time in ns by kind of wait, and as "other" the time outside its waits."""
         spent = dict.fromkeys((*KINDS, "other"), 0)
         rows = sorted(self.waits, key=lambda wait: (wait.start, wait.end))
-        now = rows[0].start
+        reached_ns = rows[0].start
         for wait in rows:
-            if wait.start > now:
-                spent["other"] += wait.start - now
-                now = wait.start
-            if wait.end > now:
-                spent[wait.kind] += wait.end - now
-                now = wait.end
+            if wait.start > reached_ns:
+                spent["other"] += wait.start - reached_ns
+                reached_ns = wait.start
+            if wait.end > reached_ns:
+                spent[wait.kind] += wait.end - reached_ns
+                reached_ns = wait.end
         return spent
 
 

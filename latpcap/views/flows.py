@@ -235,8 +235,8 @@ def _last_frame(events: pa.Table, row: dict[str, Any]) -> int:
 
 def _before(capture: Recording, events: pa.Table, frames: tuple[int, int] | None) -> Iterator[tuple[int, int]]:
     """Yield each frame of the events with the instant of the frame before it, TCP or not, by reading the file again."""
-    wanted = [frame - 1 for frame in events["frame"].to_pylist() if not frames or frames[0] <= frame <= frames[1]]
-    yield from ((record.frame + 1, record.time_ns) for record in capture.records(wanted))
+    before = [frame - 1 for frame in events["frame"].to_pylist() if not frames or frames[0] <= frame <= frames[1]]
+    yield from ((record.frame + 1, record.time_ns) for record in capture.records(before))
 
 
 def _other(capture: Recording, flows: Flows, options: FlowOptions) -> FlowGraph:
@@ -251,8 +251,8 @@ def _other(capture: Recording, flows: Flows, options: FlowOptions) -> FlowGraph:
     low, high = options.frames or (1, capture.frames)
     segments = capture.arrow("events")
     tcp_frames = set(segments["frame"].to_pylist())
-    wanted = [number for number in range(max(1, low), min(high, capture.frames) + 1) if number not in tcp_frames]
-    packets = list(other_packets.packets(capture.records(wanted), only_icmp=flows == "icmp")) if wanted else []
+    frames = [number for number in range(max(1, low), min(high, capture.frames) + 1) if number not in tcp_frames]
+    packets = list(other_packets.packets(capture.records(frames), only_icmp=flows == "icmp")) if frames else []
     rows = [_as_tshark(packet) for packet in packets if packet["info"] and packet["protocol"] == "ICMP"]
     if flows != "icmp":
         packets += _segments(capture, low, high)
@@ -312,10 +312,10 @@ def _segments(capture: Recording, low: int, high: int) -> list[dict[str, Any]]:
     packets = packets_of(events.filter(inside))
     for packet in packets:
         remark = comment(packet["flags"], packet["seq"], packet["ack"])
-        shown = packet["flags"]
+        letters = packet["flags"]
         if packet["frame"] in begins:
             protocol, raw = begins[packet["frame"]]
-            shown = "".join(letter if letter.isprintable() else "?" for letter in raw)
+            letters = "".join(letter if letter.isprintable() else "?" for letter in raw)
             remark = f"{protocol}: {remark}"
-        packet |= {"label": label(shown, packet["len"]), "comment": remark}
+        packet |= {"label": label(letters, packet["len"]), "comment": remark}
     return packets

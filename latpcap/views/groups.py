@@ -111,8 +111,8 @@ def names(exchanges: pa.Table, by: Group | Sequence[Group] | None, files: Sequen
     if not words:
         return None
     columns = [column(exchanges, word, files) for word in words]
-    plain = [v.to_pandas().tolist() if _is_instant(v.type) else v.to_pylist() for v in columns]
-    return [named(words, key) for key in zip(*plain, strict=True)]
+    values_by_column = [v.to_pandas().tolist() if _is_instant(v.type) else v.to_pylist() for v in columns]
+    return [named(words, key) for key in zip(*values_by_column, strict=True)]
 
 
 def named(by: Sequence[str], key: Sequence[Any]) -> str:

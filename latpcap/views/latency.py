@@ -272,16 +272,16 @@ def length(spans: _Spans) -> float:
 def _summary(rising: Array, group: Array, count: Array, percentiles: Sequence[float]) -> dict[str, Array]:
     """Return the statistics per group, of values sorted by group and then by value; NaN for empty groups."""
     group_count, end = len(count), np.cumsum(count)
-    filled, several = count > 0, count > 1
+    filled, has_several = count > 0, count > 1
     mean = np.divide(np.bincount(group, rising, group_count), count, where=filled, out=np.full(group_count, np.nan))
     squares = np.bincount(group, (rising - mean[group]) ** 2, group_count)
-    stdev = np.sqrt(np.divide(squares, count - 1, where=several, out=np.full(group_count, np.nan)))
+    stdev = np.sqrt(np.divide(squares, count - 1, where=has_several, out=np.full(group_count, np.nan)))
     within_stdev = np.bincount(group, np.abs(rising - mean[group]) <= stdev[group], group_count)
     statistics = {
         "mean_ms": mean,
         "stdev_ms": stdev,
         "max_ms": np.full(group_count, np.nan),
-        "within_stdev_percent": np.where(several, 100 * within_stdev / np.maximum(count, 1), np.nan),
+        "within_stdev_percent": np.where(has_several, 100 * within_stdev / np.maximum(count, 1), np.nan),
     }
     statistics["max_ms"][filled] = rising[end[filled] - 1]
     for percent in percentiles:
@@ -295,10 +295,10 @@ def _summary(rising: Array, group: Array, count: Array, percentiles: Sequence[fl
 def _report(latency: Latency) -> str:
     """Return one group, in the shape of wrk's report."""
     row = latency.table.iloc[0]
-    counted, left_out = int(row["count"]), int(row["left_out"])
+    timed_count, left_out = int(row["count"]), int(row["left_out"])
     where = "estimated at the client" if latency.which == "client_latency_ms" else "as the capture saw it"
-    lines = [f"{latency.title}: latency of {counted:,} of {count(counted + left_out, 'exchange')}, {where}"]
-    if not counted:
+    lines = [f"{latency.title}: latency of {timed_count:,} of {count(timed_count + left_out, 'exchange')}, {where}"]
+    if not timed_count:
         return "\n".join([*lines, "  no exchange has one"])
     cells = [_time(row[c]) for c in ("mean_ms", "stdev_ms", "max_ms")] + [_percent(row["within_stdev_percent"])]
     lines.append(f"{'':11} " + " ".join(f"{head:>10}" for head in ("Avg", "Stdev", "Max", "+/- Stdev")))
@@ -306,9 +306,9 @@ def _report(latency: Latency) -> str:
     lines.append("  Latency Distribution")
     lines += [f"  {percent:>6g}% {_time(row[f'p{percent:g}_ms']):>10}" for percent in latency.percentiles]
     if latency.seconds:
-        moved = row["transfer_bytes_per_s"]
-        lines.append(f"  {count(counted, 'answer')} in {latency.seconds:.2f}s, {_size(moved * latency.seconds)}")
-        lines += [f"Requests/sec: {row['requests_per_s']:>12.2f}", f"Transfer/sec: {_size(moved):>12}"]
+        rate = row["transfer_bytes_per_s"]
+        lines.append(f"  {count(timed_count, 'answer')} in {latency.seconds:.2f}s, {_size(rate * latency.seconds)}")
+        lines += [f"Requests/sec: {row['requests_per_s']:>12.2f}", f"Transfer/sec: {_size(rate):>12}"]
     return "\n".join(lines)
 
 

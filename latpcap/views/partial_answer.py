@@ -59,11 +59,11 @@ class _Rows:
         """Add the rows of one portion."""
         self.folded.add("exchanges", _whole(portion["exchanges"]))
         for name in self.counts:
-            others = _whole(portion[name])
-            self.folded.add(name, others)
-            self.counts[name] += others.num_rows
-            if name == "connects" and others["dns_ms"].null_count < others.num_rows:
-                self.after_lookup.append(others.select(_AFTER_LOOKUP).filter(others["dns_ms"].is_valid()))
+            portion_rows = _whole(portion[name])
+            self.folded.add(name, portion_rows)
+            self.counts[name] += portion_rows.num_rows
+            if name == "connects" and portion_rows["dns_ms"].null_count < portion_rows.num_rows:
+                self.after_lookup.append(portion_rows.select(_AFTER_LOOKUP).filter(portion_rows["dns_ms"].is_valid()))
         self.folded.add("pushes", _whole(portion["pushes"]))
         causes = _whole(portion["causes"], (*LINKS, *Causes.COLUMNS))
         events = _whole(portion["events"], EVENTS)
@@ -161,8 +161,8 @@ class AnswerView(recording.Recording):
                 return swapped
         return None
 
-    def _reread(self, wanted: TableName) -> Iterator[pa.Table]:
+    def _reread(self, name: TableName) -> Iterator[pa.Table]:
         """Yield the rows of a table, read again. Errors that the first reading had are not reported again."""
         feed = Feed((), self._keylog, reread=self._origins, was_broken=bool(self._broken))
         for portion in portions(feed):
-            yield _whole(portion[wanted])
+            yield _whole(portion[name])

@@ -318,11 +318,11 @@ def _as_named(words: pa.DictionaryArray) -> pa.DictionaryArray:
     """
     first = words.indices.unique().drop_null()
     places = np.zeros(max(len(words.dictionary), 1), str(words.indices.type))
-    named = arrays.numbers(pa.table([first], ["place"]), "place")
-    places[named] = np.arange(len(first))
+    place_numbers = arrays.numbers(pa.table([first], ["place"]), "place")
+    places[place_numbers] = np.arange(len(first))
     codes = np.frombuffer(words.indices.buffers()[1], places.dtype, len(words))
-    moved = spill.from_pieces(codes.dtype, (places[codes[span]] for span in spill.parts(len(codes))))
-    buffers = [words.indices.buffers()[0], pa.py_buffer(moved)]
+    moved_codes = spill.from_pieces(codes.dtype, (places[codes[span]] for span in spill.parts(len(codes))))
+    buffers = [words.indices.buffers()[0], pa.py_buffer(moved_codes)]
     indices = pa.Array.from_buffers(words.indices.type, len(words), buffers)
     return pa.DictionaryArray.from_arrays(indices, words.dictionary.take(first))
 

@@ -152,7 +152,7 @@ class Recording(View):
         """Return the core's issues, and errors of reading that occurred before the core."""
         if not self._broken:
             return table
-        plain = pa.schema([f.with_type(pa.string()) if f.name in ("kind", "layer") else f for f in table.schema])
+        text_schema = pa.schema([f.with_type(pa.string()) if f.name in ("kind", "layer") else f for f in table.schema])
         rows = [
             {
                 "file": escaped(p.file),
@@ -164,7 +164,7 @@ class Recording(View):
             }
             for p in self._broken
         ]
-        return pa.concat_tables([table.cast(plain), pa.Table.from_pylist(rows, schema=plain)])
+        return pa.concat_tables([table.cast(text_schema), pa.Table.from_pylist(rows, schema=text_schema)])
 
     @property
     def unfiltered(self) -> Self:

@@ -147,15 +147,15 @@ class View:
         """Return the exchanges, with a column per word of `by` that names processes, containers or pods."""
         from latpcap.views import groups
 
-        if not (wanted := groups.of_processes(by)):
+        if not (process_groups := groups.of_processes(by)):
             return exchanges
 
         from latpcap.reading.processes import by_stream
 
         capture: Any = getattr(self, "capture", self)
         if not hasattr(capture, "processes"):
-            raise ValueError(f"{wanted[0]} is known of captures, not of the results of a batch")
-        for name in wanted:
+            raise ValueError(f"{process_groups[0]} is known of captures, not of the results of a batch")
+        for name in process_groups:
             name_of = by_stream(capture.unfiltered._processes(), name)
             names = [name_of.get(stream) for stream in exchanges["stream"].to_pylist()]
             exchanges = exchanges.append_column(name, pa.array(names, pa.string()))
