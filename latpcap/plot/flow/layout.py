@@ -231,18 +231,9 @@ def columns(
     comment = max(width_of("Comment"), *(width_of(text, SMALL) for text in remarks))
     left = page.time_x + time + 1.0 + ports + 0.5
     right = 0.5 + ports + (1.0 + comment if comments else 0.0) + MARGIN
-    # 2. the distance between two lifelines: as wide as the words of the rows and waits between them need
-    has_many_hosts = len(nodes) > FEW_HOSTS
-    column = max(MIN_COLUMN if has_many_hosts else 15.0, (min_width - left - right) / gaps)
-    for row in rows:
-        span = max(1, abs(row.source - row.target)) if row.source != row.target else 0.5
-        # among many hosts the words of a row may cover the lifelines next to its arrow
-        column = max(column, (width_of(row.label) + tag_width(row) + 3.0) / (gaps if has_many_hosts else span))
+    # 2. the distance between two lifelines
     spare = 2 * INSET + LANE * min(MAX_LANES, len({row.stream for row in rows}))  # beside the text of a wait
-    for mark in marks:
-        span = max(1, abs(mark.client - mark.server))
-        text_width = max(width_of(mark.text), width_of(mark.waiter_text)) + spare
-        column = max(column, 2 * text_width / gaps if has_many_hosts else text_width / span)
+    column = max((min_width - left - right) / gaps, _column_width(len(nodes), rows, marks, spare))
     page.x = [left + column * number for number in range(len(nodes))]
     if len(nodes) == 1:
         right += column
@@ -258,6 +249,21 @@ def columns(
         )
     _place_heads(page, title, nodes)
     return page
+
+
+def _column_width(hosts: int, rows: Sequence[FlowRow], marks: Sequence[FlowMark], spare: float) -> float:
+    """Return the distance of two lifelines that the words of the rows, and of the waits between them, need."""
+    gaps, has_many_hosts = max(1, hosts - 1), hosts > FEW_HOSTS
+    column = MIN_COLUMN if has_many_hosts else 15.0
+    for row in rows:
+        span = max(1, abs(row.source - row.target)) if row.source != row.target else 0.5
+        # among many hosts the words of a row may cover the lifelines next to its arrow
+        column = max(column, (width_of(row.label) + tag_width(row) + 3.0) / (gaps if has_many_hosts else span))
+    for mark in marks:
+        span = max(1, abs(mark.client - mark.server))
+        text_width = max(width_of(mark.text), width_of(mark.waiter_text)) + spare
+        column = max(column, 2 * text_width / gaps if has_many_hosts else text_width / span)
+    return column
 
 
 def words_centre(page: Layout, x0: float, x1: float, width: float) -> float:

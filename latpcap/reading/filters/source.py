@@ -7,7 +7,7 @@ as a `Column` (one per row of `events`) or as `Keyed` (any number of values for 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -75,7 +75,6 @@ class Source:
         """The wanted fields that are dissected from the frames' bytes, which are read again."""
         from latpcap.reading.filters.conversations import FIELDS, Conversations
         from latpcap.reading.filters.dissect import values
-        from latpcap.reading.filters.heads import frames_of, messages_of
         from latpcap.reading.filters.tls import Tls
 
         values_of: dict[str, tuple[list[int], list[Any]]] = {name: ([], []) for name in self.wanted}
@@ -111,24 +110,36 @@ class Source:
         # 3. Add the fields that are known only when all frames are read: replies, messages and reassembly.
         later: dict[str, list[tuple[int, Any]]] = {**conversations.finished()} if conversations else {}
         if "http" in values_of:
-            messages = list(messages_of(self.http))
-            carried = frames_of(messages, self.capture.unfiltered.arrow("events"))
-            later["http"] = [
-                (message[3], b"".join(payloads.get(frame, b"") for frame in frames))
-                for message, frames in zip(messages, carried, strict=True)
-            ]
+            later["http"] = self._http_messages(payloads)
         if needs_reassembly:
-            events = self.capture.unfiltered.arrow("events")
-            tables = (reassembly.of_tables(table, events) for table in (self.http, self.dns_over_tcp))
-            repeats = _repeats(events)
-            later |= reassembly.values([*chain(*tables), *(tls.joined if tls else [])], payloads, repeats)
-            parts = {frame for frame, _ in later["tcp.reassembled_in"] if "tls" not in layers.get(frame, ())}
-            later["frame.protocols"] = list(self._protocols(layers, repeats | parts))
+            later |= self._reassembled(payloads, layers, tls.joined if tls else [])
         for name, pairs in later.items():
             if name in values_of:
                 values_of[name][0].extend(frame for frame, _ in pairs)
                 values_of[name][1].extend(value for _, value in pairs)
         return {name: keyed(*columns) for name, columns in values_of.items()}
+
+    def _http_messages(self, payloads: Mapping[int, bytes]) -> list[tuple[int, bytes]]:
+        """Return the bytes of each HTTP message, with the frame that completes it."""
+        from latpcap.reading.filters.heads import frames_of, messages_of
+
+        messages = list(messages_of(self.http))
+        frames_of_messages = frames_of(messages, self.capture.unfiltered.arrow("events"))
+        return [
+            (message[3], b"".join(payloads.get(frame, b"") for frame in frames))
+            for message, frames in zip(messages, frames_of_messages, strict=True)
+        ]
+
+    def _reassembled(
+        self, payloads: dict[int, bytes], layers: dict[int, list[str]], joined_records: list[tuple[list[int], int]]
+    ) -> dict[str, list[tuple[int, Any]]]:
+        """Return the fields of messages in several frames, and `frame.protocols`."""
+        events = self.capture.unfiltered.arrow("events")
+        tables = (reassembly.of_tables(table, events) for table in (self.http, self.dns_over_tcp))
+        repeats = _repeats(events)
+        fields = reassembly.values([*chain(*tables), *joined_records], payloads, repeats)
+        parts = {frame for frame, _ in fields["tcp.reassembled_in"] if "tls" not in layers.get(frame, ())}
+        return {**fields, "frame.protocols": list(self._protocols(layers, repeats | parts))}
 
     def _protocols(self, layers: dict[int, list[str]], parts: set[int]) -> Iterator[tuple[int, str]]:
         """Yield `frame.protocols` of each frame, e.g. `eth:ethertype:ip:tcp:http`.
