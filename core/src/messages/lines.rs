@@ -140,6 +140,11 @@ impl Dots {
     }
 }
 
+/// Returns the bytes before the first space.
+pub(super) fn first_word(line: &[u8]) -> &[u8] {
+    line.split(|byte| *byte == b' ').next().unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ mod command;
 use smol_str::SmolStr;
 
 use super::framed::{self, Fit, Framed};
-use super::lines::Line;
+use super::lines::{Line, first_word};
 use super::pending_queue::PendingQueue;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::recognise::MAX_UNDECIDED;
@@ -428,7 +428,7 @@ impl Memcached {
         if !pending.is_exchange() {
             return;
         }
-        let first = input.split(|byte| *byte == b' ').next().unwrap_or_default();
+        let first = first_word(input);
         let is_error = command::is_error(first);
         let word = match pending.expects {
             Expects::Number if first.iter().all(u8::is_ascii_digit) => SmolStr::new_static("ok"),

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 
 use smol_str::SmolStr;
 
+use super::lines::first_word;
 use super::pending_queue::{PendingQueue, push_bounded};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::Sink;
@@ -247,10 +248,8 @@ impl Redis {
             self.command = ClientCommand::Silent;
             return Ok(());
         }
-        let key = self
-            .waiting
-            .push(command.answers)
-            .ok_or(Stop::Lost("too many commands wait", None))?;
+        let key = self.waiting.push(command.answers);
+        let key = key.ok_or(Stop::Lost("too many commands wait", None))?;
         let mut exchange = sink.exchange(key);
         exchange.request(command.kind, &command.method, &command.target);
         self.command = ClientCommand::Exchange(key);
@@ -374,14 +373,7 @@ impl Redis {
             }
             return;
         }
-        let error_word = text::name(
-            self.resp
-                .server
-                .word(0)
-                .split(|byte| *byte == b' ')
-                .next()
-                .unwrap_or_default(),
-        );
+        let error_word = text::name(first_word(self.resp.server.word(0)));
         let mut exchange = sink.exchange(key);
         exchange.status(Status::word(if is_error { &error_word } else { "ok" }, is_error));
         exchange.end_answer();
@@ -421,10 +413,8 @@ impl Redis {
         let words = &self.resp.server;
         let version = match answers {
             Answers::Info => {
-                let version = words.word(0).split(|byte| *byte == b'\n');
-                version
-                    .filter_map(|line| line.strip_prefix(b"redis_version:"))
-                    .next()
+                let mut lines = words.word(0).split(|byte| *byte == b'\n');
+                lines.find_map(|line| line.strip_prefix(b"redis_version:"))
             }
             _ => (0..words.word_count())
                 .find(|index| words.word(*index) == b"version")

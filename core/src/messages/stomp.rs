@@ -324,10 +324,8 @@ impl Stomp {
         head: &[u8],
     ) -> Role {
         let receipt = header(head, b"receipt-id");
-        let by_receipt = self
-            .waiting
-            .iter()
-            .position(|(waiting, _)| Some(&**waiting) == receipt);
+        let is_named = |(waiting, _): &(Box<[u8]>, u64)| Some(&**waiting) == receipt;
+        let by_receipt = self.waiting.iter().position(is_named);
         // an error ends the connection. It answers the receipt that it names; without one (RabbitMQ) the oldest
         // request, or the connect
         let oldest = (command == "ERROR" && receipt.is_none() && !self.waiting.is_empty()).then_some(0);

@@ -2,6 +2,8 @@
 
 use smol_str::{SmolStr, format_smolstr};
 
+use crate::cursor;
+
 /// Upper bound on a name in bytes; longer ones are truncated, as they only distinguish exchanges.
 const MAX_NAME: usize = 2048;
 
@@ -24,9 +26,7 @@ pub(super) fn name_up_to(bytes: &[u8], max_len: usize, is_cut: bool) -> SmolStr 
     {
         let is_continuation = |end: usize| bytes.get(end).is_some_and(|byte| byte & 0xC0 == 0x80);
         let back = (0..4).find(|back| !is_continuation(max_len.saturating_sub(*back)));
-        kept = first
-            .get(..max_len.saturating_sub(back.unwrap_or(0)))
-            .unwrap_or(first);
+        kept = cursor::upto(first, max_len.saturating_sub(back.unwrap_or(0)));
         is_cut = true;
     }
     let text = String::from_utf8_lossy(kept);

@@ -339,10 +339,8 @@ impl Tls {
             CHANGE_CIPHER_SPEC => half.has_changed_cipher = !agreed_tls13,
             HANDSHAKE if half.has_changed_cipher => half.has_finished = true,
             HANDSHAKE if side == Side::Client && half.counts_for == CountsFor::Message => {
-                let name = self
-                    .handshake
-                    .as_ref()
-                    .and_then(|handshake| handshake.server_name());
+                let handshake = self.handshake.as_ref();
+                let name = handshake.and_then(|handshake| handshake.server_name());
                 sink.request(&"handshake".into(), &name.unwrap_or_default());
                 sink.dialogue();
                 sink.end();

@@ -1,6 +1,6 @@
 //! Replies of SMTP, POP3 and FTP: where each ends, and which command it answers. IMAP's are in `imap.rs`.
 
-use super::super::lines::{Dots, Line};
+use super::super::lines::{Dots, Line, first_word};
 use super::verbs::{Dialect, Effect};
 use super::{Commands, Leave, MAX_LINE, Pairing, PendingCommand, Reads, transfers};
 use crate::messages::sink::Sink;
@@ -141,7 +141,7 @@ impl Commands {
 
     /// Reads a line of POP3: `+OK`, `-ERR`, or `+` for the next round of a log-in.
     fn pop3_reply(&mut self, sink: &mut Sink<'_, impl Listener>, line: &[u8]) -> Result<(), Leave> {
-        let first = line.split(|byte| *byte == b' ').next().unwrap_or_default();
+        let first = first_word(line);
         match first {
             b"+OK" => {
                 let has_text = |first: &PendingCommand| first.effect == Effect::Text;

@@ -196,10 +196,7 @@ impl Half {
             return false;
         };
         self.has_line = true;
-        let line = self
-            .head
-            .get(..self.head.len() - new.len() + end)
-            .unwrap_or_default();
+        let line = cursor::upto(&self.head, self.head.len() - new.len() + end);
         !may_start(side, line.strip_suffix(b"\r").unwrap_or(line))
     }
 }

@@ -4,6 +4,8 @@ use super::head::{self, is_method};
 use memchr::memchr;
 
 use super::skip_line_ends;
+use crate::cursor;
+use crate::messages::lines::first_word;
 use crate::messages::{Guess, Side};
 
 /// Methods that are recognised by name alone (RFC 9110, 5789, 4918, 3253, and those of proxies and UPnP).
@@ -24,7 +26,7 @@ pub(in crate::messages) fn sniff(side: Side, first: &[u8]) -> Guess {
     let (is_http, may_become) = match side {
         Side::Client => {
             let first = skip_line_ends(first);
-            let word = first.split(|byte| *byte == b' ').next().unwrap_or_default();
+            let word = first_word(first);
             let target = first.get(word.len() + 1..).unwrap_or_default();
             let method = word.len() < first.len() && METHODS.contains(&word);
             if method && target.is_empty() {
@@ -89,9 +91,7 @@ pub(in crate::messages) fn begins_inside_turn(side: Side, first: &[u8]) -> bool 
     else {
         return false;
     };
-    let rest = rest
-        .get(..line_end(rest).unwrap_or(rest.len()))
-        .unwrap_or_default();
+    let rest = cursor::upto(rest, line_end(rest).unwrap_or(rest.len()));
     let name = rest.split(|byte| *byte == b':').next().unwrap_or_default();
     let header = name.len() < rest.len() && is_method(name); // a header's name and a method are both tokens
     begins_message(side, first)

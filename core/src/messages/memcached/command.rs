@@ -3,7 +3,7 @@
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::super::lines::number;
+use super::super::lines::{first_word, number};
 use super::super::text;
 
 /// Upper bound on the letters of an unknown verb; the longest known one has 14.
@@ -153,7 +153,7 @@ impl Command {
 
     /// Whether the line begins with a verb of this protocol.
     pub(super) fn is_known(line: &[u8]) -> bool {
-        let verb = line.split(|byte| *byte == b' ').next().unwrap_or_default();
+        let verb = first_word(line);
         expected(verb).is_some()
     }
 }
@@ -288,7 +288,7 @@ pub(super) fn may_answer(input: &[u8]) -> bool {
 
 /// Whether this whole line may be a server's.
 pub(super) fn is_answer(line: &[u8]) -> bool {
-    let first = line.split(|byte| *byte == b' ').next().unwrap_or_default();
+    let first = first_word(line);
     let all = [
         Expects::Values,
         Expects::Stored,

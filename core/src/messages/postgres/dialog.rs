@@ -139,10 +139,8 @@ impl Dialog {
         kind: Kind,
     ) -> Result<u64, Stop<'static>> {
         let is_exchange = pending.kind != RequestKind::Sync;
-        let key = self
-            .waiting
-            .push(pending)
-            .ok_or(Stop::Lost("too many statements wait", None))?;
+        let key = self.waiting.push(pending);
+        let key = key.ok_or(Stop::Lost("too many statements wait", None))?;
         if is_exchange {
             sink.exchange(key).begin_request(kind);
         }
