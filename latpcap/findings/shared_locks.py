@@ -116,6 +116,16 @@ def _groups_answered_together(
         yield _Group(rows, first, ends, quiet if quiet >= MOST_OF_WAIT * (end - begin) else 0)
 
 
+class _Blocked(NamedTuple):
+    """A request that waited for the work of another connection, as rows of `exchanges`."""
+
+    row: int
+    end: int
+    """The request whose end freed it."""
+    begin: int
+    """The BEGIN of that transaction; -1 without one."""
+
+
 def find_behind_other(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Table]) -> Finding | None:
     """Find requests that waited until the work of another connection was done; None without them.
 
@@ -138,7 +148,7 @@ def find_behind_other(server: Server, items: Sequence[CauseTotal], tables: Mappi
     method, methods = arrays.codes(exchanges, "method")
     ends = rows[np.isin(method[rows], [methods.index(word) for word in ENDS_WORK if word in methods])]
     begins = rows[method[rows] == methods.index("BEGIN")] if "BEGIN" in methods else rows[:0]
-    hits = []  # the waiting row, the row whose end freed it, and the row of the transaction's BEGIN or -1
+    hits = []
     for row in late_rows.tolist():
         gap = answered[row] - answered[ends]
         for end in ends[(-gap <= BEHIND_MS * NS_PER_MS) & (gap <= near_ns)].tolist():
@@ -147,7 +157,7 @@ def find_behind_other(server: Server, items: Sequence[CauseTotal], tables: Mappi
                 continue
             begin = int(begins_before[arrived[begins_before].argmax()])
             if arrived[begin] < arrived[row] < arrived[end]:
-                hits.append((row, end, begin))
+                hits.append(_Blocked(row, end, begin))
                 break
     if hits:
         return None if len(ends) * near_ns > MAX_CHANCE * span else _behind_other(server, hits, tables)
@@ -155,10 +165,10 @@ def find_behind_other(server: Server, items: Sequence[CauseTotal], tables: Mappi
         ahead = late_rows[(arrived[late_rows] < arrived[row]) & (stream[late_rows] != stream[row])]
         ahead = ahead[(answered[ahead] <= answered[row]) & (answered[row] - answered[ahead] <= near_ns)]
         if len(ahead):
-            hits.append((row, int(ahead[answered[ahead].argmax()]), -1))
+            hits.append(_Blocked(row, int(ahead[answered[ahead].argmax()]), -1))
     if len(hits) * len(late_rows) * near_ns > MAX_CHANCE * span:
         return None
-    session = [hit for hit in hits if _is_same_session(server, *hit[:2], tables)]
+    session = [hit for hit in hits if _is_same_session(server, hit.row, hit.end, tables)]
     if session:
         return _behind_other(server, session, tables, "behind_session")
     return _behind_other(server, hits, tables) if len(hits) >= MIN_HITS else None
@@ -184,12 +194,12 @@ def _is_same_session(server: Server, row: int, end: int, tables: Mapping[str, pa
 
 
 def _behind_other(
-    server: Server, hits: Sequence[tuple[int, int, int]], tables: Mapping[str, pa.Table], sentence: str = "behind_other"
+    server: Server, hits: Sequence[_Blocked], tables: Mapping[str, pa.Table], sentence: str = "behind_other"
 ) -> Finding:
-    """Return the finding about these waits: rows of the waiting request, of the end, and of the BEGIN (or -1)."""
+    """Return the finding about these waits."""
     exchanges = tables["exchanges"]
     took_ms = arrays.numbers(exchanges, "latency_ms")
-    row, end, begin = max(hits, key=lambda hit: float(took_ms[hit[0]]))
+    row, end, begin = max(hits, key=lambda hit: float(took_ms[hit.row]))
     worst, other = request(exchanges, row), request(exchanges, end)
     in_transaction = begin >= 0
     if in_transaction:
@@ -198,7 +208,7 @@ def _behind_other(
         tables["streams"], "stream", arrays.numbers(exchanges, "stream")[[end]], ("client", "client_port")
     )
     frame = int(arrays.numbers(exchanges, "request_first_frame")[begin if in_transaction else end])
-    waits = sorted(float(took_ms[hit[0]]) for hit in hits)
+    waits = sorted(float(took_ms[hit.row]) for hit in hits)
     answered = arrays.filled(exchanges, "response_start", 0)
     values = {
         "server": server.name, "n": len(hits), "span_ms": (waits[0], waits[-1]),
@@ -206,7 +216,7 @@ def _behind_other(
         "client": endpoint(*client_end), "other": called(other["method"], other["target"]), "other_frame": frame,
         "after_ms": max(int(answered[row]) - int(answered[end]), 0) / NS_PER_MS,
     }  # fmt: skip
-    holders = [] if in_transaction else list({hit[1] for hit in hits})
+    holders = [] if in_transaction else list({hit.end for hit in hits})
     return wait_finding(
         server, worst, waits[-1], sentence, values, owner="client" if in_transaction else "server",
         client=client_end[0], exchanges=len(hits), total_ms=sum(waits) + sum(took_ms[holders].tolist()),
