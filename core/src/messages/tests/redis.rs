@@ -84,6 +84,14 @@ fn conversations() {
             "C0:( C0:GET.k:1@ C0:22) C1:( C1:CLIENT.REPLY@ C1:35) S0:( S0:7=ok S0:) S1:( S1:5=ok S1:)",
         ),
         (
+            "an answer to the command that asks for answers again",
+            vec![
+                (C, [command(&["CLIENT", "REPLY", "SKIP"]), command(&["CLIENT", "REPLY", "ON"])].concat()),
+                (S, "+OK\r\n".into()),
+            ],
+            "C0:( C0:CLIENT.REPLY@ C0:35) S0:( S0:5=ok S0:)",
+        ),
+        (
             "lines of words",
             vec![(C, "PING\r\nSET k secret\r\n\r\nGET  k\r\n".into()), (S, "+PONG\r\n+OK\r\n$6\r\nsecret\r\n".into())],
             "C0:( C0:PING.@ C0:6) C1:( C1:SET.k@ C1:14) C2:( C2:GET.k@ C2:8) S0:( S0:7=ok S0:) S1:( S1:5=ok S1:) S2:( S2:12=ok S2:)",
