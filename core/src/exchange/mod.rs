@@ -31,7 +31,7 @@ use flow_control::FlowControl;
 pub use interner::{Interner, Symbol};
 pub use steps::TimeSlice;
 use steps::{CutSteps, take_turns};
-pub use tracker::Tracker;
+pub use tracker::{ReadSoFar, StreamIds, Tracker};
 
 /// Upper bound on the repeats kept per message; the newest replace the oldest.
 const MAX_COPIES: usize = 8;
@@ -323,7 +323,7 @@ impl Exchange {
     }
 
     #[cold]
-    fn tag(&mut self, more: &Tags) {
+    fn add_tags(&mut self, more: &Tags) {
         self.tags.get_or_insert_default().join(more);
     }
 

@@ -26,6 +26,7 @@ use crate::observe::{OneWay, Passed, PeerPacket, Release, Sender, Wait};
 use crate::segment::{FIN, RST, SYN};
 use listener::PairingListener;
 use pairing::Pairing;
+pub use pairing::StreamIds;
 
 /// Upper bound on the bytes that all streams hold out of order. The stream that exceeds it gives up its holes.
 const MAX_HELD_IN_ALL: usize = 16 << 20;
@@ -37,10 +38,27 @@ const BIAS: i64 = 1 << 33;
 /// Upper bound on the trackers of ended streams that are kept for reuse.
 const MAX_SPARE_TRACKERS: usize = 16;
 
+/// What the data of a stream show about it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReadSoFar {
+    pub protocol: Option<Protocol>,
+    /// Number of requests, without the dropped heartbeats.
+    pub exchanges: u32,
+    /// Name and version that the server gives itself; set when the stream has ended.
+    pub software: Option<Symbol>,
+    /// Total time of all exchanges, in ns.
+    pub busy: i64,
+    /// The capture contains each segment twice.
+    pub doubled: bool,
+    pub begun: Beginning,
+    /// An RST ended it. A side that did not accept the RST may go on.
+    pub cut: bool,
+    /// Id of the two addresses in `Pairs`; 0 before any data.
+    pub pair: u32,
+}
+
 /// State of one stream that carries data.
 pub struct Tracker {
-    /// Ids of the evidence on both senders, by `Side`.
-    sender_ids: [u32; 2],
     senders: [Sender; 2],
     assemblers: [Assembler; 2],
     messages: Messages,
@@ -56,13 +74,12 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    pub fn new(stream: u32, pair: u32, ports: [u16; 2], sender_ids: [u32; 2]) -> Self {
+    fn new(ids: StreamIds) -> Self {
         Tracker {
-            sender_ids,
             senders: Default::default(),
             assemblers: [Assembler::new(), Assembler::new()],
             messages: Messages::new(),
-            pairing: Pairing::new(stream, pair, ports, sender_ids[0]),
+            pairing: Pairing::new(ids),
             one_way: None,
             closed: [false; 2],
             first_data_ns: 0,
@@ -70,20 +87,13 @@ impl Tracker {
         }
     }
 
-    /// Returns a tracker for a new stream, reusing that of an ended one if possible.
-    pub fn boxed(
-        stream: u32,
-        pair: u32,
-        ports: [u16; 2],
-        sender_ids: [u32; 2],
-        context: &mut Context,
-    ) -> Box<Self> {
+    /// Returns a tracker for a new stream, with the buffers of an ended one if possible.
+    pub fn boxed(ids: StreamIds, context: &mut Context) -> Box<Self> {
         let Some(mut tracker) = context.spare_trackers.pop() else {
-            return Box::new(Tracker::new(stream, pair, ports, sender_ids));
+            return Box::new(Tracker::new(ids));
         };
         // In place, as a new value would be built on the stack and copied.
         let Tracker {
-            sender_ids: own_sender_ids,
             senders,
             assemblers,
             messages,
@@ -93,13 +103,13 @@ impl Tracker {
             first_data_ns,
             clock,
         } = &mut *tracker;
-        (*own_sender_ids, *closed, *first_data_ns, *clock) = (sender_ids, [false; 2], 0, i64::MIN);
+        (*closed, *first_data_ns, *clock) = ([false; 2], 0, i64::MIN);
         for (sender, assembler) in senders.iter_mut().zip(assemblers) {
             (*sender, *assembler) = (Sender::default(), Assembler::new());
         }
         messages.reset(&mut context.memory);
         *one_way = None;
-        pairing.renew(stream, pair, ports, sender_ids[0]);
+        pairing.renew(ids);
         tracker
     }
 
@@ -125,20 +135,12 @@ impl Tracker {
         self.first_data_ns = time_ns;
     }
 
-    /// Continues a stream whose earlier tracker was dropped: number of its exchanges, their total time in ns, what
-    /// preceded them, and how they were read.
-    pub fn resume(
-        &mut self,
-        exchanges: u32,
-        busy: i64,
-        begun: Beginning,
-        doubled: bool,
-        protocol: Option<Protocol>,
-    ) {
+    /// Continues a stream whose earlier tracker was dropped.
+    pub fn resume(&mut self, read: &ReadSoFar) {
         let pairing = &mut self.pairing;
-        (pairing.exchanges, pairing.busy, pairing.begun) = (exchanges, busy, begun);
-        (pairing.doubled, pairing.protocol) = (doubled, protocol);
-        if let Some(carried) = begun.carries {
+        (pairing.exchanges, pairing.busy, pairing.begun) = (read.exchanges, read.busy, read.begun);
+        (pairing.doubled, pairing.protocol) = (read.doubled, read.protocol);
+        if let Some(carried) = read.begun.carries {
             self.carry(carried);
         }
     }
@@ -156,36 +158,32 @@ impl Tracker {
     }
 
     pub fn pair(&self) -> u32 {
-        self.pairing.pair
+        self.pairing.ids.pair
     }
 
-    /// Number of requests sent, without the dropped heartbeats.
-    pub fn exchanges(&self) -> u32 {
-        self.pairing.exchanges - self.pairing.beats.as_ref().map_or(0, |beats| beats.dropped)
+    /// What the data have shown about the stream, without the fields that are set at its end.
+    pub fn read_so_far(&self) -> ReadSoFar {
+        let pairing = &self.pairing;
+        let heartbeats = pairing.beats.as_ref().map_or(0, |beats| beats.dropped);
+        ReadSoFar {
+            protocol: pairing.protocol,
+            exchanges: pairing.exchanges - heartbeats,
+            software: None,
+            busy: pairing.busy,
+            doubled: pairing.doubled,
+            begun: pairing.begun,
+            cut: false,
+            pair: pairing.ids.pair,
+        }
     }
 
     /// Keeps the newest repeats when the stream ends: a late first copy may still be acknowledged.
     pub fn keep_last_repeats(&self, context: &mut Context) {
         for (side, sender) in Side::BOTH.into_iter().zip(&self.senders) {
             if let Some(repeat) = sender.newest_repeat() {
-                context.keep_last_repeat(self.pairing.stream, side, repeat);
+                context.keep_last_repeat(self.pairing.ids.stream, side, repeat);
             }
         }
-    }
-
-    /// What preceded the first request.
-    pub fn begun(&self) -> Beginning {
-        self.pairing.begun
-    }
-
-    /// Total time of all exchanges, in ns.
-    pub fn busy(&self) -> i64 {
-        self.pairing.busy
-    }
-
-    /// Whether the capture contains each segment twice.
-    pub fn is_doubled(&self) -> bool {
-        self.pairing.doubled
     }
 
     /// The HTTP/2 window that was empty after the last data of this side, if what the side acknowledges opens it.
@@ -201,10 +199,6 @@ impl Tracker {
     /// Whether both sides have ended, and no exchange is open.
     pub fn is_done(&self) -> bool {
         self.closed == [true; 2] && self.pairing.is_idle()
-    }
-
-    pub fn protocol(&self) -> Option<Protocol> {
-        self.pairing.protocol
     }
 
     /// Name and version that the server gives itself.
@@ -234,10 +228,10 @@ impl Tracker {
         }
         if peer.has_awaiting() {
             let sure = peer.confirmed_refutations(seen.missing.is_some_and(|n| n > 0));
-            let sender_id = *side.other().pick_mut(&mut self.sender_ids);
+            let sender_id = *side.other().pick(&self.pairing.ids.sender_ids);
             context
                 .sender_store
-                .refute(sender_id, self.pairing.stream, sure.as_slice());
+                .refute(sender_id, self.pairing.ids.stream, sure.as_slice());
         }
         if peer.newest_repeat().is_some()
             && let Some(repeat) = first_copy_answered(peer, seen, at)
@@ -309,7 +303,7 @@ impl Tracker {
     fn closing(&mut self, reset: bool, at: At, context: &mut Context) {
         let [client, server] = &self.senders;
         if client.has_sent() != server.has_sent() {
-            let Pairing { pair, stream, .. } = self.pairing;
+            let StreamIds { pair, stream, .. } = self.pairing.ids;
             let carried = self
                 .pairing
                 .begun
@@ -382,8 +376,10 @@ impl Tracker {
         }
         self.pairing.close(side, how, context);
         if how != Close::Fin {
-            let stream = self.pairing.stream;
-            for (sender, sender_id) in self.senders.iter_mut().zip(self.sender_ids) {
+            let StreamIds {
+                stream, sender_ids, ..
+            } = self.pairing.ids;
+            for (sender, sender_id) in self.senders.iter_mut().zip(sender_ids) {
                 let last = sender.last_refutations();
                 context.sender_store.refute(sender_id, stream, last.as_slice());
             }

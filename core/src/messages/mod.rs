@@ -88,7 +88,9 @@ mod websocket;
 
 use crate::base::{At, BySide, Side};
 pub use memory::Memory;
-pub use notes::{Close, ExchangeEvent, FlowEvent, Kind, Note, Push, RequestName, Status, Stretch, TlsSetup};
+pub use notes::{
+    Close, ExchangeEvent, FIRST_ERROR, FlowEvent, Kind, Note, Push, RequestName, Status, Stretch, TlsSetup,
+};
 pub use readers::Protocol;
 use readers::{AnyReader, KNOWN};
 use sink::{Open, Sink};

@@ -73,6 +73,9 @@ impl Kind {
     }
 }
 
+/// Lowest reply code of three digits that is an error (RFC 9110 15; FTP and SMTP number theirs alike).
+pub const FIRST_ERROR: u16 = 400;
+
 /// The status of an answer, as the protocol gives it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Status<'a> {
@@ -98,9 +101,9 @@ impl<'a> Status<'a> {
         Status::word(error.unwrap_or("ok"), error.is_some())
     }
 
-    /// A reply code of three digits, as of HTTP, FTP and SMTP. It is an error from 400 on.
+    /// A reply code of three digits, as of HTTP, FTP and SMTP.
     pub(super) const fn reply_code(code: u16) -> Self {
-        Status::new(Some(code), None, code >= 400)
+        Status::new(Some(code), None, code >= FIRST_ERROR)
     }
 }
 

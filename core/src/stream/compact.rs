@@ -2,10 +2,10 @@
 //! whole again, and its rows are as if it had stayed whole.
 
 use super::counts::{Counts, count, sample_rtt};
-use super::tracking::ReadSoFar;
 use super::tuple::CompactEnds;
 use super::{Closing, Endpoint, RolesBy, Stream, Tracking};
 use crate::base::At;
+use crate::exchange::ReadSoFar;
 use crate::exchange::setup::{CompactSetup, Setup};
 use crate::facts::{self, Facts, Marks, Outstanding, Shared};
 use crate::observe::transfer::Transfers;

@@ -5,10 +5,9 @@ use super::{Endpoint, Stream};
 use crate::base::{At, Side};
 use crate::evidence::Key;
 use crate::evidence::rtt::Pairs;
-use crate::exchange::setup::Beginning;
-use crate::exchange::{Context, SeenSegment, Symbol, Tracker};
+use crate::exchange::{Context, ReadSoFar, SeenSegment, StreamIds, Tracker};
 use crate::facts::{Facts, flag};
-use crate::messages::{Close, Protocol};
+use crate::messages::Close;
 use crate::observe::Release;
 use crate::observe::transfer::Shut;
 use crate::segment::Segment;
@@ -22,25 +21,6 @@ pub enum Tracking {
     Live(Box<Tracker>),
     /// Both sides sent a FIN and every exchange ended, so that only repeats can follow. Or an RST ended it (`cut`).
     Over(ReadSoFar),
-}
-
-/// What the data of a stream show about it.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct ReadSoFar {
-    pub protocol: Option<Protocol>,
-    /// Number of requests.
-    pub exchanges: u32,
-    /// Name and version that the server gives itself; set when the stream has ended.
-    pub software: Option<Symbol>,
-    /// Total time of all exchanges, in ns.
-    pub busy: i64,
-    /// The capture contains each segment twice.
-    pub doubled: bool,
-    pub begun: Beginning,
-    /// An RST ended it. A side that did not accept the RST may go on.
-    pub cut: bool,
-    /// Id of the two addresses in `Pairs`; 0 in `Before`.
-    pair: u32,
 }
 
 impl Tracking {
@@ -72,16 +52,7 @@ impl Tracking {
     pub fn read_so_far(&self) -> ReadSoFar {
         match self {
             Tracking::Before => ReadSoFar::default(),
-            Tracking::Live(tracker) => ReadSoFar {
-                protocol: tracker.protocol(),
-                exchanges: tracker.exchanges(),
-                software: None,
-                busy: tracker.busy(),
-                doubled: tracker.is_doubled(),
-                begun: tracker.begun(),
-                cut: false,
-                pair: tracker.pair(),
-            },
+            Tracking::Live(tracker) => tracker.read_so_far(),
             Tracking::Over(read) => *read,
         }
     }
@@ -204,11 +175,16 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, context: &mut Context,
             pairs.add_handshake_rtt(pair, side, rtt);
         }
     }
-    let sender_ids = pool_keys(client, server).map(|key| context.sender_store.id(key, pair));
-    let mut tracker = Tracker::boxed(id, pair, [client.1, server.1], sender_ids, context);
+    let ids = StreamIds {
+        stream: id,
+        pair,
+        ports: [client.1, server.1],
+        sender_ids: sender_keys(client, server).map(|key| context.sender_store.id(key, pair)),
+    };
+    let mut tracker = Tracker::boxed(ids, context);
     tracker.begin(at.time_ns);
     if read.cut {
-        tracker.resume(read.exchanges, read.busy, read.begun, read.doubled, read.protocol);
+        tracker.resume(&read);
     } else {
         for (side, counts) in Side::BOTH.into_iter().zip(&stream.counts) {
             if counts.has_syn() {
@@ -237,7 +213,7 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, context: &mut Context,
 }
 
 /// Keys of the evidence on the two senders of a stream, by `Side`.
-fn pool_keys(client: Endpoint, server: Endpoint) -> [Key; 2] {
+fn sender_keys(client: Endpoint, server: Endpoint) -> [Key; 2] {
     Side::BOTH.map(|sender| Key {
         server: server.0,
         server_port: server.1,

@@ -56,8 +56,8 @@ impl Tracker {
             rtt_ns: rtts.iter().sum(),
             own_rtt_ns,
             server: side == Side::Server,
-            sender_id: *side.pick_mut(&mut self.sender_ids),
-            stream: self.pairing.stream,
+            sender_id: *side.pick(&self.pairing.ids.sender_ids),
+            stream: self.pairing.ids.stream,
         };
         (self.pairing.loss_shown_by, self.pairing.freed_since) = (None, None);
         if self.pairing.paused.is_some() {

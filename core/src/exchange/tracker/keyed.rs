@@ -14,7 +14,7 @@ const MAX_KEYED: usize = 256;
 
 impl Exchange {
     /// Sets the status of the response; fields that are None keep their value.
-    pub(super) fn ends_with(&mut self, status: Status<'_>) {
+    pub(super) fn set_status(&mut self, status: Status<'_>) {
         self.status = status.code.or(self.status);
         if let Some(text) = status.text {
             self.status_text = Some(text.into());
@@ -36,12 +36,9 @@ impl Pairing {
     /// Records a packet with a part of the response to the oldest request.
     #[inline(always)]
     pub(super) fn piece(&mut self, at: At) {
-        if self.unsolicited {
-            return;
-        }
         let (at, _) = self.seen(at);
-        if let Some(e) = self.open.front_mut() {
-            e.pieces.add(at);
+        if let Some(exchange) = self.answered_exchange() {
+            exchange.pieces.add(at);
         }
     }
 
@@ -82,7 +79,7 @@ impl Pairing {
         let asks = side == e.requester();
         match (event, asks) {
             (ExchangeEvent::RequestName(named), _) => e.named(named),
-            (ExchangeEvent::Tags(tags), _) => e.tag(tags),
+            (ExchangeEvent::Tags(tags), _) => e.add_tags(tags),
             // A complete request may get more bytes before its response: the next round of a log-in.
             (ExchangeEvent::Bytes(bytes), true) if !e.request.complete || e.response.is_none() => {
                 e.request.bytes = e.request.bytes.saturating_add(bytes);
@@ -99,7 +96,7 @@ impl Pairing {
                 (e.request.complete, e.request.end_offset) = (true, read_until);
             }
             (ExchangeEvent::AnswerBegin, false) => drop(e.answer(at)),
-            (ExchangeEvent::Status(status), _) => e.ends_with(status),
+            (ExchangeEvent::Status(status), _) => e.set_status(status),
             (ExchangeEvent::IsEventStream, _) => e.kind = Kind::EventStream,
             (ExchangeEvent::Piece, false) => e.pieces.add(at),
             (ExchangeEvent::Dialogue, _) => e.dialogue = true,
@@ -147,8 +144,8 @@ impl Pairing {
             Side::Client => self.open_exchange(at, context),
             Side::Server => self.open_by_server(at, context),
         }
-        if let Some(e) = self.open.back_mut() {
-            (e.key, e.kind) = (Some(key), kind);
+        if let Some(request) = self.newest_request() {
+            (request.key, request.kind) = (Some(key), kind);
         }
         self.sorted = sorted;
     }

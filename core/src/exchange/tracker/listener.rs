@@ -8,10 +8,7 @@ use super::pairing::Pairing;
 use crate::base::{At, Side};
 use crate::exchange::{Context, FlowControl};
 use crate::lookup;
-use crate::messages::{Kind, Listener, Memory, Messages, Note, Stretch};
-
-/// Lowest HTTP status that is an error (RFC 9110 15).
-const FIRST_ERROR: u16 = 400;
+use crate::messages::{FIRST_ERROR, Kind, Listener, Memory, Messages, Note, Stretch};
 
 /// The listener while a stretch of one side is read.
 pub(super) struct PairingListener<'a> {
@@ -63,38 +60,38 @@ impl Listener for PairingListener<'_> {
                 other,
             } => pairing.answer(at, self.from, other, context),
             Note::Request { method, target } => {
-                if let Some(request) = pairing.open.back_mut() {
-                    name(&mut request.method, method);
-                    name(&mut request.target, target);
+                if let Some(request) = pairing.newest_request() {
+                    set_text(&mut request.method, method);
+                    set_text(&mut request.target, target);
                 }
             }
             Note::Host(host) => {
-                if let Some(request) = pairing.open.back_mut() {
-                    name(&mut request.host, host);
+                if let Some(request) = pairing.newest_request() {
+                    set_text(&mut request.host, host);
                 }
             }
             Note::Tags { side, tags } => {
                 let exchange = match side {
-                    Side::Client => pairing.open.back_mut(),
-                    Side::Server => pairing.answered(),
+                    Side::Client => pairing.newest_request(),
+                    Side::Server => pairing.answered_exchange(),
                 };
                 if let Some(exchange) = exchange {
-                    exchange.tag(tags);
+                    exchange.add_tags(tags);
                 }
             }
             Note::ConnectionTags(tags) => pairing.tags = Some(Box::new(tags.clone())),
             Note::Kind(kind) => {
-                if let Some(request) = pairing.open.back_mut() {
+                if let Some(request) = pairing.newest_request() {
                     request.kind = kind;
                 }
             }
             Note::Status(status) => {
-                if let Some(exchange) = pairing.answered() {
-                    exchange.ends_with(status);
+                if let Some(exchange) = pairing.answered_exchange() {
+                    exchange.set_status(status);
                 }
             }
             Note::IsEventStream => {
-                if let Some(exchange) = pairing.answered() {
+                if let Some(exchange) = pairing.answered_exchange() {
                     exchange.kind = Kind::EventStream;
                 }
             }
@@ -112,13 +109,15 @@ impl Listener for PairingListener<'_> {
             Note::DataPort { at, port } => {
                 context
                     .data_connections
-                    .announced(pairing.stream, pairing.pair, port, at)
+                    .announced(pairing.ids.stream, pairing.ids.pair, port, at)
             }
             Note::Transfer { method, target } => {
-                context.data_connections.requested(pairing.stream, method, target)
+                context
+                    .data_connections
+                    .requested(pairing.ids.stream, method, target)
             }
             Note::Dns { side, at, message } => context.dns.push(lookup::DnsMessage {
-                stream: pairing.stream,
+                stream: pairing.ids.stream,
                 side,
                 at,
                 message: message.into(),
@@ -132,13 +131,13 @@ impl Listener for PairingListener<'_> {
                 FlowControl::frame(&mut pairing.flow_control, self.side, event, position, acked);
             }
             Note::Dialogue => {
-                if let Some(request) = pairing.open.back_mut() {
+                if let Some(request) = pairing.newest_request() {
                     request.dialogue = true;
                 }
             }
             Note::Response { status, interim } => {
                 pairing.interim = interim;
-                if let Some(exchange) = pairing.answered().filter(|_| !interim) {
+                if let Some(exchange) = pairing.answered_exchange().filter(|_| !interim) {
                     exchange.status = Some(status);
                     exchange.error = status >= FIRST_ERROR;
                 }
@@ -189,9 +188,9 @@ impl PairingListener<'_> {
 /// Copies a text. Short texts are inline and copied as a whole here: if one branch served both kinds, the compiler
 /// would copy them field by field.
 #[inline(always)]
-fn name(slot: &mut Option<SmolStr>, text: &SmolStr) {
+fn set_text(slot: &mut Option<SmolStr>, text: &SmolStr) {
     if text.is_heap_allocated() {
-        name_long(slot, text);
+        set_long_text(slot, text);
     } else {
         *slot = Some(text.clone());
     }
@@ -199,6 +198,6 @@ fn name(slot: &mut Option<SmolStr>, text: &SmolStr) {
 
 #[cold]
 #[inline(never)]
-fn name_long(slot: &mut Option<SmolStr>, text: &SmolStr) {
+fn set_long_text(slot: &mut Option<SmolStr>, text: &SmolStr) {
     *slot = Some(text.clone());
 }

@@ -17,17 +17,22 @@ use crate::queue::Queue;
 /// Upper bound on the capacity of buffers that are kept for the next stream.
 const SMALL_CAPACITY: usize = 64;
 
+/// What identifies a stream in its exchanges.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StreamIds {
+    pub stream: u32,
+    /// Id of its pair of hosts.
+    pub pair: u32,
+    /// Ports of the client and of the server.
+    pub ports: [u16; 2],
+    /// Ids of the evidence on both senders, by `Side`.
+    pub sender_ids: [u32; 2],
+}
+
 /// One stream's exchanges, and the steps of both directions that they will need.
 #[derive(Default)]
 pub(super) struct Pairing {
-    /// Id of the stream.
-    pub(super) stream: u32,
-    /// Id of its pair of hosts.
-    pub(super) pair: u32,
-    /// Ports of the client and of the server.
-    ports: [u16; 2],
-    /// Id of the evidence on the client as a sender.
-    sender_id: u32,
+    pub(super) ids: StreamIds,
     /// By side: the steps that no exchange has taken yet, oldest first.
     pub(super) steps: [Vec<Step>; 2],
     /// By side: recent RTTs of the path, at the end of that side's last turn.
@@ -103,19 +108,16 @@ pub(super) struct Pairing {
 }
 
 impl Pairing {
-    pub(super) fn new(stream: u32, pair: u32, ports: [u16; 2], sender_id: u32) -> Self {
+    pub(super) fn new(ids: StreamIds) -> Self {
         Pairing {
-            stream,
-            pair,
-            ports,
-            sender_id,
+            ids,
             steps: few_steps(),
             ..Pairing::default()
         }
     }
 
     /// Resets it for another stream and keeps the buffers.
-    pub(super) fn renew(&mut self, stream: u32, pair: u32, ports: [u16; 2], sender_id: u32) {
+    pub(super) fn renew(&mut self, ids: StreamIds) {
         let mut steps = std::mem::take(&mut self.steps);
         let mut open = std::mem::take(&mut self.open);
         let mut settling = std::mem::take(&mut self.settling);
@@ -123,10 +125,7 @@ impl Pairing {
         open.clear();
         settling.clear();
         *self = Pairing {
-            stream,
-            pair,
-            ports,
-            sender_id,
+            ids,
             steps,
             open,
             settling,
@@ -136,8 +135,14 @@ impl Pairing {
 
     /// The exchange whose response is being read; None while an unsolicited message is read.
     #[inline(always)]
-    pub(super) fn answered(&mut self) -> Option<&mut Box<Exchange>> {
+    pub(super) fn answered_exchange(&mut self) -> Option<&mut Box<Exchange>> {
         self.open.front_mut().filter(|_| !self.unsolicited)
+    }
+
+    /// The exchange whose request began last.
+    #[inline(always)]
+    pub(super) fn newest_request(&mut self) -> Option<&mut Box<Exchange>> {
+        self.open.back_mut()
     }
 
     /// Whether its buffers are no larger than those of most streams.
@@ -150,9 +155,9 @@ impl Pairing {
     /// Where a row beside the requests belongs.
     pub(super) fn row_origin(&self) -> RowOrigin {
         RowOrigin {
-            stream: self.stream,
+            stream: self.ids.stream,
             index: self.exchanges,
-            pair: self.pair,
+            pair: self.ids.pair,
             rounds: self.rounds,
             doubled: self.doubled,
         }
@@ -243,14 +248,14 @@ impl Pairing {
         if self.paused.is_some() {
             self.end_pause(context);
         }
-        let mut exchange = context.open(self.stream, self.exchanges, self.pair);
+        let mut exchange = context.open(self.ids.stream, self.exchanges, self.ids.pair);
         // a request that was lost before the capture point was sent no later than the packet that showed the loss
         exchange.request.first = self
             .loss_shown_by
             .filter(|loss_shown_by| loss_shown_by.frame < at.frame)
             .unwrap_or(at);
         exchange.request.last = at;
-        (exchange.sender_id, exchange.ports) = (self.sender_id, self.ports);
+        (exchange.sender_id, exchange.ports) = (self.ids.sender_ids[0], self.ids.ports);
         exchange.ack_at_request = self.client_ack;
         exchange.kind = self.protocol.map_or(Kind::Turn, Protocol::kind);
         exchange.cut_by = unseen.then_some(CutBy::Gap);
@@ -271,8 +276,8 @@ impl Pairing {
         let (paused, freed) = (self.paused.take(), std::mem::take(&mut self.freed));
         self.open_exchange(at, context);
         (self.paused, self.freed) = (paused, freed);
-        if let Some(e) = self.open.back_mut() {
-            (e.by_server, e.sender_id) = (true, u32::MAX);
+        if let Some(request) = self.newest_request() {
+            (request.by_server, request.sender_id) = (true, u32::MAX);
         }
     }
 

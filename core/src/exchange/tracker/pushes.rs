@@ -44,7 +44,7 @@ impl Pairing {
         if let Some(number) = push.subscription {
             self.subscribed(number, last);
         }
-        let mut exchange = context.open(self.stream, self.exchanges, self.pair);
+        let mut exchange = context.open(self.ids.stream, self.exchanges, self.ids.pair);
         (exchange.rounds, exchange.doubled) = (self.rounds, self.doubled);
         (exchange.row, exchange.protocol) = (RowKind::Push, self.protocol);
         exchange.kind = self.protocol.unwrap_or_default().kind();
@@ -62,7 +62,7 @@ impl Pairing {
         own.extend(between(steps, first, last).cloned());
         if let Some(held) = steps.iter().rfind(|step| step.to.frame == first.frame)
             && matches!(held.wait, Wait::Small(_))
-            && !context.ends_in(self.stream, first.frame)
+            && !context.ends_in(self.ids.stream, first.frame)
         {
             // Only the first message of its segment: a later one may have been written at any time before it left.
             exchange.before = Some(Box::new(held.clone()));
