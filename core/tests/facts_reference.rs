@@ -358,7 +358,7 @@ proptest! {
             now += line.time_ns;
             line.time_ns = now;
             let known = if line.client { &wire.client } else { &wire.server };
-            let reused = facts::reuses_ports(&line.segment, known.marks.base);
+            let reused = facts::is_reuse(&line.segment, known.marks.base);
             if reused {
                 let frame = wire.frame;
                 wire = Wire { frame, ..Wire::default() };

@@ -11,8 +11,8 @@ use crate::base::At;
 use crate::segment::{ACK, FIN, PSH, SYN, Segment};
 use crate::seq::{lt, unwrap_near};
 
-use handshake::{after_options, after_ordinary, restart};
-use rules::{all_flags, is_ordinary, next_of, window_full};
+pub use handshake::completeness;
+use rules::{next_of, window_full};
 pub use unacked::{Outstanding, UnackedBudget};
 use unacked::{Sent, Unacked};
 
@@ -129,6 +129,19 @@ impl Default for Marks {
     }
 }
 
+impl Marks {
+    /// Moves the highest numbers on to a segment from `seq` up to `next`.
+    #[inline(always)]
+    fn advance(&mut self, seq: u32, next: u32, now: i64) {
+        if self.next_seq == 0 || lt(self.next_seq, next) {
+            (self.next_seq, self.next_seq_time) = (next, now);
+        }
+        if self.max_seq_to_be_acked == 0 || self.max_seq_to_be_acked == seq {
+            self.max_seq_to_be_acked = self.next_seq;
+        }
+    }
+}
+
 impl Flow {
     /// Whether its windows have a known size.
     pub fn is_scaled(&self) -> bool {
@@ -144,6 +157,23 @@ impl Flow {
     pub fn resume(&mut self, marks: Marks) {
         self.marks = marks;
         self.unacked.restart();
+    }
+
+    /// Keeps a segment until it is acknowledged. Returns the number after its end as Wireshark stores it.
+    #[inline(always)]
+    fn keep_sent(&mut self, segment: &Segment<'_>, next: u32, at: At) -> u32 {
+        let seq = segment.seq;
+        if !self.unacked.has_room() {
+            return seq.wrapping_add(segment.len); // a quirk of Wireshark: without the one of SYN or FIN
+        }
+        let sent = Sent {
+            seq,
+            next,
+            frame: at.frame,
+            time: at.time_ns,
+        };
+        self.unacked.push(self.marks.base.unwrap_or(0), sent);
+        next
     }
 
     /// The packet that first sent the byte `seq`, if that is still unacknowledged.
@@ -185,9 +215,9 @@ impl Shared {
 pub struct Shared {
     first_trip: FirstTrip,
     pub completeness: u8,
-    started: bool,
+    has_started: bool,
     /// Both directions have a base, and no handshake RTT is being measured.
-    settled: bool,
+    is_settled: bool,
 }
 
 /// The unacknowledged bytes that an ACK newly covers; times in ns.
@@ -208,9 +238,9 @@ pub struct Facts {
     pub next_seq: i64,
     pub window: u32,
     pub flags: u16,
-    /// It has numbers only: no SYN, FIN or RST, no flag but `WINDOW_FULL`, no SACK.
-    pub ordinary: bool,
-    /// Frame that it acknowledges, and the time since that frame in ns.
+    /// The segment has numbers only: no SYN, FIN or RST, no flag but `WINDOW_FULL`, no SACK.
+    pub is_ordinary: bool,
+    /// Frame that the segment acknowledges, and the time since that frame in ns.
     pub acks: Option<(u64, i64)>,
     pub bytes_in_flight: Option<u32>,
     pub push_bytes_sent: Option<u32>,
@@ -221,7 +251,7 @@ pub struct Facts {
 
 /// Whether a SYN opens a new connection on the endpoints of a stream whose sender has the initial sequence number
 /// `base`.
-pub fn reuses_ports(segment: &Segment<'_>, base: Option<u32>) -> bool {
+pub fn is_reuse(segment: &Segment<'_>, base: Option<u32>) -> bool {
     segment.has(SYN) && !segment.has(ACK) && base.is_some_and(|base| base != segment.seq)
 }
 
@@ -245,181 +275,148 @@ pub fn unanalysed(segment: &Segment<'_>, fwd: &Flow, rev: &Flow) -> Facts {
     }
 }
 
-/// Fills in the facts of one segment. `reused`: it opened a stream on endpoints that were in use.
-#[inline(always)]
-pub fn analyse(
-    segment: &Segment<'_>,
-    at: At,
-    fwd: &mut Flow,
-    rev: &mut Flow,
-    shared: &mut Shared,
-    reused: bool,
-    facts: &mut Facts,
-) {
-    if is_ordinary(segment, &fwd.marks, &rev.marks, shared) {
-        let flags = window_full(segment, &rev.marks);
-        update_flows::<true>(segment, flags, at, fwd, rev, facts);
-        after_ordinary(segment, &mut fwd.marks, shared);
-        facts.ordinary = true;
-    } else {
-        analyse_unusual(segment, at, fwd, rev, shared, reused, facts);
-    }
+/// A stream's state while one of its segments is analysed.
+pub struct Analysis<'a> {
+    /// State of the segment's direction.
+    pub fwd: &'a mut Flow,
+    /// State of the other direction.
+    pub rev: &'a mut Flow,
+    pub shared: &'a mut Shared,
+    /// Whether the segment opened the stream on endpoints that were in use.
+    pub is_reuse: bool,
 }
 
-/// The cold path, about one segment in ten: SYN, FIN, RST, repeats, holes, zero windows.
-#[inline(never)]
-fn analyse_unusual(
-    segment: &Segment<'_>,
-    at: At,
-    fwd: &mut Flow,
-    rev: &mut Flow,
-    shared: &mut Shared,
-    reused: bool,
-    facts: &mut Facts,
-) {
-    facts.first_copy = fwd.first_copy(segment.seq);
-    let flags = all_flags(segment, at.time_ns, fwd, rev, shared, reused);
-    update_flows::<false>(segment, flags, at, fwd, rev, facts);
-    after_options(
-        segment,
-        at.time_ns,
-        &mut fwd.marks,
-        &mut rev.marks,
-        shared,
-        reused,
-    );
-}
-
-/// What both directions remember of the segment, and its facts beside the flags.
-#[inline(always)]
-fn update_flows<const ORDINARY: bool>(
-    segment: &Segment<'_>,
-    flags: u16,
-    at: At,
-    fwd: &mut Flow,
-    rev: &mut Flow,
-    facts: &mut Facts,
-) {
-    let now = at.time_ns;
-    let Flow { marks: own, unacked } = fwd;
-    let peer = &mut rev.marks;
-    let Segment {
-        seq,
-        ack,
-        len,
-        window,
-        ..
-    } = *segment;
-    let has = |flag| !ORDINARY && segment.has(flag);
-    let (syn, fin, has_ack) = (has(SYN), has(FIN), ORDINARY || has(ACK));
-    let next = if ORDINARY {
-        seq.wrapping_add(len)
-    } else {
-        next_of(segment)
-    };
-    if has_ack {
-        peer.bytes_in_flight_valid = true;
-    }
-    if ack != own.last_ack {
-        own.duplicate_acks = 0;
-    }
-    let occupies = len > 0 || syn || fin;
-    let mut stored_next = next;
-    if occupies {
-        if unacked.has_room() {
-            unacked.push(
-                own.base.unwrap_or(0),
-                Sent {
-                    seq,
-                    next,
-                    frame: at.frame,
-                    time: now,
-                },
-            );
+impl Analysis<'_> {
+    /// Fills in the facts of one segment.
+    #[inline(always)]
+    pub fn segment(&mut self, segment: &Segment<'_>, at: At, facts: &mut Facts) {
+        if self.is_ordinary(segment) {
+            let flags = window_full(segment, &self.rev.marks);
+            self.update_flows::<true>(segment, flags, at, facts);
+            self.after_ordinary(segment);
+            facts.is_ordinary = true;
         } else {
-            stored_next = seq.wrapping_add(len); // a quirk of Wireshark: without the one of SYN or FIN
+            // another value, as the call would else keep the fields of this one in memory on both paths
+            let unusual = Analysis {
+                fwd: self.fwd,
+                rev: self.rev,
+                shared: self.shared,
+                is_reuse: self.is_reuse,
+            };
+            unusual.unusual(segment, at, facts);
         }
     }
-    let probe = flags & flag::ZERO_WINDOW_PROBE != 0;
-    if !probe && (own.next_seq == 0 || lt(own.next_seq, stored_next)) {
-        (own.next_seq, own.next_seq_time) = (stored_next, now);
-    }
-    if !probe && (own.max_seq_to_be_acked == 0 || own.max_seq_to_be_acked == seq) {
-        own.max_seq_to_be_acked = own.next_seq;
-    }
-    own.window = u32::from(window);
-    own.last_ack = ack;
-    own.last_ack_time = now;
-    own.last_flags = flags;
 
-    rev.unacked.acknowledge(peer.base.unwrap_or(0), ack, now, facts);
-    if len > 0 {
-        (facts.bytes_in_flight, facts.push_bytes_sent) = in_flight(segment, own, unacked, peer);
+    /// The cold path, about one segment in ten: SYN, FIN, RST, repeats, holes, zero windows.
+    #[inline(never)]
+    fn unusual(mut self, segment: &Segment<'_>, at: At, facts: &mut Facts) {
+        facts.first_copy = self.fwd.first_copy(segment.seq);
+        let flags = self.all_flags(segment, at.time_ns);
+        self.update_flows::<false>(segment, flags, at, facts);
+        self.after_options(segment, at.time_ns);
     }
 
-    let scaled = match own.scale {
-        Scale::Shift(shift) if !syn => u32::from(window) << shift.min(14),
-        _ => u32::from(window),
-    };
-    let base = own.base.unwrap_or(0);
-    let seq64 = unwrap_near(seq.wrapping_sub(base), own.high);
-    let next64 = seq64 + i64::from(len) + i64::from(syn || fin);
-    if next64 > own.high {
-        own.high = next64;
+    /// Reads a header quoted inside an ICMP error: as in Wireshark, its handshake and options count, its sequence
+    /// numbers do not.
+    pub fn quoted(&mut self, segment: &Segment<'_>, now: i64) {
+        if segment.has(SYN) {
+            self.fwd.move_base(segment);
+        }
+        self.after_options(segment, now);
     }
-    let ack64 = match peer.base {
-        Some(base) if has_ack => unwrap_near(ack.wrapping_sub(base), peer.high),
-        _ => i64::from(ack),
-    };
-    (facts.seq, facts.ack, facts.next_seq) = (seq64, ack64, next64);
-    (facts.window, facts.flags) = (scaled, flags);
-}
 
-/// Unacknowledged bytes, and bytes sent since the last PSH; None if nothing is in flight, or a hole makes it unknown.
-#[inline(always)]
-fn in_flight(
-    segment: &Segment<'_>,
-    fwd: &mut Marks,
-    unacked: &Unacked,
-    rev: &Marks,
-) -> (Option<u32>, Option<u32>) {
-    let extremes = unacked.extremes(fwd.base.unwrap_or(0));
-    let Some((low, high)) = extremes.filter(|_| fwd.bytes_in_flight_valid) else {
-        return (None, None);
-    };
-    let mut flying = high.wrapping_sub(low).wrapping_sub(rev.sacked_bytes);
-    if flying == 0 || flying >= 2_000_000_000 {
-        flying = 0;
-    } else if segment.flags & (SYN | FIN) != 0 {
-        flying -= 1;
-    }
-    fwd.push_bytes_sent = if fwd.push_set_last {
-        segment.len
-    } else {
-        fwd.push_bytes_sent.wrapping_add(segment.len)
-    };
-    fwd.push_set_last = segment.has(PSH);
-    if flying == 0 {
-        (None, None)
-    } else {
-        (Some(flying), Some(fwd.push_bytes_sent))
-    }
-}
+    /// Updates what both directions remember, and sets the facts except `first_copy`.
+    #[inline(always)]
+    fn update_flows<const ORDINARY: bool>(
+        &mut self,
+        segment: &Segment<'_>,
+        flags: u16,
+        at: At,
+        facts: &mut Facts,
+    ) {
+        let (now, Segment { seq, ack, len, .. }) = (at.time_ns, *segment);
+        if ORDINARY || segment.has(ACK) {
+            self.rev.marks.bytes_in_flight_valid = true;
+        }
+        if ack != self.fwd.marks.last_ack {
+            self.fwd.marks.duplicate_acks = 0;
+        }
+        let mut next = if ORDINARY {
+            seq.wrapping_add(len)
+        } else {
+            next_of(segment)
+        };
+        if len > 0 || !ORDINARY && segment.flags & (SYN | FIN) != 0 {
+            next = self.fwd.keep_sent(segment, next, at);
+        }
+        let own = &mut self.fwd.marks;
+        if flags & flag::ZERO_WINDOW_PROBE == 0 {
+            own.advance(seq, next, now);
+        }
+        own.window = u32::from(segment.window);
+        own.last_ack = ack;
+        own.last_ack_time = now;
+        own.last_flags = flags;
 
-/// Reads a header quoted inside an ICMP error: as in Wireshark, its handshake and options count, its sequence numbers
-/// do not.
-pub fn quoted(
-    segment: &Segment<'_>,
-    now: i64,
-    fwd: &mut Flow,
-    rev: &mut Flow,
-    shared: &mut Shared,
-    reused: bool,
-) {
-    if segment.has(SYN) {
-        restart(segment, fwd);
+        let peer_base = self.rev.marks.base.unwrap_or(0);
+        self.rev.unacked.acknowledge(peer_base, ack, now, facts);
+        if len > 0 {
+            (facts.bytes_in_flight, facts.push_bytes_sent) = self.in_flight(segment);
+        }
+        facts.flags = flags;
+        self.set_numbers::<ORDINARY>(segment, facts);
     }
-    after_options(segment, now, &mut fwd.marks, &mut rev.marks, shared, reused);
+
+    /// Unacknowledged bytes, and bytes sent since the last PSH; None if nothing is in flight, or a hole makes it
+    /// unknown.
+    #[inline(always)]
+    fn in_flight(&mut self, segment: &Segment<'_>) -> (Option<u32>, Option<u32>) {
+        let own = &mut self.fwd.marks;
+        let extremes = self.fwd.unacked.extremes(own.base.unwrap_or(0));
+        let Some((low, high)) = extremes.filter(|_| own.bytes_in_flight_valid) else {
+            return (None, None);
+        };
+        let mut flying = high.wrapping_sub(low).wrapping_sub(self.rev.marks.sacked_bytes);
+        if flying == 0 || flying >= 2_000_000_000 {
+            flying = 0;
+        } else if segment.flags & (SYN | FIN) != 0 {
+            flying -= 1;
+        }
+        own.push_bytes_sent = if own.push_set_last {
+            segment.len
+        } else {
+            own.push_bytes_sent.wrapping_add(segment.len)
+        };
+        own.push_set_last = segment.has(PSH);
+        if flying == 0 {
+            (None, None)
+        } else {
+            (Some(flying), Some(own.push_bytes_sent))
+        }
+    }
+
+    /// Sets the scaled window and the relative numbers.
+    #[inline(always)]
+    fn set_numbers<const ORDINARY: bool>(&mut self, segment: &Segment<'_>, facts: &mut Facts) {
+        let (own, peer) = (&mut self.fwd.marks, &self.rev.marks);
+        let has = |flags| !ORDINARY && segment.flags & flags != 0;
+        let window = u32::from(segment.window);
+        facts.window = match own.scale {
+            Scale::Shift(shift) if !has(SYN) => window << shift.min(14),
+            _ => window,
+        };
+        facts.seq = unwrap_near(segment.seq.wrapping_sub(own.base.unwrap_or(0)), own.high);
+        facts.next_seq = facts.seq + i64::from(segment.len) + i64::from(has(SYN | FIN));
+        if facts.next_seq > own.high {
+            own.high = facts.next_seq;
+        }
+        facts.ack = match peer.base {
+            Some(base) if ORDINARY || segment.has(ACK) => {
+                unwrap_near(segment.ack.wrapping_sub(base), peer.high)
+            }
+            _ => i64::from(segment.ack),
+        };
+    }
 }
 
 #[cfg(test)]

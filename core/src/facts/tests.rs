@@ -68,10 +68,13 @@ proptest! {
             let segment = segment(drawn, fwd, rev, start);
             let (mut slow_fwd, mut slow_rev, mut slow_shared) = (fwd.clone(), rev.clone(), shared);
             let (mut facts, mut slow) = (Facts::default(), Facts::default());
-            ordinary += usize::from(is_ordinary(&segment, &fwd.marks, &rev.marks, &shared));
-            analyse(&segment, at, fwd, rev, &mut shared, false, &mut facts);
-            analyse_unusual(&segment, at, &mut slow_fwd, &mut slow_rev, &mut slow_shared, false, &mut slow);
-            slow.ordinary = facts.ordinary;
+            let mut either = Analysis { fwd, rev, shared: &mut shared, is_reuse: false };
+            let unusual =
+                Analysis { fwd: &mut slow_fwd, rev: &mut slow_rev, shared: &mut slow_shared, is_reuse: false };
+            ordinary += usize::from(either.is_ordinary(&segment));
+            either.segment(&segment, at, &mut facts);
+            unusual.unusual(&segment, at, &mut slow);
+            slow.is_ordinary = facts.is_ordinary;
             let (fast, slow) = ((facts, fwd, rev, shared), (slow, &slow_fwd, &slow_rev, slow_shared));
             prop_assert_eq!(format!("{fast:?}"), format!("{slow:?}"));
         }

@@ -2,6 +2,7 @@
 
 use super::Stream;
 use crate::base::Side;
+use crate::facts::completeness;
 
 /// The first FIN or RST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +57,7 @@ impl Stream {
     /// How the stream ended in the capture; None if it did not.
     pub fn ending(&self) -> Option<Ending> {
         let fins = self.counts.iter().filter(|side| side.fin).count();
-        match (fins, self.completeness() & 32 != 0) {
+        match (fins, self.completeness() & completeness::RST != 0) {
             (0, false) => None,
             (0, true) => Some(Ending::Rst),
             (_, true) => Some(Ending::FinRst),

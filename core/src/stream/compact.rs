@@ -7,7 +7,7 @@ use super::{Closing, Endpoint, RolesBy, Stream, Tracking};
 use crate::base::At;
 use crate::exchange::ReadSoFar;
 use crate::exchange::setup::{CompactSetup, Setup};
-use crate::facts::{self, Facts, Marks, Outstanding, Shared};
+use crate::facts::{Facts, Marks, Outstanding, Shared};
 use crate::observe::transfer::Transfers;
 use crate::segment::{Multipath, Options, RST, SYN, Sack, Segment};
 
@@ -154,10 +154,8 @@ impl Stream {
     /// Updates the stream by a kept packet as `Streams::segment` does, but without a row.
     fn replay(&mut self, segment: &Segment<'_>, at: At, frame_bytes: u32, from_low: bool, reused: bool) {
         let side = self.sender(segment, from_low);
-        let [low, high] = &mut self.flows;
-        let (fwd, rev) = if from_low { (low, high) } else { (high, low) };
         let mut facts = Facts::default();
-        facts::analyse(segment, at, fwd, rev, &mut self.shared, reused, &mut facts);
+        self.analysis(from_low, reused).segment(segment, at, &mut facts);
         self.last = at;
         count(self, segment, at.frame, frame_bytes, side, &facts);
         sample_rtt(self, None, segment, side, &facts, at);

@@ -140,10 +140,10 @@ pub(super) fn count(
     counts.packets += 1;
     counts.bytes += u64::from(frame_bytes);
     counts.payload += u64::from(segment.len);
-    if facts.ordinary || segment.flags & (SYN | RST) == 0 {
+    if facts.is_ordinary || segment.flags & (SYN | RST) == 0 {
         counts.window_min.0 = counts.window_min.0.min(facts.window);
     }
-    if !facts.ordinary || !stream.timestamps {
+    if !facts.is_ordinary || !stream.timestamps {
         count_unusual(stream, segment, frame, side, facts);
     }
     (small, missing)

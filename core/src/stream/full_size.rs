@@ -64,7 +64,7 @@ impl FullSize {
         if pushed && (len < self.mss() || len > u32::from(self.announced)) || fin {
             return true;
         }
-        if len > SMALLEST_MSS.get() && facts.ordinary && facts.flags == 0 {
+        if len > SMALLEST_MSS.get() && facts.is_ordinary && facts.flags == 0 {
             self.learn(len);
         }
         pushed && is_small(len, self.mss()) || !pushed && self.never_pushes(facts)
@@ -140,7 +140,7 @@ mod tests {
             self.since_push += len;
             self.sent += i64::from(len);
             let facts = Facts {
-                ordinary: true,
+                is_ordinary: true,
                 next_seq: self.sent,
                 push_bytes_sent: Some(self.since_push),
                 ..Facts::default()

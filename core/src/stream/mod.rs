@@ -22,7 +22,7 @@ use crate::base::{At, Side};
 use crate::evidence::rtt::Pairs;
 use crate::exchange::Context;
 use crate::exchange::setup::Setup;
-use crate::facts::{self, Facts, Flow, Scale, Shared, UnackedBudget};
+use crate::facts::{self, Analysis, Facts, Flow, Shared, UnackedBudget};
 use crate::issue::{Issue, Kind};
 use crate::observe::Release;
 use crate::observe::transfer::{self, Transfers};
@@ -118,6 +118,20 @@ impl Stream {
     fn bases(&self) -> [Option<u32>; 2] {
         let [low, high] = &self.flows;
         [low.marks.base, high.marks.base]
+    }
+
+    /// The TCP state of the stream while a segment of this direction is analysed.
+    #[inline(always)]
+    fn analysis(&mut self, from_low: bool, is_reuse: bool) -> Analysis<'_> {
+        let [low, high] = &mut self.flows;
+        let (fwd, rev) = if from_low { (low, high) } else { (high, low) };
+        let shared = &mut self.shared;
+        Analysis {
+            fwd,
+            rev,
+            shared,
+            is_reuse,
+        }
     }
 
     pub fn side(&self, side: Side) -> &Counts {
@@ -306,7 +320,7 @@ impl Streams {
         if let Some((id, head)) = existing {
             let [of_low, of_high] = head.bases;
             let base = if from_low { of_low } else { of_high };
-            if !facts::reuses_ports(segment, base) {
+            if !facts::is_reuse(segment, base) {
                 if recent.is_none() {
                     self.remember(slot, key, id);
                 }
@@ -354,11 +368,9 @@ impl Streams {
         let (id, from_low, reused) = self.find(segment, at);
         if let Some(stream) = self.store.whole(id) {
             stream.last = at;
-            let [low, high] = &mut stream.flows;
-            let (fwd, rev) = if from_low { (low, high) } else { (high, low) };
             // Wireshark takes the payload of the quoted packet as empty
             let segment = Segment { len: 0, ..*segment };
-            facts::quoted(&segment, at.time_ns, fwd, rev, &mut stream.shared, reused);
+            stream.analysis(from_low, reused).quoted(&segment, at.time_ns);
         }
     }
 
@@ -405,11 +417,11 @@ impl Streams {
             return;
         };
         let side = stream.sender(segment, from_low);
-        let [low, high] = &mut stream.flows;
-        let (fwd, rev) = if from_low { (low, high) } else { (high, low) };
-        let scale_known = fwd.marks.scale != Scale::Unknown || reused;
+        let mut analysis = stream.analysis(from_low, reused);
+        let scale_known = analysis.fwd.is_scaled() || reused;
         let mut facts = Facts::default();
-        facts::analyse(segment, at, fwd, rev, &mut stream.shared, reused, &mut facts);
+        analysis.segment(segment, at, &mut facts);
+        let Analysis { fwd, rev, .. } = analysis;
         if fwd.is_long() || rev.is_long() {
             self.unacked_budget.count(rev);
             if !self.unacked_budget.count(fwd) && segment.len > 0 {
@@ -419,7 +431,7 @@ impl Streams {
                 self.context.issues.push(note.in_frame(at.frame));
             }
         }
-        let sack = if facts.ordinary {
+        let sack = if facts.is_ordinary {
             None
         } else {
             relative_sack(segment, rev)
@@ -432,7 +444,7 @@ impl Streams {
         if stream.setting_up {
             stream.track_handshake(segment, side, at);
         }
-        if !facts.ordinary {
+        if !facts.is_ordinary {
             stream.track_syn(segment, from_low, at);
         }
 

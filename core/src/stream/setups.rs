@@ -4,6 +4,7 @@ use super::{Endpoint, Stream, Streams};
 use crate::base::{At, Side};
 use crate::exchange::Exchange;
 use crate::exchange::setup::Setup;
+use crate::facts::completeness;
 use crate::judge::Paths;
 use crate::lookup::Found;
 use crate::segment::Segment;
@@ -14,7 +15,7 @@ impl Stream {
     #[inline(never)]
     pub(super) fn track_handshake(&mut self, segment: &Segment<'_>, side: Side, at: At) {
         let packets: u64 = self.counts.iter().map(|c| c.packets).sum();
-        if packets == 2 && self.completeness() & 1 != 0 {
+        if packets == 2 && self.completeness() & completeness::SYN != 0 {
             self.setup = Some(Setup::new(self.first));
         }
         match &mut self.setup {

@@ -12,7 +12,7 @@ pub mod tables;
 use std::net::{IpAddr, Ipv4Addr};
 
 use latpcap_core::base::At;
-use latpcap_core::facts::{self, Facts, Flow, Shared, flag};
+use latpcap_core::facts::{Analysis, Facts, Flow, Shared, flag};
 use latpcap_core::segment::{ACK, FIN, Options, PSH, RST, SYN, Sack, Segment};
 
 pub const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -161,7 +161,13 @@ impl Wire {
             frame: self.frame,
             time_ns: line.time_ns,
         };
-        facts::analyse(&line.segment, at, fwd, rev, &mut self.shared, reused, &mut facts);
+        let mut analysis = Analysis {
+            fwd,
+            rev,
+            shared: &mut self.shared,
+            is_reuse: reused,
+        };
+        analysis.segment(&line.segment, at, &mut facts);
         facts
     }
 }
