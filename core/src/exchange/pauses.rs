@@ -18,8 +18,48 @@ pub struct RowOrigin {
     pub doubled: bool,
 }
 
+/// The client's pauses between requests.
+#[derive(Default)]
+pub struct Pauses {
+    /// The client's step that the current packet ends, if it is a pause that deserves a row.
+    pub current: Option<Step>,
+    /// The first pause, if it was short, until another one; and the index of the request after it.
+    first_short: Option<Box<(Step, u32)>>,
+    has_paused: bool,
+    /// Total time of all pauses.
+    total_ns: i64,
+}
+
+impl Pauses {
+    /// Reads the step before the client's data, with a round trip of `rtt_ns` to the client; `busy_ns` is the total
+    /// time of the requests.
+    pub fn read(&mut self, step: &Step, rtt_ns: i64, busy_ns: i64) {
+        let pause_ns = pause_ns(step, rtt_ns);
+        self.total_ns = self.total_ns.saturating_add(pause_ns);
+        let deserves_row = self.total_ns.saturating_mul(OUTLIER_ONE_IN.get() as i64 - 1) >= busy_ns;
+        if pause_ns > 0 && deserves_row {
+            self.current = Some(step.clone());
+        }
+    }
+
+    /// Adds the row of a pause that a request ended. A single short one may be a busy host's; it has a row only when
+    /// another follows.
+    #[cold]
+    pub fn end(&mut self, step: Step, origin: RowOrigin, context: &mut Context) {
+        if !std::mem::replace(&mut self.has_paused, true) && is_short(&step) {
+            self.first_short = Some(Box::new((step, origin.index)));
+            return;
+        }
+        if let Some(first) = self.first_short.take() {
+            let (first, index) = *first;
+            push_pause(first, RowOrigin { index, ..origin }, context);
+        }
+        push_pause(step, origin, context);
+    }
+}
+
 /// The last packet of the peer's data, if the step is the wait after it.
-fn turn(step: &Step) -> Option<At> {
+fn turn_since(step: &Step) -> Option<At> {
     match step.wait {
         Wait::Turn(turn) => Some(turn.since),
         Wait::FreedTurn { since, .. } => Some(since),
@@ -27,27 +67,25 @@ fn turn(step: &Step) -> Option<At> {
     }
 }
 
-/// Length in ns of the client's pause in its step before a request, with a round trip of `rtt` to the client; 0 if
-/// too short for a pause.
-pub fn pause_ns(step: &Step, rtt: i64) -> i64 {
-    let Some(since) = turn(step) else { return 0 };
-    let waited = step.to.time_ns.saturating_sub(since.time_ns).saturating_sub(rtt);
+/// Length in ns of the client's pause in its step before a request; 0 if too short for a pause.
+fn pause_ns(step: &Step, rtt_ns: i64) -> i64 {
+    let Some(since) = turn_since(step) else { return 0 };
+    let waited = step
+        .to
+        .time_ns
+        .saturating_sub(since.time_ns)
+        .saturating_sub(rtt_ns);
     if waited >= TWO_TICKS_NS.get() { waited } else { 0 }
 }
 
 /// Whether the pause is so short that a busy host may have caused it.
-pub fn is_short(step: &Step) -> bool {
-    turn(step).is_some_and(|since| step.to.time_ns.saturating_sub(since.time_ns) < RTO_MIN_NS.get())
-}
-
-/// Whether pauses of this total length deserve rows, given the total time of the requests; both in ns.
-pub fn deserve_rows(paused: i64, busy: i64) -> bool {
-    paused.saturating_mul(OUTLIER_ONE_IN.get() as i64 - 1) >= busy
+fn is_short(step: &Step) -> bool {
+    turn_since(step).is_some_and(|since| step.to.time_ns.saturating_sub(since.time_ns) < RTO_MIN_NS.get())
 }
 
 /// Adds the row of a pause: from the response's last byte to the next request.
-pub fn push_pause(step: Step, origin: RowOrigin, context: &mut Context) {
-    if let Some(from) = turn(&step) {
+fn push_pause(step: Step, origin: RowOrigin, context: &mut Context) {
+    if let Some(from) = turn_since(&step) {
         push(
             RowKind::Pause,
             Step { from, ..step },

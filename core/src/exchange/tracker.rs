@@ -138,7 +138,7 @@ impl Tracker {
     /// Continues a stream whose earlier tracker was dropped.
     pub fn resume(&mut self, read: &ReadSoFar) {
         let pairing = &mut self.pairing;
-        (pairing.exchanges, pairing.busy, pairing.begun) = (read.exchanges, read.busy, read.begun);
+        (pairing.exchanges, pairing.busy_ns, pairing.begun) = (read.exchanges, read.busy, read.begun);
         (pairing.doubled, pairing.protocol) = (read.doubled, read.protocol);
         if let Some(carried) = read.begun.carries {
             self.carry(carried);
@@ -169,7 +169,7 @@ impl Tracker {
             protocol: pairing.protocol,
             exchanges: pairing.exchanges - heartbeats,
             software: None,
-            busy: pairing.busy,
+            busy: pairing.busy_ns,
             doubled: pairing.doubled,
             begun: pairing.begun,
             cut: false,
@@ -215,7 +215,7 @@ impl Tracker {
             time_ns: self.clock,
             ..seen.at
         };
-        self.pairing.frame = at.frame;
+        self.pairing.current.frame = at.frame;
         let side = seen.side;
         let segment = seen.segment;
         if self.one_way.is_some() {
@@ -404,7 +404,7 @@ impl Tracker {
 
     /// Ends the stream: an RST, or the end of the capture.
     pub fn end(&mut self, at: At, how: Close, context: &mut Context) {
-        self.pairing.frame = at.frame;
+        self.pairing.current.frame = at.frame;
         if let Some(one_way) = self.one_way.take() {
             for suspect in one_way.1.suspects() {
                 pauses::push_suspected(suspect, one_way.0, self.pairing.row_origin(), context);

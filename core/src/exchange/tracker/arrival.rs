@@ -69,10 +69,10 @@ impl Tracker {
                 context,
             );
         }
+        let acked = side.pick_mut(&mut self.pairing.acked);
+        *acked = (*acked).max(ack);
         if side == Side::Client {
-            self.pairing.arrived(seen, at, context);
-        } else {
-            self.pairing.server_ack = self.pairing.server_ack.max(ack);
+            self.pairing.finish_arrived(seen, at, context);
         }
     }
 }
@@ -80,9 +80,8 @@ impl Tracker {
 impl Pairing {
     /// Finishes the exchanges whose response the client has acknowledged.
     #[inline(always)]
-    fn arrived(&mut self, seen: &SeenSegment<'_, '_>, at: At, context: &mut Context) {
+    fn finish_arrived(&mut self, seen: &SeenSegment<'_, '_>, at: At, context: &mut Context) {
         let ack = seen.facts.ack;
-        self.client_ack = self.client_ack.max(ack);
         while let Some(first) = self.settling.front() {
             let arrived = first.response.as_ref().is_some_and(|r| ack >= r.end_offset);
             if !arrived && self.settling.len() <= MAX_OPEN {
@@ -125,19 +124,20 @@ impl Pairing {
         exchange.protocol = exchange.protocol.or(self.protocol);
         let request = &mut exchange.request;
         let lost = exchange.response.is_none() && request.copies.0.is_some() && !exchange.by_server;
-        if lost && request.whole.frame > 0 && self.server_ack < request.end_offset {
+        let [_, server_acked] = self.acked;
+        if lost && request.whole.frame > 0 && server_acked < request.end_offset {
             request.last = request.whole; // no repeat reached a server that was still there
         }
         (exchange.rounds, exchange.doubled) = (self.rounds, self.doubled);
         let (start, end) = exchange.span();
-        self.busy = self.busy.saturating_add(end.time_ns - start.time_ns);
+        self.busy_ns = self.busy_ns.saturating_add(end.time_ns - start.time_ns);
         if exchange.dialogue && exchange.complete && exchange.protocol == Some(Protocol::Tls) {
             self.begun.tls_ns = self.begun.tls_ns.or(NonZeroI64::new(end.time_ns - start.time_ns));
         }
         if let (Some(host), None) = (&exchange.host, self.begun.named) {
             self.begun.named = context.name(host, end);
         }
-        if self.is_idle() && !self.needs_steps() && !self.pushes {
+        if self.is_idle() && !self.needs_steps() && !self.has_pushed {
             std::mem::swap(&mut exchange.steps, &mut self.steps);
             self.forget_steps(context);
         } else {

@@ -145,10 +145,10 @@ impl Pairing {
             // the response waits for the last key, so the request begins with it
             exchange.request.first = exchange.request.last;
         }
-        if self.server_ended && self.beats.is_none() {
+        if self.has_server_ended && self.beats.is_none() {
             return context.queue(exchange);
         }
-        let server_ended = self.server_ended;
+        let server_ended = self.has_server_ended;
         let beats = self.beats.get_or_insert_default();
         let size = sizes(&exchange);
         // the last heartbeat of the client may have no counterpart
@@ -160,7 +160,7 @@ impl Pairing {
             beats.dropped += 1;
             let [start, end] = times(&exchange);
             beats.client.0 = start;
-            self.busy = self.busy.saturating_sub(end - start);
+            self.busy_ns = self.busy_ns.saturating_sub(end - start);
             return context.recycle(exchange);
         }
         beats.remove_leading_beat(&mut exchange);
@@ -180,12 +180,12 @@ impl Pairing {
         beats.undecided_turns.push(exchange);
         // The time of heartbeats is not the program's. With fewer turns it still counts.
         if beats.undecided_turns.len() == nearly_decided() {
-            self.busy = self
-                .busy
+            self.busy_ns = self
+                .busy_ns
                 .saturating_sub(beats.undecided_turns.iter().map(|e| duration_ns(e)).sum());
         } else if beats.undecided_turns.len() > nearly_decided() {
-            self.busy = self
-                .busy
+            self.busy_ns = self
+                .busy_ns
                 .saturating_sub(beats.undecided_turns.last().map_or(0, |e| duration_ns(e)));
         }
         if beats.undecided_turns.len() < BEATS.get() as usize {
@@ -211,8 +211,8 @@ impl Pairing {
     pub(super) fn release_turns(&mut self, context: &mut Context) {
         let Some(beats) = &mut self.beats else { return };
         if beats.undecided_turns.len() >= nearly_decided() {
-            self.busy = self
-                .busy
+            self.busy_ns = self
+                .busy_ns
                 .saturating_add(beats.undecided_turns.iter().map(|e| duration_ns(e)).sum());
         }
         for turn in std::mem::take(&mut beats.undecided_turns) {

@@ -59,9 +59,12 @@ impl Tracker {
             sender_id: *side.pick(&self.pairing.ids.sender_ids),
             stream: self.pairing.ids.stream,
         };
-        (self.pairing.loss_shown_by, self.pairing.freed_since) = (None, None);
-        if self.pairing.paused.is_some() {
-            self.pairing.paused = None; // the check is cheaper than dropping None
+        (
+            self.pairing.current.loss_shown_by,
+            self.pairing.current.freed_since,
+        ) = (None, None);
+        if self.pairing.pauses.current.is_some() {
+            self.pairing.pauses.current = None; // the check is cheaper than dropping None
         }
         let sender = side.pick_mut(&mut self.senders);
         if sender.has_too_many_holes(start) {
@@ -96,7 +99,7 @@ impl Tracker {
         let first = if seen.syn_seen { 1 } else { start };
         side.pick_mut(&mut self.assemblers).start(offset(first));
         self.read_data(seen, at, start, context);
-        if self.pairing.freed {
+        if self.pairing.current.is_freed {
             self.pairing.held_unsolicited(at, context);
         }
     }
@@ -106,12 +109,9 @@ impl Tracker {
     #[cold]
     fn silence(&mut self, side: Side, step: &Step, start: i64, context: &mut Context) {
         let pairing = &self.pairing;
-        let acknowledged = match side {
-            Side::Client => pairing.server_ack,
-            Side::Server => pairing.client_ack,
-        };
+        let acknowledged = *side.other().pick(&pairing.acked);
         let over = i64::from(pairing.exchanges) - (pairing.open.len() + pairing.settling.len()) as i64;
-        let rhythm = pairing.busy / over.max(1);
+        let rhythm = pairing.busy_ns / over.max(1);
         let min_quiet = match self.messages.turn_unit() {
             Some(TurnUnit::Segments) => SILENCE_NS.get(),
             // a client does not pause between two parts of one request
@@ -186,7 +186,7 @@ impl Tracker {
         side.other().pick_mut(&mut self.senders).peer_spoke(at);
         match &step.wait {
             Wait::Small(candidate) => {
-                self.pairing.freed = side == Side::Client;
+                self.pairing.current.is_freed = side == Side::Client;
                 if !context.sender_store.add(candidate) {
                     let reason = "too much evidence on delayed ACKs; the rest is only counted";
                     context.distrust("tcp", reason, at);
@@ -205,23 +205,19 @@ impl Tracker {
                 }
             }
             Wait::FreedTurn { since, .. } => {
-                self.pairing.freed_since = Some(*since).filter(|_| side == Side::Server);
-                self.pairing.freed = side == Side::Client;
+                self.pairing.current.freed_since = Some(*since).filter(|_| side == Side::Server);
+                self.pairing.current.is_freed = side == Side::Client;
                 *side.pick_mut(&mut self.pairing.rounds) = trips.round(data.tsval.is_some());
             }
             Wait::Repair(repaired) => {
-                self.pairing.loss_shown_by = repaired.filled;
+                self.pairing.current.loss_shown_by = repaired.filled;
                 self.pairing.repaired(side, data, at);
             }
             _ => {}
         }
         if side == Side::Client {
-            let pause = pauses::pause_ns(step, data.own_rtt_ns);
-            let pairing = &mut self.pairing;
-            pairing.idle = pairing.idle.saturating_add(pause);
-            if pause > 0 && pauses::deserve_rows(pairing.idle, pairing.busy) {
-                pairing.paused = Some(step.clone());
-            }
+            let Pairing { pauses, busy_ns, .. } = &mut self.pairing;
+            pauses.read(step, data.own_rtt_ns, *busy_ns);
         }
     }
 
@@ -243,7 +239,7 @@ impl Pairing {
     pub(super) fn keep_step(&mut self, side: Side, step: Step, context: &mut Context) {
         let idle = self.is_idle() && !self.needs_steps();
         let steps = side.pick_mut(&mut self.steps);
-        if idle && (!self.pushes || steps.len() >= FEW_STEPS) {
+        if idle && (!self.has_pushed || steps.len() >= FEW_STEPS) {
             steps.clear();
         } else if steps.len() >= FEW_STEPS
             && (steps.len() >= MAX_STEPS

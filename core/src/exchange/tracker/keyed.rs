@@ -113,17 +113,17 @@ impl Pairing {
         if self.open.front().is_some_and(|e| e.key == Some(key)) {
             return self.open.front_mut();
         }
-        if self.sorted {
+        if self.keys.are_rising {
             return self.open.find_sorted(|e| e.key.cmp(&Some(key)));
         }
         self.open.iter_mut().rev().find(|e| e.key == Some(key))
     }
 
     fn ask(&mut self, key: u64, side: Side, kind: Kind, at: At, context: &mut Context) {
-        let rises = self.highest < Some(key);
-        self.highest = self.highest.max(Some(key));
+        let rises = self.keys.highest < Some(key);
+        self.keys.highest = self.keys.highest.max(Some(key));
         let sorted = match self.open.back() {
-            Some(newest) => self.sorted && newest.key.is_some_and(|newest| newest < key),
+            Some(newest) => self.keys.are_rising && newest.key.is_some_and(|newest| newest < key),
             None => true,
         };
         let most = if sorted { MAX_OPEN } else { MAX_KEYED };
@@ -147,12 +147,12 @@ impl Pairing {
         if let Some(request) = self.newest_request() {
             (request.key, request.kind) = (Some(key), kind);
         }
-        self.sorted = sorted;
+        self.keys.are_rising = sorted;
     }
 
     /// Removes and returns the exchange with this key.
     fn take(&mut self, key: u64) -> Option<Box<Exchange>> {
-        if self.sorted {
+        if self.keys.are_rising {
             return self.open.take_sorted(|e| e.key.cmp(&Some(key)));
         }
         self.open.take(|e| e.key == Some(key))

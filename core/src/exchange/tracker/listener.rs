@@ -123,10 +123,7 @@ impl Listener for PairingListener<'_> {
                 message: message.into(),
             }),
             Note::Flow(event) => {
-                let acked = match self.side {
-                    Side::Client => pairing.client_ack,
-                    Side::Server => pairing.server_ack,
-                };
+                let acked = *self.side.pick(&pairing.acked);
                 let position = self.to as i64 - BIAS;
                 FlowControl::frame(&mut pairing.flow_control, self.side, event, position, acked);
             }
@@ -136,7 +133,7 @@ impl Listener for PairingListener<'_> {
                 }
             }
             Note::Response { status, interim } => {
-                pairing.interim = interim;
+                pairing.is_interim = interim;
                 if let Some(exchange) = pairing.answered_exchange().filter(|_| !interim) {
                     exchange.status = Some(status);
                     exchange.error = status >= FIRST_ERROR;
@@ -152,7 +149,7 @@ impl Listener for PairingListener<'_> {
             }
             Note::Lost { side, at, reason } => {
                 pairing.lose_keyed(context);
-                pairing.answers_lost |= side == Side::Server;
+                pairing.lost_answers.has_hole |= side == Side::Server;
                 context.distrust(pairing.layer(), reason, at)
             }
             Note::Protocol(protocol) => pairing.protocol = Some(protocol),

@@ -3,7 +3,7 @@
 use std::num::NonZeroI64;
 
 use super::beats::Beats;
-use super::pauses::RowOrigin;
+use super::pauses::{Pauses, RowOrigin};
 use super::pushes::Subscriptions;
 use super::{BIAS, MAX_OPEN, pauses};
 use crate::base::{At, Side};
@@ -35,76 +35,84 @@ pub(super) struct Pairing {
     pub(super) ids: StreamIds,
     /// By side: the steps that no exchange has taken yet, oldest first.
     pub(super) steps: [Vec<Step>; 2],
+    /// Number of steps that are counted in `Context::step_count`; 0 while there are few.
+    pub(super) counted_steps: usize,
     /// By side: recent RTTs of the path, at the end of that side's last turn.
     pub(super) rounds: [KernelRtt; 2],
     /// The capture contains each segment of the stream twice.
     pub(super) doubled: bool,
-    /// Number of steps that are counted in `Context::step_count`; 0 while there are few.
-    pub(super) counted_steps: usize,
     /// Requests without a complete response, oldest first; boxed, as an exchange is moved several times.
     pub(super) open: Queue<Box<Exchange>>,
     /// Answered exchanges that later packets may still change, oldest first.
     pub(super) settling: Queue<Box<Exchange>>,
     /// When the newest complete response had passed, in ns.
-    answered_until: i64,
+    answered_until_ns: i64,
     /// The protocol that was recognised last.
     pub(super) protocol: Option<Protocol>,
     /// The client that a proxy's header names for the whole connection.
     pub(super) tags: Option<Box<Tags>>,
     /// The response that is being read is an interim one (1xx).
-    pub(super) interim: bool,
+    pub(super) is_interim: bool,
     /// The message that is being read answers no request.
-    pub(super) unsolicited: bool,
+    pub(super) is_unsolicited: bool,
     /// Bytes were read that belong to no message yet.
     pub(super) has_unread: bool,
     /// The server has pushed a message: its steps are kept for the next one.
-    pub(super) pushes: bool,
-    /// The highest byte that the client has acknowledged.
-    pub(super) client_ack: i64,
-    /// The highest byte that the server has acknowledged.
-    pub(super) server_ack: i64,
-    /// Bytes of the server are missing in the capture, so that some responses may be missing.
-    pub(super) answers_lost: bool,
-    /// What the client had acknowledged when it sent a series of requests whose responses are indistinguishable.
-    mixed: Option<i64>,
-    /// The last response had no request: the capture may lack that request.
-    was_unsolicited: bool,
-    /// The newest open request was captured after its response (see `was_unsolicited`).
-    answered: bool,
-    /// The packet that showed that the bytes of the current one had been sent before.
-    pub(super) loss_shown_by: Option<At>,
+    pub(super) has_pushed: bool,
+    /// The highest byte that each side has acknowledged, by `Side`.
+    pub(super) acked: [i64; 2],
+    pub(super) lost_answers: LostAnswers,
     /// State of HTTP/2 flow control, if the beginning of the connection was read.
     pub(super) flow_control: Option<Box<FlowControl>>,
-    /// The client's step that the current packet ends, if it is a pause.
-    pub(super) paused: Option<Step>,
-    /// A segment of the client left when a small one before it was acknowledged; the newest step has its frame.
-    pub(super) freed: bool,
-    /// The packet that the server's current segment answers, if an ACK released that segment.
-    pub(super) freed_since: Option<At>,
-    /// The first pause, if it was short, until another one; and the index of the request after it.
-    lone_pause: Option<Box<(Step, u32)>>,
-    /// The client has paused between requests before.
-    pauses: bool,
+    pub(super) current: CurrentSegment,
+    pub(super) pauses: Pauses,
     /// Number of exchanges so far, and index of the next one.
     pub(super) exchanges: u32,
-    /// The highest key of any request.
-    pub(super) highest: Option<u64>,
-    /// The keys of the open exchanges rise.
-    pub(super) sorted: bool,
+    pub(super) keys: Keys,
     /// What preceded the first request.
     pub(super) begun: Beginning,
     /// Total time of all exchanges, in ns.
-    pub(super) busy: i64,
-    /// Total time of the client's pauses between exchanges, in ns.
-    pub(super) idle: i64,
-    /// Frame that is being read.
-    pub(super) frame: u64,
+    pub(super) busy_ns: i64,
     /// Heartbeats, if the stream is read in turns.
     pub(super) beats: Option<Box<Beats>>,
     /// Requests after which the server pushes messages.
     pub(super) subscriptions: Option<Box<Subscriptions>>,
     /// The server sends no more.
-    pub(super) server_ended: bool,
+    pub(super) has_server_ended: bool,
+}
+
+/// What is unknown of responses, as the capture lacks bytes.
+#[derive(Default)]
+pub(super) struct LostAnswers {
+    /// Bytes of the server are missing, so that some responses may be missing.
+    pub(super) has_hole: bool,
+    /// What the client had acknowledged when it sent a series of requests whose responses are indistinguishable.
+    mixed: Option<i64>,
+    /// The last response had no request: the capture may lack that request.
+    is_last_unsolicited: bool,
+    /// The newest open request was captured after its response (see `is_last_unsolicited`).
+    is_newest_answered: bool,
+}
+
+/// What the tracker finds about the segment that is being read.
+#[derive(Default)]
+pub(super) struct CurrentSegment {
+    pub(super) frame: u64,
+    /// The packet that showed that the bytes of this one had been sent before.
+    pub(super) loss_shown_by: Option<At>,
+    /// The client's segment left when a small one before it was acknowledged; the newest step has its frame.
+    pub(super) is_freed: bool,
+    /// The packet that the server's segment answers, if an ACK released that segment.
+    pub(super) freed_since: Option<At>,
+}
+
+/// Keys of requests, in protocols that answer in any order.
+#[derive(Default)]
+pub(super) struct Keys {
+    /// The highest key of any request.
+    pub(super) highest: Option<u64>,
+    /// The keys of the open exchanges rise.
+    pub(super) are_rising: bool,
 }
 
 impl Pairing {
@@ -136,7 +144,7 @@ impl Pairing {
     /// The exchange whose response is being read; None while an unsolicited message is read.
     #[inline(always)]
     pub(super) fn answered_exchange(&mut self) -> Option<&mut Box<Exchange>> {
-        self.open.front_mut().filter(|_| !self.unsolicited)
+        self.open.front_mut().filter(|_| !self.is_unsolicited)
     }
 
     /// The exchange whose request began last.
@@ -171,31 +179,31 @@ impl Pairing {
     /// Whether steps are needed although no exchange is open.
     #[inline(always)]
     pub(super) fn needs_steps(&self) -> bool {
-        self.has_unread || self.unsolicited
+        self.has_unread || self.is_unsolicited
     }
 
     /// Begins a response, in a piece at this offset. `asking` is the last packet and the length of a request that is
     /// not complete.
     pub(super) fn answer(&mut self, at: At, offset: u64, asking: Option<(At, u64)>, context: &mut Context) {
         let (at, unseen) = self.seen(at);
-        (self.interim, self.answered) = (false, false);
-        if unseen || self.answers_lost || self.mixed.is_some() {
+        (self.is_interim, self.lost_answers.is_newest_answered) = (false, false);
+        if unseen || self.lost_answers.has_hole || self.lost_answers.mixed.is_some() {
             self.give_up_answered(offset as i64 - BIAS, context);
-            self.answers_lost = unseen;
+            self.lost_answers.has_hole = unseen;
         }
         let Some(e) = self.open.front_mut() else {
-            self.unsolicited = true; // a greeting, or a notice before the server closes
+            self.is_unsolicited = true; // a greeting, or a notice before the server closes
             if self.exchanges == 0 {
                 self.begun.greeted = self.begun.greeted.or(NonZeroI64::new(at.time_ns));
             }
             return;
         };
-        self.unsolicited = false;
+        self.is_unsolicited = false;
         if let (false, Some((last, bytes))) = (e.request.complete, asking) {
             // answered before it was complete; if it never is, this is the request
             (e.request.last, e.request.bytes) = (last, bytes);
         }
-        e.answered_from = self.freed_since.filter(|since| {
+        e.answered_from = self.current.freed_since.filter(|since| {
             e.kind == Kind::Turn && (e.request.first.frame..e.request.last.frame).contains(&since.frame)
         });
         e.response = Some(Message {
@@ -212,7 +220,7 @@ impl Pairing {
     /// packet that showed the hole stands in.
     pub(super) fn seen(&self, at: At) -> (At, bool) {
         let unseen = at.frame == 0;
-        let frame = if unseen { self.frame } else { at.frame };
+        let frame = if unseen { self.current.frame } else { at.frame };
         (At { frame, ..at }, unseen)
     }
 
@@ -234,48 +242,52 @@ impl Pairing {
                 .front()
                 .is_some_and(|first| first.ack_at_request == *mixed)
         };
-        self.mixed = self.mixed.filter(still);
+        self.lost_answers.mixed = self.lost_answers.mixed.filter(still);
     }
 
     /// Begins a request.
     pub(super) fn open_exchange(&mut self, at: At, context: &mut Context) {
         let (at, unseen) = self.seen(at);
-        if self.answered || self.open.len() >= MAX_OPEN {
+        if self.lost_answers.is_newest_answered || self.open.len() >= MAX_OPEN {
             self.make_room(at, context);
         }
-        self.answered = unseen && self.was_unsolicited;
-        self.was_unsolicited = false;
-        if self.paused.is_some() {
+        self.lost_answers.is_newest_answered = unseen && self.lost_answers.is_last_unsolicited;
+        self.lost_answers.is_last_unsolicited = false;
+        if self.pauses.current.is_some() {
             self.end_pause(context);
         }
         let mut exchange = context.open(self.ids.stream, self.exchanges, self.ids.pair);
         // a request that was lost before the capture point was sent no later than the packet that showed the loss
         exchange.request.first = self
+            .current
             .loss_shown_by
             .filter(|loss_shown_by| loss_shown_by.frame < at.frame)
             .unwrap_or(at);
         exchange.request.last = at;
         (exchange.sender_id, exchange.ports) = (self.ids.sender_ids[0], self.ids.ports);
-        exchange.ack_at_request = self.client_ack;
+        [exchange.ack_at_request, _] = self.acked;
         exchange.kind = self.protocol.map_or(Kind::Turn, Protocol::kind);
         exchange.cut_by = unseen.then_some(CutBy::Gap);
         if self.tags.is_some() {
             exchange.tags.clone_from(&self.tags);
         }
-        if self.freed {
+        if self.current.is_freed {
             exchange.before = self.waited_behind(at);
         }
         self.open.push_back(exchange);
-        self.sorted = false;
+        self.keys.are_rising = false;
         self.exchanges += 1;
     }
 
     /// Begins a request of the server. A pause or held data of the client stays for the client's next request.
     #[cold]
     pub(super) fn open_by_server(&mut self, at: At, context: &mut Context) {
-        let (paused, freed) = (self.paused.take(), std::mem::take(&mut self.freed));
+        let (paused, freed) = (
+            self.pauses.current.take(),
+            std::mem::take(&mut self.current.is_freed),
+        );
         self.open_exchange(at, context);
-        (self.paused, self.freed) = (paused, freed);
+        (self.pauses.current, self.current.is_freed) = (paused, freed);
         if let Some(request) = self.newest_request() {
             (request.by_server, request.sender_id) = (true, u32::MAX);
         }
@@ -290,7 +302,7 @@ impl Pairing {
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, at: At, context: &mut Context) {
-        if std::mem::take(&mut self.answered)
+        if std::mem::take(&mut self.lost_answers.is_newest_answered)
             && let Some(lost) = self.open.pop_back()
         {
             self.finish(lost, context);
@@ -307,8 +319,9 @@ impl Pairing {
     /// Adds the client's pause before its request, unless a response is outstanding.
     #[inline(never)]
     fn end_pause(&mut self, context: &mut Context) {
-        if let Some(step) = self.paused.take().filter(|_| self.open.is_empty()) {
-            self.pause(step, context);
+        if let Some(step) = self.pauses.current.take().filter(|_| self.open.is_empty()) {
+            let origin = self.row_origin();
+            self.pauses.end(step, origin, context);
         }
     }
 
@@ -318,7 +331,7 @@ impl Pairing {
     fn waited_behind(&mut self, at: At) -> Option<Box<Step>> {
         let [client, _] = &self.steps;
         let newest = client.last().filter(|step| step.to.frame == at.frame);
-        self.freed = newest.is_some(); // the same segment may contain more requests
+        self.current.is_freed = newest.is_some(); // the same segment may contain more requests
         newest.map(|step| Box::new(step.clone()))
     }
 
@@ -327,7 +340,7 @@ impl Pairing {
     #[cold]
     #[inline(never)]
     pub(super) fn held_unsolicited(&mut self, at: At, context: &mut Context) {
-        self.freed = false;
+        self.current.is_freed = false;
         if self.protocol.map_or(Kind::Turn, Protocol::kind) == Kind::Turn {
             return; // all its bytes are part of a turn
         }
@@ -338,21 +351,6 @@ impl Pairing {
         {
             pauses::push_held_data(step.clone(), self.row_origin(), context);
         }
-    }
-
-    /// Adds the row of a pause. A single short one may be a busy host's; it has a row only when another follows.
-    #[cold]
-    fn pause(&mut self, step: Step, context: &mut Context) {
-        let row_origin = self.row_origin();
-        if !std::mem::replace(&mut self.pauses, true) && pauses::is_short(&step) {
-            self.lone_pause = Some(Box::new((step, row_origin.index)));
-            return;
-        }
-        if let Some(first) = self.lone_pause.take() {
-            let (first, index) = *first;
-            pauses::push_pause(first, RowOrigin { index, ..row_origin }, context);
-        }
-        pauses::push_pause(step, row_origin, context);
     }
 
     /// Ends a message: complete, or cut by `cut`.
@@ -396,14 +394,14 @@ impl Pairing {
     }
 
     fn response_end(&mut self, at: At, bytes: u64, end_offset: i64, cut: Option<Close>) {
-        if self.interim || self.unsolicited {
-            if self.interim
+        if self.is_interim || self.is_unsolicited {
+            if self.is_interim
                 && let Some(e) = self.open.front_mut()
             {
                 e.response = None; // 1xx: the final response follows
             }
-            self.was_unsolicited |= self.unsolicited;
-            (self.interim, self.unsolicited) = (false, false);
+            self.lost_answers.is_last_unsolicited |= self.is_unsolicited;
+            (self.is_interim, self.is_unsolicited) = (false, false);
             return;
         }
         let Some(mut e) = self.open.pop_front() else {
@@ -416,14 +414,14 @@ impl Pairing {
             r.complete = cut.is_none();
             r.end_offset = end_offset;
         }
-        if self.answers_lost
+        if self.lost_answers.has_hole
             && let Some(next) = self.open.front()
             && next.request.first.frame < at.frame
         {
             // the missing bytes may contain its end, and the responses to requests sent meanwhile or together with it
-            self.mixed = Some(e.ack_at_request);
+            self.lost_answers.mixed = Some(e.ack_at_request);
         }
-        e.cut_by = if unseen || self.mixed == Some(e.ack_at_request) {
+        e.cut_by = if unseen || self.lost_answers.mixed == Some(e.ack_at_request) {
             Some(CutBy::Gap)
         } else {
             e.cut_by.or(cut.map(CutBy::from))
@@ -436,7 +434,7 @@ impl Pairing {
     /// Moves an exchange whose response ended at `at` to `settling`.
     #[inline(always)]
     pub(super) fn settles(&mut self, mut e: Box<Exchange>, at: At) {
-        let before = std::mem::replace(&mut self.answered_until, at.time_ns);
+        let before = std::mem::replace(&mut self.answered_until_ns, at.time_ns);
         if before > e.request.last.time_ns && self.protocol.is_some_and(Protocol::answers_in_order) {
             e.behind_until = Some(before);
         }
@@ -475,7 +473,7 @@ impl Pairing {
             self.settle_first(None, context);
         }
         if side == Side::Server || how != Close::Fin {
-            self.server_ended = true;
+            self.has_server_ended = true;
             self.release_turns(context);
             if self.subscriptions.is_some() {
                 self.leave_subscriptions(context);

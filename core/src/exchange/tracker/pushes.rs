@@ -77,7 +77,7 @@ impl Pairing {
             };
             own.insert(0, step);
         }
-        self.pushes = true;
+        self.has_pushed = true;
         context.queue(exchange);
     }
 
@@ -103,7 +103,7 @@ impl Pairing {
     /// Keeps an exchange that subscribed and has ended, until the end of its messages.
     #[cold]
     pub(super) fn subscription_over(&mut self, mut exchange: Box<Exchange>, context: &mut Context) {
-        let list = self.subscriptions.as_mut().filter(|_| !self.server_ended);
+        let list = self.subscriptions.as_mut().filter(|_| !self.has_server_ended);
         let subscription = list.and_then(|list| list.0.iter_mut().rev().find(|s| s.exchange == exchange.id));
         match subscription {
             Some(subscription) => subscription.row = Some(exchange),
