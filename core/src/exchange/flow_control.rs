@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::base::Side;
 use crate::messages::FlowEvent;
-use crate::observe::transfer::Shut;
+use crate::observe::transfer::ShutWindow;
 
 /// Size of a window in bytes before SETTINGS and WINDOW_UPDATE (6.9.2).
 const INITIAL: i64 = 65_535;
@@ -119,7 +119,7 @@ impl FlowControl {
     }
 
     /// The window that was empty after the last frame of this side, if the grants up to `acked` open it.
-    pub fn opened(&self, side: Side, acked: i64) -> Option<Shut> {
+    pub fn opened(&self, side: Side, acked: i64) -> Option<ShutWindow> {
         let direction = side.pick(&self.0);
         let (shut, window) = direction.shut?;
         let of_stream = shut != 0;
@@ -131,9 +131,10 @@ impl FlowControl {
             .pending
             .iter()
             .take_while(|(position, _)| *position <= acked);
-        arrived
-            .any(|(_, grant)| opens(grant))
-            .then_some(Shut { of_stream, window })
+        arrived.any(|(_, grant)| opens(grant)).then_some(ShutWindow {
+            is_of_stream: of_stream,
+            largest_bytes: window,
+        })
     }
 }
 
@@ -242,7 +243,7 @@ mod tests {
 
         fn opened(&self, acked: i64) -> Option<(bool, i64)> {
             let shut = self.control.as_ref()?.opened(Side::Server, acked)?;
-            Some((shut.of_stream, shut.window))
+            Some((shut.is_of_stream, shut.largest_bytes))
         }
     }
 

@@ -21,7 +21,7 @@ use crate::assemble::Assembler;
 use crate::base::{At, Side};
 use crate::facts::flag;
 use crate::messages::{Close, Messages, Protocol, Stretch};
-use crate::observe::transfer::Shut;
+use crate::observe::transfer::ShutWindow;
 use crate::observe::{OneWay, Passed, PeerPacket, Release, Sender, Wait};
 use crate::segment::{FIN, RST, SYN};
 use listener::PairingListener;
@@ -187,7 +187,7 @@ impl Tracker {
     }
 
     /// The HTTP/2 window that was empty after the last data of this side, if what the side acknowledges opens it.
-    pub fn opened(&self, side: Side, acked: i64) -> Option<Shut> {
+    pub fn opened(&self, side: Side, acked: i64) -> Option<ShutWindow> {
         self.pairing.flow_control.as_ref()?.opened(side, acked)
     }
 

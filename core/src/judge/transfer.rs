@@ -26,12 +26,12 @@ pub struct Verdict {
 pub struct TransferVerdict {
     pub verdict: Verdict,
     /// From the first to the last byte at the receiver, without waits for the other side's data.
-    pub duration: i64,
+    pub duration_ns: i64,
     /// Best round trip, and median round trip under load.
-    pub rtt_idle: Option<i64>,
-    pub rtt_load: Option<i64>,
+    pub idle_rtt_ns: Option<i64>,
+    pub loaded_rtt_ns: Option<i64>,
     /// Mean delay by the queue at the bottleneck.
-    pub queue: Option<i64>,
+    pub queue_ns: Option<i64>,
     pub waited: Waited,
     /// Time of a full segment on the slowest line, as far as bursts show it.
     pub segment_ns: Option<i64>,
@@ -39,38 +39,43 @@ pub struct TransferVerdict {
 
 /// Whether a transfer is large enough to be judged.
 pub fn matters(transfer: &Transfer) -> bool {
-    transfer.longest >= i64::from(TRANSFER_BYTES.get())
+    transfer.largest_message_bytes >= i64::from(TRANSFER_BYTES.get())
 }
 
 /// Judges a transfer. `idle` is the best round trip between the ends. An encrypted stream may contain HTTP/2, whose
 /// windows may be the limit.
 pub fn judge(transfer: &Transfer, idle: Option<i64>, is_encrypted: bool) -> TransferVerdict {
-    let loaded = under_load(&transfer.rounds).filter(|round| round.best > 0);
-    let standing_queue_rtt = mean(loaded.clone().map(|round| (round.best, round.ns)));
+    let loaded = under_load(&transfer.rounds.finished).filter(|round| round.best_rtt_ns > 0);
+    let standing_queue_rtt = mean(loaded.clone().map(|round| (round.best_rtt_ns, round.duration_ns)));
     // the delay of a growing queue is least where a round begins; its mean is half way to the next round's least
-    let next = loaded.clone().skip(1).map(|round| round.best).chain([0]);
-    let grows = mean(
-        loaded
-            .zip(next)
-            .map(|(round, next)| (round.best.midpoint(round.best.max(next)), round.ns)),
-    );
-    let tail = transfer.rounds.last().map_or(0, |round| round.smooth);
+    let next = loaded.clone().skip(1).map(|round| round.best_rtt_ns).chain([0]);
+    let grows = mean(loaded.zip(next).map(|(round, next)| {
+        (
+            round.best_rtt_ns.midpoint(round.best_rtt_ns.max(next)),
+            round.duration_ns,
+        )
+    }));
+    let tail = transfer
+        .rounds
+        .finished
+        .last()
+        .map_or(0, |round| round.smoothed_rtt_ns);
     let over = |best: i64| idle.map(|idle| (best - idle).max(0));
     let queue = standing_queue_rtt.and_then(over);
-    let smooth = under_load(&transfer.rounds).filter(|round| round.smooth > 0);
-    let smooth = smooth.map(|round| (round.smooth, round.ns));
+    let smooth = under_load(&transfer.rounds.finished).filter(|round| round.smoothed_rtt_ns > 0);
+    let smooth = smooth.map(|round| (round.smoothed_rtt_ns, round.duration_ns));
     let rtt_load = median(smooth.clone());
     let segment_ns = if transfer.is_near {
-        transfer.acks.median()
+        transfer.ack_spacing.median()
     } else {
-        transfer.arrivals.median()
+        transfer.arrival_spacing.median()
     };
     let waited = transfer.waited;
     let mut verdict = verdict(transfer, idle, queue, segment_ns);
     if is_encrypted && verdict.limit == Limiter::SenderBuffer && transfer.is_near {
         verdict.rival = Some(Limiter::Http2Window);
     }
-    let mut duration = end(transfer, over(tail).unwrap_or(0), idle) - transfer.first - waited.turns;
+    let mut duration = end(transfer, over(tail).unwrap_or(0), idle) - transfer.first_ns - waited.turns_ns;
     if verdict.limit == Limiter::ReceiverProgram {
         duration = duration.max(read_within(transfer, idle));
     }
@@ -89,11 +94,11 @@ pub fn judge(transfer: &Transfer, idle: Option<i64>, is_encrypted: bool) -> Tran
     };
     TransferVerdict {
         verdict,
-        duration,
+        duration_ns: duration,
         waited,
-        rtt_idle: idle,
-        rtt_load: rtt_load.filter(|_| shows_path),
-        queue: standing.or(grows).and_then(over).filter(|_| shows_path),
+        idle_rtt_ns: idle,
+        loaded_rtt_ns: rtt_load.filter(|_| shows_path),
+        queue_ns: standing.or(grows).and_then(over).filter(|_| shows_path),
         segment_ns,
     }
 }
@@ -103,17 +108,17 @@ pub fn judge(transfer: &Transfer, idle: Option<i64>, is_encrypted: bool) -> Tran
 /// time.
 fn read_within(transfer: &Transfer, idle: Option<i64>) -> i64 {
     let way = if transfer.is_near { idle.unwrap_or(0) } else { 0 };
-    let since = transfer.first + transfer.waited.turns + way;
-    let (left, opens) = (transfer.unread() as f64, transfer.opens.max(1) as f64);
+    let since = transfer.first_ns + transfer.waited.turns_ns + way;
+    let (left, opens) = (transfer.unread() as f64, transfer.reads.count.max(1) as f64);
     let read = transfer.bytes() as f64 - left;
-    let until = (transfer.opened_at - since) as f64;
+    let until = (transfer.reads.newest_ns - since) as f64;
     if left > read {
         return 0; // the rate is unknown: most bytes were not read by then
     }
     let read_ns = until / opens;
     let goes_on = (left * opens / read).ceil() * read_ns;
-    let ends = (transfer.answered_at - transfer.opened_at) as f64;
-    let is_bounded = transfer.answered_at != 0 && ends < goes_on + read_ns + read_ns;
+    let ends = (transfer.answered_ns - transfer.reads.newest_ns) as f64;
+    let is_bounded = transfer.answered_ns != 0 && ends < goes_on + read_ns + read_ns;
     (until
         + if is_bounded {
             goes_on.max(ends - read_ns).min(ends)
@@ -125,28 +130,34 @@ fn read_within(transfer: &Transfer, idle: Option<i64>) -> i64 {
 /// Returns when the last byte reached the receiver, less the path. Near the sender the ACK of all data bounds it.
 fn end(transfer: &Transfer, behind: i64, idle: Option<i64>) -> i64 {
     if !transfer.is_near {
-        return transfer.last;
+        return transfer.last_ns;
     }
-    let sent = transfer.last + behind;
-    match idle.filter(|_| transfer.done >= transfer.last) {
-        Some(idle) if is_reordered(transfer) => (transfer.done - idle).max(transfer.last),
-        Some(idle) => sent.min(transfer.done - idle),
+    let sent = transfer.last_ns + behind;
+    match idle.filter(|_| transfer.acked_all_ns >= transfer.last_ns) {
+        Some(idle) if is_reordered(transfer) => (transfer.acked_all_ns - idle).max(transfer.last_ns),
+        Some(idle) => sent.min(transfer.acked_all_ns - idle),
         None => sent,
     }
 }
 
 /// Whether the path reorders segments.
 fn is_reordered(transfer: &Transfer) -> bool {
-    transfer.reordered as f64 >= REORDERED_SHARE.get() * transfer.segments as f64
-        || transfer.is_near && transfer.holes > 2 * transfer.holes_mended && transfer.holes >= 3
+    transfer.losses.reordered as f64 >= REORDERED_SHARE.get() * transfer.segments as f64
+        || transfer.is_near
+            && transfer.losses.holes > 2 * transfer.losses.holes_retransmitted
+            && transfer.losses.holes >= 3
 }
 
 /// Returns the round trips in the last two thirds of the time: the start is not under load yet.
 fn under_load(rounds: &[RoundTrip]) -> impl Iterator<Item = &RoundTrip> + Clone {
-    let first = rounds.first().map_or(0, |round| round.start);
-    let last = rounds.last().map_or(0, |round| round.start + round.ns);
+    let first = rounds.first().map_or(0, |round| round.start_ns);
+    let last = rounds
+        .last()
+        .map_or(0, |round| round.start_ns + round.duration_ns);
     let from = first + (last - first) / 3;
-    rounds.iter().filter(move |round| round.start + round.ns > from)
+    rounds
+        .iter()
+        .filter(move |round| round.start_ns + round.duration_ns > from)
 }
 
 /// Returns the mean of values, each weighted by its duration.
@@ -207,20 +218,20 @@ impl Shares {
         let waited = &transfer.waited;
         let total = waited.all();
         let share = |ns: i64| ns as f64 / total.max(1) as f64;
-        let edge: i64 = transfer.rounds.iter().map(|round| round.edge_ns).sum();
-        let edge = if waited.timer > 0 {
+        let edge: i64 = transfer.rounds.finished.iter().map(|round| round.edge_ns).sum();
+        let edge = if waited.timer_ns > 0 {
             share(edge.min(total))
         } else {
             0.0
         };
         Shares {
-            window: share(waited.window).max(edge),
-            program: share(waited.program),
-            timer: share(waited.timer),
-            http2: share(waited.http2),
-            cut: share(waited.repair + waited.cut),
-            level: share(waited.level),
-            growing: share(waited.growing),
+            window: share(waited.window_ns).max(edge),
+            program: share(waited.program_ns),
+            timer: share(waited.timer_ns),
+            http2: share(waited.http2_ns),
+            cut: share(waited.repair_ns + waited.cut_ns),
+            level: share(waited.level_ns),
+            growing: share(waited.growing_ns),
         }
     }
 
@@ -259,7 +270,7 @@ impl Signs {
         let waited = &transfer.waited;
         let total = waited.all();
         // time before retransmissions is in no sum, so a line's rate does not explain it
-        let unexplained = transfer.last - transfer.first - waited.turns - total;
+        let unexplained = transfer.last_ns - transfer.first_ns - waited.turns_ns - total;
         let is_unexplained = unexplained as f64 >= LIMIT_SHARE.get() * total as f64;
         let is_even = !is_unexplained
             && segment_ns.is_some_and(|segment_ns| {
@@ -276,19 +287,21 @@ impl Signs {
             queue >= least_queue && queue as f64 >= STANDING_SHARE.get() * idle as f64
         });
         let after_writes = transfer.pauses_after_writes as f64;
-        let full = (transfer.segments as f64) * transfer.acks.median().unwrap_or(0) as f64;
+        let full = (transfer.segments as f64) * transfer.ack_spacing.median().unwrap_or(0) as f64;
         let is_reordered = is_reordered(transfer);
         // (with reordering, the segments behind a hole take the room)
-        let is_low = transfer.acked_low as f64 >= LOW_SHARE.get() * transfer.acked as f64 && !is_reordered;
+        let is_low = transfer.window.acked_bytes_below as f64
+            >= LOW_SHARE.get() * transfer.window.acked_bytes as f64
+            && !is_reordered;
         Signs {
             is_even,
             is_metered: full >= PACED_SHARE.get() * total as f64
                 && !has_standing_queue
-                && transfer.repeats == 0,
-            keeps_window_shut: transfer.zero_windows > 1 || is_low,
+                && transfer.losses.retransmissions == 0,
+            keeps_window_shut: transfer.window.zero_count > 1 || is_low,
             is_reordered,
             has_standing_queue,
-            pauses_at_message_ends: waited.program > 0
+            pauses_at_message_ends: waited.program_ns > 0
                 && after_writes >= ENDED_SHARE.get() * transfer.pauses.count as f64,
         }
     }
@@ -297,12 +310,12 @@ impl Signs {
 fn verdict(transfer: &Transfer, idle: Option<i64>, queue: Option<i64>, segment_ns: Option<i64>) -> Verdict {
     let waited = &transfer.waited;
     let total = waited.all();
-    if total <= 0 || transfer.rounds.is_empty() {
+    if total <= 0 || transfer.rounds.finished.is_empty() {
         return Verdict::certain(Limiter::None, Grade::Unknown);
     }
     let mut shares = Shares::new(transfer);
     let signs = Signs::new(transfer, idle, queue, segment_ns);
-    let unprompted = (waited.program + waited.timer) as f64 / total as f64;
+    let unprompted = (waited.program_ns + waited.timer_ns) as f64 / total as f64;
     if let Some(line) = line_limit(transfer, idle, queue, shares.window, unprompted, &signs) {
         return line;
     }
@@ -333,7 +346,7 @@ fn line_limit(
     if signs.has_standing_queue && !by_program {
         if window < LIMIT_SHARE.get() {
             // a window that losses limit has an even rate too, and a busy host looks like a short queue
-            let has_losses = transfer.repeats > 0;
+            let has_losses = transfer.losses.retransmissions > 0;
             let is_short_queue = has_losses && queue.zip(idle).is_some_and(|(queue, idle)| 2 * queue < idle);
             let line = if is_short_queue {
                 Verdict::with_rival(Limiter::Line, Grade::Suspected, Limiter::Congestion)
@@ -403,7 +416,11 @@ fn largest(transfer: &Transfer, most: Limiter, share: f64, signs: &Signs) -> Ver
             ..Verdict::certain(Limiter::Congestion, Grade::Suspected)
         },
         Limiter::Congestion => Verdict {
-            cut_by: Some(if transfer.slowed > 0 { "ecn" } else { "losses" }),
+            cut_by: Some(if transfer.losses.window_reductions > 0 {
+                "ecn"
+            } else {
+                "losses"
+            }),
             ..Verdict::certain(most, grade_of_share(share))
         },
         Limiter::Pacing => pacing_limit(transfer, share, signs),

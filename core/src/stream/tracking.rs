@@ -9,7 +9,7 @@ use crate::exchange::{Context, ReadSoFar, SeenSegment, StreamIds, Tracker};
 use crate::facts::{Facts, flag};
 use crate::messages::Close;
 use crate::observe::Release;
-use crate::observe::transfer::Shut;
+use crate::observe::transfer::ShutWindow;
 use crate::segment::Segment;
 
 /// Progress of reading a stream's data.
@@ -42,7 +42,7 @@ impl Tracking {
     }
 
     /// The HTTP/2 window that was empty after the last data of this side, if what the side acknowledges opens it.
-    pub fn opened(&self, side: Side, acked: i64) -> Option<Shut> {
+    pub fn opened(&self, side: Side, acked: i64) -> Option<ShutWindow> {
         match self {
             Tracking::Live(tracker) => tracker.opened(side, acked),
             _ => None,

@@ -55,16 +55,19 @@ pub fn push_transfers(id: u32, stream: &Stream, rows: &mut Vec<Row>) {
             sender,
             client: stream.client(),
             server: stream.server(),
-            start_ns: transfer.first,
-            end_ns: transfer.last,
+            start_ns: transfer.first_ns,
+            end_ns: transfer.last_ns,
             bytes: transfer.bytes(),
             segments: transfer.segments,
             mss: transfer.mss,
-            retransmissions: transfer.repeats,
-            ecn_marks: transfer.congestion_marks.max(transfer.slowed),
+            retransmissions: transfer.losses.retransmissions,
+            ecn_marks: transfer
+                .losses
+                .congestion_marks
+                .max(transfer.losses.window_reductions),
             is_at_sender: transfer.is_near,
-            max_window: (transfer.is_window_known && transfer.window_most > 0)
-                .then_some(transfer.window_most.min(i64::from(u32::MAX)) as u32),
+            max_window: (transfer.window.is_known && transfer.window.largest_bytes > 0)
+                .then_some(transfer.window.largest_bytes.min(i64::from(u32::MAX)) as u32),
             window_scaling: has_both_syns.then_some(client.scale.is_some() && server.scale.is_some()),
             receiver_scale: stream.side(sender.other()).scale,
             http2_window: http2_window(transfer),
@@ -75,15 +78,15 @@ pub fn push_transfers(id: u32, stream: &Stream, rows: &mut Vec<Row>) {
 
 /// Returns whether the HTTP/2 window that stopped the sender longest is a stream's, and its bytes.
 fn http2_window(transfer: &Transfer) -> Option<(bool, i64)> {
-    let [connection, stream] = transfer.http2;
-    let of_stream = stream.0 > connection.0;
-    let (ns, window) = if of_stream { stream } else { connection };
-    (ns > 0).then_some((of_stream, window))
+    let (connection, streams) = (transfer.shut_connection, transfer.shut_streams);
+    let is_of_stream = streams.ns > connection.ns;
+    let longer = if is_of_stream { streams } else { connection };
+    (longer.ns > 0).then_some((is_of_stream, longer.largest_bytes))
 }
 
 impl Row {
     fn rate_mbit(&self) -> Option<f64> {
-        mbit(self.bytes as f64, self.judged.duration)
+        mbit(self.bytes as f64, self.judged.duration_ns)
     }
 
     /// The rate while segments followed each other without a pause: an estimate of the slowest link on the path.
@@ -96,7 +99,7 @@ impl Row {
     fn needed_window(&self) -> Option<u64> {
         let (burst, mean) = (self.burst_mbit(), self.rate_mbit());
         let rate = burst.or(mean)?.max(mean.unwrap_or(0.0));
-        Some(bytes_in(self.judged.rtt_idle?, rate))
+        Some(bytes_in(self.judged.idle_rtt_ns?, rate))
     }
 
     /// The part of the observed time that `ns` makes up, from 0 to 1.
@@ -130,7 +133,7 @@ fn bytes_in(ns: i64, rate_mbit: f64) -> u64 {
 }
 
 pub fn columns(rows: &[Row]) -> Vec<Column> {
-    let queue_bytes = |r: &Row| Some(bytes_in(r.judged.queue?, r.rate_mbit()?));
+    let queue_bytes = |r: &Row| Some(bytes_in(r.judged.queue_ns?, r.rate_mbit()?));
     let share = |name, ns: fn(&Waited) -> i64| required(name, rows, move |r| r.share(ns(&r.judged.waited)));
     vec![
         required("stream", rows, |r| r.stream),
@@ -146,7 +149,7 @@ pub fn columns(rows: &[Row]) -> Vec<Column> {
         required("end", rows, |r| Time(r.end_ns)),
         required("bytes", rows, |r| r.bytes),
         required("segments", rows, |r| r.segments),
-        required("duration_ms", rows, |r| Ms(r.judged.duration)),
+        required("duration_ms", rows, |r| Ms(r.judged.duration_ns)),
         optional("rate_mbit", rows, Row::rate_mbit),
         optional("burst_mbit", rows, Row::burst_mbit),
         required("limited_by", rows, |r| r.judged.verdict.limit.name()),
@@ -154,9 +157,9 @@ pub fn columns(rows: &[Row]) -> Vec<Column> {
         required("grade", rows, |r| r.judged.verdict.grade.name()),
         optional("rival", rows, |r| Some(r.judged.verdict.rival?.name())),
         optional("cut_by", rows, |r| r.judged.verdict.cut_by),
-        optional("rtt_idle_ms", rows, |r| r.judged.rtt_idle.map(Ms)),
-        optional("rtt_load_ms", rows, |r| r.judged.rtt_load.map(Ms)),
-        optional("queue_ms", rows, |r| r.judged.queue.map(Ms)),
+        optional("rtt_idle_ms", rows, |r| r.judged.idle_rtt_ns.map(Ms)),
+        optional("rtt_load_ms", rows, |r| r.judged.loaded_rtt_ns.map(Ms)),
+        optional("queue_ms", rows, |r| r.judged.queue_ns.map(Ms)),
         optional("queue_bytes", rows, queue_bytes),
         optional("window_bytes", rows, |r| r.max_window),
         optional("window_needed_bytes", rows, Row::needed_window),
@@ -165,13 +168,13 @@ pub fn columns(rows: &[Row]) -> Vec<Column> {
         required("retransmissions", rows, |r| r.retransmissions),
         required("ecn_marks", rows, |r| r.ecn_marks),
         required("at_sender", rows, |r| r.is_at_sender),
-        share("window_share", |w| w.window),
-        share("program_share", |w| w.program),
-        share("timer_share", |w| w.timer),
-        share("congestion_share", |w| w.repair + w.cut),
-        share("start_share", |w| w.growing),
-        share("level_share", |w| w.level),
-        share("http2_share", |w| w.http2),
+        share("window_share", |w| w.window_ns),
+        share("program_share", |w| w.program_ns),
+        share("timer_share", |w| w.timer_ns),
+        share("congestion_share", |w| w.repair_ns + w.cut_ns),
+        share("start_share", |w| w.growing_ns),
+        share("level_share", |w| w.level_ns),
+        share("http2_share", |w| w.http2_ns),
         optional("http2_window_bytes", rows, |r| {
             Some(r.http2_window?.1.max(0) as u64)
         }),
