@@ -51,9 +51,9 @@ pub(super) fn find(evidence: &SenderEvidence, judged: &SenderVerdict) -> Option<
     }
     let candidates = evidence.candidates.iter();
     for candidate in candidates.filter(|candidate| !candidate.is_ack_unseen) {
-        let is_early = judged.left_before_ack(candidate);
-        let is_prompt = judged.late_ns(candidate) <= judged.prompt_limit_ns;
-        if is_early || judged.is_held(candidate) && is_prompt {
+        let is_early = judged.path.left_before_ack(candidate);
+        let is_prompt = judged.path.late_ns(candidate) <= judged.path.prompt_limit_ns;
+        if is_early || judged.path.is_held(candidate) && is_prompt {
             shown.push(Shown {
                 at: candidate.freed.time_ns,
                 frame: candidate.freed.frame,

@@ -20,21 +20,21 @@ use crate::limits::{
 use crate::observe::Turn;
 
 /// Whether a wait is as long as the cork timer: the retransmission timeout, which is 200 ms and a smoothed round trip,
-/// delayed ACKs included (tcp_probe0_base, tcp_set_rto). `to_sender` is the round trip from the capture to the sender,
-/// `to_answer` the longest time to an ACK of the receiver.
+/// delayed ACKs included (tcp_probe0_base, tcp_set_rto). `sender_rtt_ns` is the round trip from the capture to the
+/// sender, `longest_ack_ns` the longest time to an ACK of the receiver.
 ///
 /// Example: 2 ms to the sender and ACKs after up to 60 ms: waits of 202 to 277 ms.
-fn has_timer_length(waited: i64, [to_sender, to_answer]: [i64; 2]) -> bool {
-    let longer = (to_sender + to_answer).clamp(0, RATED_NS.get());
-    (CORK_NS.least()..=CORK_NS.most() + longer).contains(&(waited - to_sender))
+fn has_timer_length(waited_ns: i64, sender_rtt_ns: i64, longest_ack_ns: i64) -> bool {
+    let longer = (sender_rtt_ns + longest_ack_ns).clamp(0, RATED_NS.get());
+    (CORK_NS.least()..=CORK_NS.most() + longer).contains(&(waited_ns - sender_rtt_ns))
 }
 
-/// Returns whether messages of a sender may wait for the timer, and whether all of them do. `path` is as in
+/// Returns whether messages of a sender may wait for the timer, and whether all of them do. The times are as in
 /// `has_timer_length`.
-pub(super) fn cork_use(starts: &MessageStarts, path: [i64; 2]) -> (bool, bool) {
+pub(super) fn cork_use(starts: &MessageStarts, sender_rtt_ns: i64, longest_ack_ns: i64) -> (bool, bool) {
     let timer_waits = || {
         let late = starts.cork_waits.iter();
-        late.filter(|(waited, _)| has_timer_length(*waited, path))
+        late.filter(|(waited, _)| has_timer_length(*waited, sender_rtt_ns, longest_ack_ns))
     };
     let count = timer_waits().count();
     if count < MIN_SAMPLES.get() {
@@ -42,11 +42,10 @@ pub(super) fn cork_use(starts: &MessageStarts, path: [i64; 2]) -> (bool, bool) {
     }
     let is_on_tick =
         fit_tick(timer_waits().map(|(_, end)| *end)).is_some_and(|tick| tick.luck <= CHANCE_MAX_ALONE.get());
-    let [to_sender, _] = path;
     let sooner = starts
         .cork_waits
         .iter()
-        .filter(|(waited, _)| waited - to_sender < CORK_NS.least());
+        .filter(|(waited, _)| waited - sender_rtt_ns < CORK_NS.least());
     let prompt = starts.prompt_count + sooner.count() as u64;
     let always = prompt * OUTLIER_ONE_IN.get() as u64 <= count as u64;
     (is_on_tick || always, is_on_tick && always)
@@ -58,9 +57,9 @@ pub(super) fn judge_turn(cutter: &mut Cutter<'_>, turn: &Turn, late_ns: u32, jud
     let (slice, paths) = (cutter.slice, cutter.paths);
     let side = slice.sender;
     let waited = slice.step.to.time_ns - turn.since.time_ns;
-    let is_as_long_as_timer = |to_answer| has_timer_length(waited, [paths.rtt_to(side), to_answer]);
+    let is_as_long_as_timer = |longest_ack| has_timer_length(waited, paths.rtt_to(side), longest_ack);
     match judged {
-        Some(judged) if judged.is_always_corked && is_as_long_as_timer(judged.to_answer) => {
+        Some(judged) if judged.is_always_corked && is_as_long_as_timer(judged.path.longest_ack_ns) => {
             attribute_turn_path(cutter, turn.since);
             // a program that sleeps on the same tick would look alike
             let grounds = Grounds::probable(Because::TimerOnTick, Cause::program_of(side));
@@ -71,7 +70,7 @@ pub(super) fn judge_turn(cutter: &mut Cutter<'_>, turn: &Turn, late_ns: u32, jud
         _ if paths.rtt_behind_middlebox(side, waited).is_some() => turn::judge(cutter, turn),
         Some(judged)
             if (judged.is_sometimes_corked || judged.is_always_corked)
-                && is_as_long_as_timer(judged.to_answer.max(CORK_ROUND_NS.get())) =>
+                && is_as_long_as_timer(judged.path.longest_ack_ns.max(CORK_ROUND_NS.get())) =>
         {
             attribute_turn_path(cutter, turn.since);
             let mut program = turn_attribution_bounded_by_ack(cutter, turn, 0);
@@ -117,6 +116,7 @@ mod tests {
     use crate::base::Side;
     use crate::evidence::{Key, SenderStore};
     use crate::judge::partition::slices::{slice, step};
+    use crate::judge::sender::SenderPath;
     use crate::judge::{Grade, Paths, Row};
 
     const MS: i64 = 1_000_000;
@@ -153,7 +153,11 @@ mod tests {
             (714 * MS, [MS, 600 * MS], true), // no more than RATED_NS is granted
             (714 * MS + 1, [MS, 600 * MS], false),
         ] {
-            assert_eq!(has_timer_length(waited, path), is, "{waited} {path:?}");
+            assert_eq!(
+                has_timer_length(waited, path[0], path[1]),
+                is,
+                "{waited} {path:?}"
+            );
         }
     }
 
@@ -163,9 +167,12 @@ mod tests {
             let step = step(waited);
             let slice = slice(&step, Side::Server);
             let judged = SenderVerdict {
+                path: SenderPath {
+                    longest_ack_ns: to_answer,
+                    ..SenderPath::default()
+                },
                 is_sometimes_corked: true,
                 is_always_corked: corked,
-                to_answer,
                 ..SenderVerdict::default()
             };
             let paths = Paths {
@@ -211,14 +218,14 @@ mod tests {
     #[test]
     fn ten_on_a_tick_are_a_timers_and_few_prompt_ones_do_not_matter() {
         // (it may be, all are): 9 might lie on a tick by luck, 7 are too few to ask
-        assert_eq!(cork_use(&starts(10, 0), [0, 0]), (true, true));
-        assert_eq!(cork_use(&starts(10, 1), [0, 0]), (true, true));
-        assert_eq!(cork_use(&starts(10, 2), [0, 0]), (true, false));
-        assert_eq!(cork_use(&starts(9, 0), [0, 0]), (true, false));
-        assert_eq!(cork_use(&starts(9, 2), [0, 0]), (false, false));
-        assert_eq!(cork_use(&starts(8, 9), [0, 0]), (false, false));
-        assert_eq!(cork_use(&starts(7, 9), [0, 0]), (true, false));
-        assert_eq!(cork_use(&starts(0, 9), [0, 0]), (false, false));
+        assert_eq!(cork_use(&starts(10, 0), 0, 0), (true, true));
+        assert_eq!(cork_use(&starts(10, 1), 0, 0), (true, true));
+        assert_eq!(cork_use(&starts(10, 2), 0, 0), (true, false));
+        assert_eq!(cork_use(&starts(9, 0), 0, 0), (true, false));
+        assert_eq!(cork_use(&starts(9, 2), 0, 0), (false, false));
+        assert_eq!(cork_use(&starts(8, 9), 0, 0), (false, false));
+        assert_eq!(cork_use(&starts(7, 9), 0, 0), (true, false));
+        assert_eq!(cork_use(&starts(0, 9), 0, 0), (false, false));
     }
 
     #[test]
@@ -242,19 +249,19 @@ mod tests {
         }
         let starts = &store.get(id).unwrap().starts;
         assert_eq!((starts.cork_waits.len(), starts.prompt_count), (1_024, 94));
-        assert_eq!(cork_use(starts, [0, 0]), (true, true));
+        assert_eq!(cork_use(starts, 0, 0), (true, true));
     }
 
     #[test]
     fn what_waited_less_than_the_timer_is_prompt() {
         let mut mixed = starts(10, 1);
         mixed.cork_waits.push((200 * MS - 1, 900 * MS));
-        assert_eq!(cork_use(&mixed, [0, 0]), (true, false));
+        assert_eq!(cork_use(&mixed, 0, 0), (true, false));
         let mut timer = starts(10, 1);
         timer.cork_waits.push((200 * MS, 900 * MS));
-        assert_eq!(cork_use(&timer, [0, 0]), (true, true), "as long as the timer");
+        assert_eq!(cork_use(&timer, 0, 0), (true, true), "as long as the timer");
         let mut far = starts(10, 1);
         far.cork_waits.push((201 * MS, 900 * MS));
-        assert_eq!(cork_use(&far, [2 * MS, 0]), (true, false), "less the path");
+        assert_eq!(cork_use(&far, 2 * MS, 0), (true, false), "less the path");
     }
 }

@@ -66,8 +66,8 @@ impl SenderVerdict {
     /// `freed_bytes` is the true size of the freed segment.
     fn rule_sized(&self, sender: Side, candidate: &Candidate, freed_bytes: u32) -> Ruling {
         let (stream, freed_frame) = (candidate.stream, candidate.freed.frame);
-        let hold_ns = self.hold_ns(candidate);
-        let late_ns = self.late_ns(candidate);
+        let hold_ns = self.path.hold_ns(candidate);
+        let late_ns = self.path.late_ns(candidate);
         let pause = |mut grounds: Grounds| {
             if candidate.may_be_delayed {
                 // the path (by the timestamps) or pacing may have made it
@@ -76,9 +76,9 @@ impl SenderVerdict {
             Ruling::Pause { grounds }
         };
         let probable_pause = |because| pause(Grounds::probable(because, Cause::Nagle));
-        if self.left_before_ack(candidate) {
+        if self.path.left_before_ack(candidate) {
             // the round trip may contain a program's time, and a kernel is sooner
-            return if self.rtt_is_best || candidate.arrived.is_some() {
+            return if self.path.is_rtt_best || candidate.arrived.is_some() {
                 pause(self.early_grounds(candidate.total_ns(), freed_bytes))
             } else {
                 probable_pause(Because::RoundTripByProgram)
@@ -192,7 +192,8 @@ impl SenderVerdict {
     /// Judges a segment behind an ACK that the capture lacks.
     fn rule_unseen(&self, candidate: &Candidate, hold_ns: i64, late_ns: i64) -> Ruling {
         let control = self.compare_last(candidate);
-        let is_dated = late_ns.abs() <= NOISE_NS.get() + self.prompt_limit_ns && HELD_NS.contains(hold_ns);
+        let is_dated =
+            late_ns.abs() <= NOISE_NS.get() + self.path.prompt_limit_ns && HELD_NS.contains(hold_ns);
         if matches!(control, Control::Shorter { .. })
             && is_dated
             && self.proves_nagle(candidate.stream, control)
@@ -212,7 +213,7 @@ impl SenderVerdict {
 
     /// Returns the grounds of a stall that is not proven.
     fn probable_stall(&self, sender: Side) -> Grounds {
-        let because = if self.held >= MIN_SAMPLES.get() {
+        let because = if self.holds.count >= MIN_SAMPLES.get() {
             Because::SenderNotKnown
         } else {
             Because::FewWaits
@@ -269,7 +270,7 @@ pub(super) fn attribute(cutter: &mut Cutter<'_>, candidate: &Candidate, ruling: 
             let end = cutter.end;
             // the segment was late on its way, by the timestamps: that part is the path's
             let delay = candidate
-                .lateness
+                .lateness_ns
                 .filter(|_| candidate.is_clock_fine && grounds.grade == Grade::Proven);
             let delay = delay.map_or(0, i64::from);
             if delay > NOISE_NS.get() {

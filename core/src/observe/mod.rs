@@ -44,7 +44,7 @@ pub struct Candidate {
     pub ack_lacks_data: bool,
     pub ack_has_fin: bool,
     /// Delay of the ACK beyond the path's best, in ns, by its sender's timestamps: no part of a hold.
-    pub ack_late: i64,
+    pub ack_late_ns: i64,
     /// Whether the ACK had reached the sender, by the TSecr of the freed segment; None where that does not show it.
     pub arrived: Option<bool>,
     /// The capture lacks the ACK: its time follows from timestamps, and its frame is 0.
@@ -58,7 +58,7 @@ pub struct Candidate {
     pub may_be_delayed: bool,
     /// Delay of the freed segment beyond the path's best, in ns; None beside the sender, and where timestamps do not
     /// show it.
-    pub lateness: Option<u32>,
+    pub lateness_ns: Option<u32>,
     /// The sender's timestamps count every millisecond.
     pub is_clock_fine: bool,
     /// The small segment was the first of its message.

@@ -11,15 +11,14 @@ pub const US: i64 = 1000;
 
 /// The capture is 2 ms there and back from either end.
 pub fn proven() -> SenderVerdict {
-    let (sender_rtt, receiver_rtt) = (2 * MS, 2 * MS);
-    SenderVerdict {
+    let mut judged = SenderVerdict {
         nagle_use: NagleUse::Acts,
-        held: 20,
-        prompt_limit_ns: 2 * MS,
-        sender_rtt,
-        receiver_rtt,
         ..SenderVerdict::default()
-    }
+    };
+    judged.holds.count = 20;
+    judged.path.prompt_limit_ns = 2 * MS;
+    (judged.path.sender_rtt_ns, judged.path.receiver_rtt_ns) = (2 * MS, 2 * MS);
+    judged
 }
 
 /// The ACK was held for 43 ms.

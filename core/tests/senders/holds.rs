@@ -18,7 +18,7 @@ fn a_path_of_40_ms_is_no_hold() {
         for i in 0..20 {
             e.nagle(i * 90 * MS, 30 * US, 20 * US);
         }
-        assert_eq!(e.judged().held, 0);
+        assert_eq!(e.judged().holds.count, 0);
         for ruling in e.rulings() {
             assert!(
                 matches!(
@@ -50,8 +50,8 @@ fn the_tick_shows_in_the_ends_of_the_holds() {
         }
         let judged = e.judged();
         (
-            judged.tick.map(|tick| tick.period_ns),
-            judged.tick.map(|tick| tick.luck),
+            judged.holds.tick.map(|tick| tick.period_ns),
+            judged.holds.tick.map(|tick| tick.luck),
         )
     };
     for seed in 1..20 {

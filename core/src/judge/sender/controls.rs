@@ -16,12 +16,14 @@ use ahash::AHashMap;
 
 pub(super) use self::group::Pause;
 use self::group::{Group, partition_about};
+#[cfg(test)]
+use super::SenderPath;
 use super::SenderVerdict;
 use super::spread::{at_share, sorted};
 use crate::evidence::SenderEvidence;
 use crate::limits::{
-    AT_HOST_NS, HELD_AWAY, HELD_NS, LONGER_TIMES, MAJORITY_ONE_IN, MIN_SAMPLES, NOISE_NS, OUTLASTED,
-    OUTLIER_ONE_IN, PROMPT_NS, SEVERAL, SOON_NS, UNHELD_NS,
+    HELD_AWAY, HELD_NS, LONGER_TIMES, MAJORITY_ONE_IN, MIN_SAMPLES, NOISE_NS, OUTLASTED, OUTLIER_ONE_IN,
+    PROMPT_NS, SEVERAL, SOON_NS, UNHELD_NS,
 };
 use crate::observe::Candidate;
 
@@ -68,9 +70,12 @@ pub struct Controls {
     lacks_acks: bool,
     /// Frames of the first and the last segment sent before its ACK, by stream.
     early: AHashMap<u32, [u64; 2]>,
-    /// Held ACKs that were followed soon, and those of them within each of `SenderVerdict::kernel_limits`.
+    /// Held ACKs that were followed soon.
     soon_count: usize,
-    kernel_counts: [usize; 2],
+    /// Those of them that were followed within `KernelLimits::prompt_ns`.
+    kernel_count: usize,
+    /// Those of them that were followed within `KernelLimits::slow_ns`.
+    slow_kernel_count: usize,
     /// The capture was taken at the sender's host.
     is_at_host: bool,
 }
@@ -121,7 +126,7 @@ impl Controls {
     /// Sorts the evidence on a sender into the lists of pauses.
     pub(in crate::judge) fn new(evidence: &SenderEvidence, judged: &SenderVerdict) -> Controls {
         let mut controls = Controls {
-            is_at_host: judged.sender_rtt < AT_HOST_NS.get(),
+            is_at_host: judged.path.is_at_sender(),
             ..Controls::default()
         };
         let early = evidence.early.iter().map(|(stream, early)| Pause {
@@ -143,7 +148,7 @@ impl Controls {
             // a larger segment may hold several writes, the last of which waited for less time
             let written = held.filter(|held| held.freed_bytes <= candidate.freed_bytes);
             controls.add(candidate, written.map_or(0, |held| held.total_ns()), judged);
-            if judged.is_held(candidate) {
+            if judged.path.is_held(candidate) {
                 freed.insert(candidate.stream, candidate);
             }
         }
@@ -178,7 +183,7 @@ impl Controls {
             ns: candidate.total_ns() + if exact { before } else { 0 },
             exact,
         };
-        if judged.left_before_ack(candidate) {
+        if judged.path.left_before_ack(candidate) {
             self.all.early.push(pause(true));
             self.left_before(candidate.stream, candidate.freed.frame);
             return;
@@ -187,13 +192,13 @@ impl Controls {
             self.lacks_acks = true;
             return; // the time of the ACK is too coarse
         }
-        let late_ns = judged.late_ns(candidate);
+        let late_ns = judged.path.late_ns(candidate);
         let is_prompt = judged.is_prompt(candidate);
-        if judged.is_held(candidate) {
-            self.soon_count += usize::from(late_ns <= PROMPT_NS.get().max(judged.prompt_limit_ns));
-            for (count, is_within) in self.kernel_counts.iter_mut().zip(judged.is_by_kernel(candidate)) {
-                *count += usize::from(is_within);
-            }
+        if judged.path.is_held(candidate) {
+            self.soon_count += usize::from(late_ns <= PROMPT_NS.get().max(judged.path.prompt_limit_ns));
+            let limits = judged.path.kernel_limits;
+            self.kernel_count += usize::from(judged.is_by_kernel(candidate, limits.prompt_ns));
+            self.slow_kernel_count += usize::from(judged.is_by_kernel(candidate, limits.slow_ns));
             self.slightly_late +=
                 usize::from(self.is_at_host && late_ns > SOON_NS.get() && !judged.outlasts(late_ns));
             if is_prompt {
@@ -201,7 +206,7 @@ impl Controls {
                 self.longest_held = self.longest_held.max(candidate.total_ns());
             } else {
                 self.late_waits.push(candidate.total_ns());
-                self.has_written_late |= judged.wrote_after_ack(candidate);
+                self.has_written_late |= judged.path.wrote_after_ack(candidate);
                 if judged.outlasts(late_ns) {
                     self.all.outlasting.push(pause(true));
                 }
@@ -209,7 +214,7 @@ impl Controls {
         } else if candidate.is_pure_ack()
             && !candidate.is_after_peer_end
             // `ack_late` is not subtracted: the hold of an ACK that the path delayed is not known well enough
-            && candidate.covered_ns() - judged.receiver_rtt < UNHELD_NS.get()
+            && candidate.covered_ns() - judged.path.receiver_rtt_ns < UNHELD_NS.get()
         {
             let pause = pause(!is_prompt);
             self.goes_on |= !candidate.begins_message && !pause.is_at_once();
@@ -386,16 +391,16 @@ impl Controls {
 
     /// Whether most segments that left soon, seen beside the sender, left as promptly as its kernel sends.
     pub(in crate::judge) fn are_kernels(&self) -> bool {
-        self.are_within_kernel_limit(0)
+        self.are_most_soon(self.kernel_count)
     }
 
     /// Whether most of them left as promptly as a slow kernel, or a quick relay, sends.
     pub(in crate::judge) fn may_be_kernels(&self) -> bool {
-        self.are_kernels() || self.are_within_kernel_limit(1)
+        self.are_kernels() || self.are_most_soon(self.slow_kernel_count)
     }
 
-    fn are_within_kernel_limit(&self, limit: usize) -> bool {
-        let count = self.kernel_counts.get(limit).copied().unwrap_or_default();
+    /// Whether so many are most of those that were followed soon; always away from the sender.
+    fn are_most_soon(&self, count: usize) -> bool {
         !self.is_at_host || MAJORITY_ONE_IN.get() * count >= (MAJORITY_ONE_IN.get() - 1) * self.soon_count
     }
 

@@ -4,7 +4,7 @@
 
 use ahash::AHashMap;
 
-use super::SenderVerdict;
+use super::SenderPath;
 use crate::evidence::SenderEvidence;
 use crate::limits::{
     DELACK_LEAST_NS, HELD_NS, MAJORITY_ONE_IN, MIN_SAMPLES, OUTLIER_ONE_IN, QUICK_ACKS, UNHELD_NS,
@@ -13,8 +13,8 @@ use crate::observe::Candidate;
 
 /// Whether late ACKs scatter on both sides of the shortest delayed-ACK timer, more than one in `MAJORITY_ONE_IN` on
 /// each. A link does that (Wi-Fi, cellular); a timer is never shorter, whatever the link adds to it.
-pub(super) fn are_scattered(evidence: &SenderEvidence, judged: &SenderVerdict) -> bool {
-    let late = pure_acks(evidence).map(|candidate| judged.hold_ns(candidate));
+pub(super) fn are_scattered(evidence: &SenderEvidence, path: &SenderPath) -> bool {
+    let late = pure_acks(evidence).map(|candidate| path.hold_ns(candidate));
     let late = late.filter(|late| (UNHELD_NS.get()..=HELD_NS.most()).contains(late));
     let (longer, shorter): (Vec<i64>, Vec<i64>) = late.partition(|late| *late >= DELACK_LEAST_NS.get());
     let few = longer.len().min(shorter.len());

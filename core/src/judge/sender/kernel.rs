@@ -5,30 +5,37 @@
 //! both holds, the relay's bytes leave just behind the client's ACK. But its program has to be woken up and to write
 //! first.
 
+use super::path::{BestRtts, KernelLimits};
 use crate::evidence::rtt::Rtt;
 use crate::limits::{AT_HOST_NS, CLEAR_RATIO, COLD_NS, KERNEL_NS, LONGER_TIMES, OUTLIER_ONE_IN};
 
-/// Returns two upper bounds on a release, beyond the round trip to the sender: within the first leaves most of what its
-/// kernel sends, within the second what a slow kernel or a quick relay sends. `jitter` is the variation of the kernel's
-/// own answers; `sender` and `receiver` are the best round trips.
+/// Returns upper bounds on a release. `jitter_ns` is the variation of the kernel's own answers.
 pub(super) fn limits(
-    [path, to_receiver]: [Option<&Rtt>; 2],
-    jitter: i64,
-    [sender, receiver]: [i64; 2],
-) -> [i64; 2] {
-    if sender as f64 >= LONGER_TIMES.get() * receiver.max(1) as f64 {
+    [to_sender, to_receiver]: [Option<&Rtt>; 2],
+    jitter_ns: i64,
+    best: BestRtts,
+) -> KernelLimits {
+    let both = |limit_ns| KernelLimits {
+        prompt_ns: limit_ns,
+        slow_ns: limit_ns,
+    };
+    if best.sender_ns as f64 >= LONGER_TIMES.get() * best.receiver_ns.max(1) as f64 {
         // the capture is beside the receiver: more than the sender's kernel lies between
-        return [i64::MAX; 2];
+        return both(i64::MAX);
     }
     if to_receiver
         .is_some_and(|rtt| rtt.jitter_within_kind() >= OUTLIER_ONE_IN.get() as i64 * KERNEL_NS.get())
     {
         // the ACKs arrive at times that no relay can know, so following them at all excludes a relay
-        return [KERNEL_NS.get().max(jitter); 2];
+        return both(KERNEL_NS.get().max(jitter_ns));
     }
-    let handshake = path.and_then(Rtt::kernel_took).unwrap_or(0);
-    let prompt = (COLD_NS.get().max(handshake.saturating_mul(CLEAR_RATIO.get())) - sender).max(jitter);
-    [prompt, prompt.max(AT_HOST_NS.get())]
+    let handshake_ns = to_sender.and_then(Rtt::kernel_took).unwrap_or(0);
+    let cold_ns = COLD_NS.get().max(handshake_ns.saturating_mul(CLEAR_RATIO.get()));
+    let prompt_ns = (cold_ns - best.sender_ns).max(jitter_ns);
+    KernelLimits {
+        prompt_ns,
+        slow_ns: prompt_ns.max(AT_HOST_NS.get()),
+    }
 }
 
 #[cfg(test)]
@@ -44,6 +51,17 @@ mod tests {
         wavering(handshake, 0, receiver)
     }
 
+    fn beside(receiver_ns: i64) -> BestRtts {
+        BestRtts {
+            sender_ns: 16 * US,
+            receiver_ns,
+        }
+    }
+
+    fn in_order(limits: KernelLimits) -> [i64; 2] {
+        [limits.prompt_ns, limits.slow_ns]
+    }
+
     fn wavering(handshake: Option<i64>, jitter: i64, receiver: i64) -> [i64; 2] {
         let mut pairs = Pairs::default();
         let [client, server] = [1, 2].map(|last| [10, 0, 0, last].into());
@@ -53,7 +71,7 @@ mod tests {
             pairs.add_handshake_rtt(pair, Side::Server, took);
         }
         let path = pairs.get(pair).and_then(|pair| pair.rtts.last());
-        limits([path, None], jitter, [16 * US, receiver])
+        in_order(limits([path, None], jitter, beside(receiver)))
     }
 
     #[test]
@@ -79,7 +97,7 @@ mod tests {
             for late in [0, wavers, wavers] {
                 to_receiver.add(4_000 * US + late, false);
             }
-            limits([None, Some(&to_receiver)], jitter, [16 * US, 4_000 * US])
+            in_order(limits([None, Some(&to_receiver)], jitter, beside(4_000 * US)))
         };
         assert_eq!(limits(1_000 * US, 0), [100 * US; 2], "OUTLIER_ONE_IN, KERNEL_NS");
         assert_eq!(limits(1_000 * US, 150 * US), [150 * US; 2]);

@@ -3,8 +3,8 @@
 //! Rival: a program that wakes up by a timer of its own after the ACK, within the same bound. But the program's time
 //! keeps its length wherever the ACK falls, and the path's delay does not.
 
-use super::SenderVerdict;
 use super::spread::{at_share, deviation, sorted};
+use super::{SenderPath, SenderVerdict};
 use crate::evidence::rtt::{Rtt, p95};
 use crate::limits::{
     AT_HOST_NS, CLEAR_RATIO, HELD_NS, MIN_SAMPLES, NOISE_NS, OUTLIER_ONE_IN, PROMPT_NS, SOON_NS, TICK_NS,
@@ -29,24 +29,24 @@ pub(super) fn limit(path: Option<&Rtt>) -> i64 {
 ///    path's variation by the timestamps.
 ///
 /// None elsewhere, beside the sender, and where `prompt_limit_ns` is stricter anyway.
-pub(super) fn limit_by_clock(candidates: &[Candidate], judged: &SenderVerdict) -> Option<i64> {
-    if judged.sender_rtt < AT_HOST_NS.get() || judged.prompt_limit_ns <= NOISE_NS.get() {
+pub(super) fn limit_by_clock(candidates: &[Candidate], path: &SenderPath) -> Option<i64> {
+    if path.sender_rtt_ns < AT_HOST_NS.get() || path.prompt_limit_ns <= NOISE_NS.get() {
         return None;
     }
     let delays: Vec<i64> = candidates
         .iter()
-        .filter_map(|candidate| candidate.lateness)
+        .filter_map(|candidate| candidate.lateness_ns)
         .map(i64::from)
         .collect();
     let delayed = delays.iter().filter(|delay| **delay > NOISE_NS.get()).count();
     let held: Vec<&Candidate> = candidates
         .iter()
-        .filter(|candidate| judged.is_held(candidate) && candidate.lateness.is_some())
+        .filter(|candidate| path.is_held(candidate) && candidate.lateness_ns.is_some())
         .collect();
     let sent_late: Vec<&Candidate> = held
         .iter()
         .copied()
-        .filter(|candidate| judged.was_sent_after(candidate, NOISE_NS.get()))
+        .filter(|candidate| path.was_sent_after(candidate, NOISE_NS.get()))
         .collect();
     let by_path = CLEAR_RATIO.get() as f64 * (delayed * held.len()) as f64 / (delays.len() as f64).max(1.0);
     let has_pauses = sent_late.len() >= MIN_SAMPLES.get()
@@ -57,7 +57,7 @@ pub(super) fn limit_by_clock(candidates: &[Candidate], judged: &SenderVerdict) -
     }
     let unheld = candidates
         .iter()
-        .filter(|candidate| candidate.is_pure_ack() && !judged.is_held(candidate));
+        .filter(|candidate| candidate.is_pure_ack() && !path.is_held(candidate));
     let unheld = sorted(unheld.map(Candidate::total_ns));
     let pauses_like_holds = at_share(&unheld, 0.5) >= Some(HELD_NS.least() / 2);
     if !pauses_like_holds || unheld.len().min(delays.len()) < MIN_SAMPLES.get() {
@@ -68,12 +68,12 @@ pub(super) fn limit_by_clock(candidates: &[Candidate], judged: &SenderVerdict) -
 
 /// Whether the sender's timestamps show the path's share of a release: they count every millisecond, and nearly no
 /// share exceeds the whole release by more than two ticks.
-pub(super) fn clock_shows_path(candidates: &[Candidate], judged: &SenderVerdict) -> bool {
-    let dated = candidates.iter().filter(|candidate| judged.is_held(candidate));
+pub(super) fn clock_shows_path(candidates: &[Candidate], path: &SenderPath) -> bool {
+    let dated = candidates.iter().filter(|candidate| path.is_held(candidate));
     let dated = dated.filter_map(|candidate| {
         candidate
-            .lateness
-            .map(|delay| (candidate.release_ns() - judged.sender_rtt, i64::from(delay)))
+            .lateness_ns
+            .map(|delay| (candidate.release_ns() - path.sender_rtt_ns, i64::from(delay)))
     });
     let (mut count, mut beyond) = (0, 0);
     for (late, delay) in dated {
@@ -86,75 +86,27 @@ pub(super) fn clock_shows_path(candidates: &[Candidate], judged: &SenderVerdict)
 }
 
 impl SenderVerdict {
-    /// Returns how much later than the path's best a freed segment passed, without the share that the path had for
-    /// sure.
-    #[inline]
-    pub(in crate::judge) fn late_ns(&self, candidate: &Candidate) -> i64 {
-        let late_ns = candidate.release_ns() - self.sender_rtt;
-        late_ns - self.path_share(candidate).min(late_ns.max(0))
-    }
-
-    /// Returns the least share that the path had in a release, beyond its best: the timestamps show it to a tick.
-    fn path_share(&self, candidate: &Candidate) -> i64 {
-        let delay = candidate.lateness.filter(|_| self.clock_shows_path);
-        delay.map_or(0, |delay| (i64::from(delay) - TICK_NS).max(0))
-    }
-
-    /// Returns how late the sender sent this, without the path's share. One value may be wrong by a tick; the median of
-    /// many is not.
-    pub(super) fn sent_late_ns(&self, candidate: &Candidate) -> i64 {
-        let tick = if self.path_share(candidate) > 0 {
-            TICK_NS
-        } else {
-            0
-        };
-        self.late_ns(candidate) - tick
-    }
-
     /// Whether this left as promptly as a kernel sends, given the path's variation.
     pub(in crate::judge) fn is_prompt(&self, candidate: &Candidate) -> bool {
-        self.late_ns(candidate) <= self.prompt_limit_ns && !self.wrote_after_ack_by_clock(candidate)
+        self.path.late_ns(candidate) <= self.path.prompt_limit_ns
+            && !self.path.wrote_after_ack_by_clock(candidate)
             || self.is_together(candidate)
     }
 
-    /// Whether this left within each of `kernel_limits`.
-    pub(super) fn is_by_kernel(&self, candidate: &Candidate) -> [bool; 2] {
-        let late_ns = self.late_ns(candidate);
-        self.kernel_limits
-            .map(|limit| late_ns <= limit.min(self.prompt_limit_ns) || self.is_together(candidate))
+    /// Whether this left within `limit_ns`, one of `KernelLimits`.
+    pub(super) fn is_by_kernel(&self, candidate: &Candidate, limit_ns: i64) -> bool {
+        self.path.late_ns(candidate) <= limit_ns.min(self.path.prompt_limit_ns) || self.is_together(candidate)
     }
 
     fn is_together(&self, candidate: &Candidate) -> bool {
         self.batched_frames.binary_search(&candidate.freed.frame).is_ok()
     }
 
-    /// Whether the program wrote this after the ACK, by the timestamps.
-    fn wrote_after_ack_by_clock(&self, candidate: &Candidate) -> bool {
-        self.pause_limit
-            .is_some_and(|limit| self.was_sent_after(candidate, limit))
-    }
-
-    /// Whether the program wrote this after the ACK: neither timestamps nor the path's variation explain the delay.
-    /// False without timestamps, except beside the sender.
-    pub(super) fn wrote_after_ack(&self, candidate: &Candidate) -> bool {
-        let is_known = candidate.lateness.is_some() || self.sender_rtt < AT_HOST_NS.get();
-        let delay = i64::from(candidate.lateness.unwrap_or_default());
-        is_known && candidate.release_ns() - self.sender_rtt - delay > self.prompt_limit_ns + NOISE_NS.get()
-    }
-
-    /// Whether the timestamps show that this was sent more than `limit` after the ACK had arrived.
-    fn was_sent_after(&self, candidate: &Candidate, limit: i64) -> bool {
-        let late_ns = candidate.release_ns() - self.sender_rtt;
-        candidate
-            .lateness
-            .is_some_and(|delay| late_ns - i64::from(delay) > limit)
-    }
-
     /// Whether this left later than a kernel sends, and the whole wait is as long as pauses of the program that
     /// outlasted held ACKs.
     pub(in crate::judge) fn may_be_pause(&self, candidate: &Candidate) -> bool {
-        self.sender_rtt >= AT_HOST_NS.get()
-            && self.late_ns(candidate) > SOON_NS.get() + self.sender_jitter_within_kind
+        !self.path.is_at_sender()
+            && self.path.late_ns(candidate) > SOON_NS.get() + self.path.jitter_within_kind_ns
             && self.controls.pauses_for(candidate.total_ns())
     }
 }

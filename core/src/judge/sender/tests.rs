@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use super::controls::Pause;
 use super::*;
-use crate::base::At;
+use crate::base::{At, Side};
 use crate::evidence::Key;
 use crate::observe::Early;
 
@@ -15,8 +15,11 @@ const MS: i64 = 1_000_000;
 pub(in crate::judge) fn paused(sender_rtt: i64, pauses: &[i64]) -> SenderVerdict {
     let of_program = pauses.iter().map(|ns| Pause::of_program(*ns));
     SenderVerdict {
-        sender_rtt,
-        prompt_limit_ns: 3 * MS,
+        path: SenderPath {
+            sender_rtt_ns: sender_rtt,
+            prompt_limit_ns: 3 * MS,
+            ..SenderPath::default()
+        },
         controls: Controls::paused(of_program.collect()),
         ..SenderVerdict::default()
     }
@@ -88,11 +91,14 @@ fn refuted(judged: &[SenderVerdict]) -> Vec<u64> {
 fn a_segment_that_left_before_the_ack_came_is_told_to_the_nanosecond() {
     let before = |sender_jitter, release| {
         let judged = SenderVerdict {
-            sender_rtt: 2 * MS,
-            sender_jitter,
+            path: SenderPath {
+                sender_rtt_ns: 2 * MS,
+                sender_jitter_ns: sender_jitter,
+                ..SenderPath::default()
+            },
             ..SenderVerdict::default()
         };
-        judged.left_before_ack(&Candidate::of_times(0, release))
+        judged.path.left_before_ack(&Candidate::of_times(0, release))
     };
     // the path wavers by AT_HOST_NS at least, and by a quarter at most (WAVER_PART)
     for (jitter, granted) in [
@@ -107,7 +113,7 @@ fn a_segment_that_left_before_the_ack_came_is_told_to_the_nanosecond() {
     }
     let stamped = SenderVerdict::default();
     let left_before = |release, arrived| {
-        stamped.left_before_ack(&Candidate {
+        stamped.path.left_before_ack(&Candidate {
             arrived,
             ..Candidate::of_times(0, release)
         })
@@ -119,10 +125,16 @@ fn a_segment_that_left_before_the_ack_came_is_told_to_the_nanosecond() {
 fn a_kernel_sends_half_of_them_at_once_beside_it_and_as_the_path_wavers_elsewhere() {
     let by_kernel = |sender_rtt, median, [sender_jitter, sender_jitter_within_kind]: [i64; 2]| {
         let judged = SenderVerdict {
-            sender_rtt,
-            sender_jitter,
-            sender_jitter_within_kind,
-            sent_median: Some(median),
+            path: SenderPath {
+                sender_rtt_ns: sender_rtt,
+                sender_jitter_ns: sender_jitter,
+                jitter_within_kind_ns: sender_jitter_within_kind,
+                ..SenderPath::default()
+            },
+            holds: Holds {
+                sent_median_ns: Some(median),
+                ..Holds::default()
+            },
             ..SenderVerdict::default()
         };
         judged.kernel_sends_most()
@@ -140,16 +152,19 @@ fn a_kernel_sends_half_of_them_at_once_beside_it_and_as_the_path_wavers_elsewher
 fn by_its_clock_a_kernel_sends_half_of_them_at_once_on_a_late_path() {
     let median = |late: i64, way: Option<u32>, clock_shows_path| {
         let gap = Candidate {
-            lateness: way,
+            lateness_ns: way,
             ..Candidate::of_times(41 * MS, 6 * MS + late)
         };
-        let mut judged = SenderVerdict {
-            sender_rtt: 6 * MS,
-            clock_shows_path,
+        let judged = SenderVerdict {
+            path: SenderPath {
+                sender_rtt_ns: 6 * MS,
+                clock_shows_path,
+                ..SenderPath::default()
+            },
             ..SenderVerdict::default()
         };
-        judged.count_releases([gap; 3].iter(), 0);
-        (judged.release_median, judged.sent_median)
+        let holds = judged.measure_holds(&[gap; 3]);
+        (holds.release_median_ns, holds.sent_median_ns)
     };
     let both = |ns| (Some(ns), Some(ns));
     assert_eq!(
@@ -212,9 +227,12 @@ fn a_connection_that_goes_without_late_acks_is_no_proof() {
 fn one_in_twenty_may_go_without_its_ack() {
     let follows = |held, refuted| {
         let judged = SenderVerdict {
-            held,
+            holds: Holds {
+                count: held,
+                sent_median_ns: Some(0),
+                ..Holds::default()
+            },
             refuted,
-            sent_median: Some(0),
             ..SenderVerdict::default()
         };
         judged.follows_alone()
@@ -227,10 +245,16 @@ fn what_refutes_is_weighed_against_what_was_held() {
     let (store, _) = seen(2 * MS, 0);
     let verdict = |refuted, held, sender_rtt, release_max| {
         let mut judged = SenderVerdict {
+            path: SenderPath {
+                sender_rtt_ns: sender_rtt,
+                ..SenderPath::default()
+            },
+            holds: Holds {
+                count: held,
+                release_max_ns: Some(release_max),
+                ..Holds::default()
+            },
             refuted,
-            held,
-            sender_rtt,
-            release_max: Some(release_max),
             ..SenderVerdict::default()
         };
         store.iter().for_each(|evidence| judged.decide(evidence));
@@ -263,7 +287,12 @@ fn a_judgement_stands_until_its_evidence_has_grown_by_a_quarter() {
         "the last time"
     );
     // the same evidence on a path that is now known to be shorter
-    let rtts = |judged: &[SenderVerdict]| judged.iter().map(|judged| judged.sender_rtt).collect::<Vec<_>>();
+    let rtts = |judged: &[SenderVerdict]| {
+        judged
+            .iter()
+            .map(|judged| judged.path.sender_rtt_ns)
+            .collect::<Vec<_>>()
+    };
     pairs.add(0, Side::Server, MS, false);
     assert_eq!(rtts(senders.judge(&store, &pairs, false)), [2 * MS]);
     assert_eq!(rtts(senders.judge(&store, &pairs, true)), [MS]);
@@ -316,7 +345,7 @@ fn the_path_grants_a_release_what_it_wavers() {
     let tight = |pairs: &Pairs| {
         store
             .iter()
-            .map(|evidence| SenderVerdict::new(evidence, pairs).prompt_limit_ns)
+            .map(|evidence| SenderVerdict::new(evidence, pairs).path.prompt_limit_ns)
             .sum::<i64>()
     };
     assert_eq!(tight(&pairs), 2 * MS, "PROMPT_NS");
@@ -337,17 +366,17 @@ fn beside_its_sender_a_kernel_sends_at_once() {
     let (mut store, pairs) = seen(20 * US, 0);
     follow(&mut store, 0, 3, 40 * US);
     let mut judged = judged(&store, &pairs);
-    assert_eq!((judged.held, judged.prompt_releases), (3, 3));
+    assert_eq!((judged.holds.count, judged.holds.prompt_count), (3, 3));
     assert!(judged.sent_by_kernel(0, 70 * US) && !judged.sent_by_kernel(0, 70 * US + 1));
     assert!(
         !judged.sent_by_kernel(1, 0),
         "nothing is known of that connection"
     );
-    judged.sender_rtt = 70 * US - 1;
+    judged.path.sender_rtt_ns = 70 * US - 1;
     assert!(judged.sent_by_kernel(0, 0));
-    judged.sender_rtt = 70 * US;
+    judged.path.sender_rtt_ns = 70 * US;
     assert!(!judged.sent_by_kernel(0, 0), "elsewhere");
-    (judged.sender_rtt, judged.nagle_use) = (0, NagleUse::Off);
+    (judged.path.sender_rtt_ns, judged.nagle_use) = (0, NagleUse::Off);
     assert!(!judged.sent_by_kernel(0, 0));
 }
 
@@ -376,7 +405,11 @@ fn releases_are_counted_from_the_soonest() {
     }
     let judged = judged(&store, &pairs);
     assert_eq!(
-        [judged.release_median, judged.release_p95, judged.release_max],
+        [
+            judged.holds.release_median_ns,
+            judged.holds.release_p95_ns,
+            judged.holds.release_max_ns
+        ],
         [10, 19, 20].map(|us| Some(us * US))
     );
 }
@@ -489,7 +522,7 @@ fn what_an_ack_was_late_on_its_way_is_no_hold() {
         let candidate = Candidate {
             ack: at(2, 60 * MS),
             ack_lacks_data: true,
-            ack_late,
+            ack_late_ns: ack_late,
             freed: at(3, 60 * MS),
             ..Candidate::default()
         };
@@ -499,7 +532,7 @@ fn what_an_ack_was_late_on_its_way_is_no_hold() {
             .iter()
             .next()
             .and_then(|evidence| evidence.candidates.last().copied());
-        last.map(|gap| (judged.hold_ns(&gap), judged.is_held(&gap)))
+        last.map(|gap| (judged.path.hold_ns(&gap), judged.path.is_held(&gap)))
     };
     assert_eq!(hold(20 * MS), Some((40 * MS, true)));
     assert_eq!(hold(40 * MS), Some((20 * MS, false)));
@@ -524,7 +557,7 @@ fn an_echo_of_the_ack_bounds_the_way_to_a_host_for_which_only_programs_answered(
             ..Candidate::default()
         };
         store.add(&candidate);
-        judged(&store, &pairs).sender_rtt
+        judged(&store, &pairs).path.sender_rtt_ns
     };
     assert_eq!(sender_rtt(true, Some(true)), 20 * US);
     assert_eq!(sender_rtt(true, None), MS, "it may have left before the ACK came");
@@ -549,8 +582,7 @@ fn a_clock_of_milliseconds_puts_no_capture_beside_a_host() {
         let (mut store, pairs) = seen(0, 0);
         follow(&mut store, 0, at_once, 0);
         follow(&mut store, 1, later, MS + more);
-        let [sender, _] = round_trips(store.get(0).unwrap(), &pairs);
-        sender
+        SenderPath::new(store.get(0).unwrap(), &pairs).sender_rtt_ns
     };
     assert_eq!(rtt(5, 3, 0), AT_HOST_NS.get());
     assert_eq!(rtt(6, 3, 0), 0, "as a busy host answers");

@@ -6,19 +6,19 @@
 //! Rivals: a program that writes on many connections when it wakes up. Each write takes longer than an ACK, and its
 //! order is another: timers of one tick end in reverse order (the kernel's timer lists grow at their heads).
 
-use super::SenderVerdict;
+use super::SenderPath;
 use super::spread::{at_share, sorted};
 use crate::limits::{AT_HOST_NS, CLEAR_RATIO, MIN_SAMPLES, SOON_NS};
 use crate::observe::Candidate;
 
 /// Returns the frames that were freed in batches, rising; none away from the sender.
-pub(super) fn freed_in_batches(candidates: &[Candidate], judged: &SenderVerdict) -> Vec<u64> {
-    if judged.sender_rtt >= AT_HOST_NS.get() {
+pub(super) fn freed_in_batches(candidates: &[Candidate], path: &SenderPath) -> Vec<u64> {
+    if path.sender_rtt_ns >= AT_HOST_NS.get() {
         return Vec::new();
     }
     let held = candidates
         .iter()
-        .filter(|candidate| judged.is_held(candidate) && candidate.release_ns() >= 0);
+        .filter(|candidate| path.is_held(candidate) && candidate.release_ns() >= 0);
     let mut held: Vec<&Candidate> = held.collect();
     held.sort_unstable_by_key(|candidate| candidate.ack.time_ns);
     let mut frames: Vec<u64> = held
@@ -135,11 +135,11 @@ mod tests {
                         ..candidate
                     }),
             );
-            let judged = SenderVerdict {
-                sender_rtt,
-                ..SenderVerdict::default()
+            let path = SenderPath {
+                sender_rtt_ns: sender_rtt,
+                ..SenderPath::default()
             };
-            freed_in_batches(&candidates, &judged)
+            freed_in_batches(&candidates, &path)
         };
         let first: Vec<u64> = (100..108).collect();
         assert_eq!(frames(20 * US, AT_HOST_NS.get() + 1), first);

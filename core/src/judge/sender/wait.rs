@@ -3,7 +3,7 @@
 
 use super::controls::Control;
 use super::{NagleUse, SenderVerdict};
-use crate::limits::{AT_HOST_NS, PROMPT_NS, RARE_ONE_IN, RTO_MIN_NS};
+use crate::limits::{PROMPT_NS, RARE_ONE_IN, RTO_MIN_NS};
 use crate::observe::Candidate;
 
 impl SenderVerdict {
@@ -47,7 +47,7 @@ impl SenderVerdict {
         !self.is_scattered
             && match control {
                 Control::Shorter { .. } => {
-                    let near = self.sender_rtt < AT_HOST_NS.get();
+                    let near = self.path.is_at_sender();
                     let far = || self.kernel_sends_most() && !self.controls.goes_without(stream);
                     self.controls.follow() && (near || far())
                 }
@@ -60,7 +60,7 @@ impl SenderVerdict {
 
     /// Whether a kernel sent the segments that followed held ACKs, and hardly any left without its ACK.
     pub(super) fn follows_alone(&self) -> bool {
-        self.refuted * RARE_ONE_IN.get() as u64 <= self.held as u64 && self.kernel_sends_most()
+        self.refuted * RARE_ONE_IN.get() as u64 <= self.holds.count as u64 && self.kernel_sends_most()
     }
 
     /// Whether the option was off on this connection at this frame: segments around it left early, or none of this
@@ -75,7 +75,7 @@ impl SenderVerdict {
     /// pauses where nothing was held must not be shorter.
     pub(in crate::judge) fn keeps_its_length(&self, candidate: &Candidate, late: i64) -> bool {
         let outlasts = self.outlasts(late);
-        if outlasts && (self.sender_rtt < AT_HOST_NS.get() || late >= RTO_MIN_NS.get()) {
+        if outlasts && (self.path.is_at_sender() || late >= RTO_MIN_NS.get()) {
             return true;
         }
         outlasts
@@ -87,7 +87,7 @@ impl SenderVerdict {
 
     /// Whether a segment left `late` ns after its ACK, longer than a busy host explains: the program wrote it then.
     pub(super) fn outlasts(&self, late: i64) -> bool {
-        late > PROMPT_NS.get().max(self.prompt_limit_ns)
+        late > PROMPT_NS.get().max(self.path.prompt_limit_ns)
     }
 }
 
@@ -95,6 +95,7 @@ impl SenderVerdict {
 mod tests {
     use super::*;
     use crate::judge::sender::paused;
+    use crate::limits::AT_HOST_NS;
 
     const MS: i64 = 1_000_000;
 

@@ -160,12 +160,12 @@ impl Sender {
                 candidate.may_be_delayed = self.may_be_held(data, gap)
                     || missing != Some(0) && may_be_retransmission(data, small.at, 0);
                 candidate.is_after_peer_end = self.peer_has_ended;
-                candidate.ack_late = ack
+                candidate.ack_late_ns = ack
                     .tsval
                     .map_or(0, |tsval| self.peer_clock.late_ns(ack.at.time_ns, tsval));
                 if data.own_rtt_ns >= AT_HOST_NS.get() {
                     candidate.is_clock_fine = self.clock.is_fine();
-                    candidate.lateness = data
+                    candidate.lateness_ns = data
                         .tsval
                         .and_then(|now| self.clock.lateness(data.at.time_ns, now));
                 }

@@ -150,7 +150,7 @@ fn a_program_has_its_part_of_a_stall_first_wherever_it_is_seen() {
 #[test]
 fn what_began_a_message_was_held_since_it_was_written() {
     let held_by = |side, mut judged: SenderVerdict, ack| {
-        judged.receiver_rtt = MS;
+        judged.path.receiver_rtt_ns = MS;
         let wait = Wait::Small(Box::new(candidate(ack, 40 * US)));
         let since = held_since(&wait, side, &[judged], &Paths::default());
         since.map(|at| at.time_ns)
@@ -251,7 +251,7 @@ fn what_the_end_of_a_pause_was_late_on_its_way_is_none_of_the_pause() {
     let pause = |fine, late, grounds| {
         let c = Candidate {
             is_clock_fine: fine,
-            lateness: Some(late),
+            lateness_ns: Some(late),
             ..candidate(40 * MS, 10 * MS)
         };
         wait_of(50 * MS, &Paths::default(), |cutter| {

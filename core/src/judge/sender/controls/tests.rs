@@ -28,7 +28,8 @@ fn followed(count: usize, late: &[i64]) -> Controls {
         all: lists,
         late_waits: late.to_vec(),
         soon_count: count,
-        kernel_counts: [count; 2],
+        kernel_count: count,
+        slow_kernel_count: count,
         ..Controls::default()
     }
 }

@@ -6,8 +6,11 @@ const MS: i64 = 1_000_000;
 
 fn judged() -> SenderVerdict {
     SenderVerdict {
-        sender_rtt: 2 * MS,
-        prompt_limit_ns: 20 * MS,
+        path: SenderPath {
+            sender_rtt_ns: 2 * MS,
+            prompt_limit_ns: 20 * MS,
+            ..SenderPath::default()
+        },
         ..SenderVerdict::default()
     }
 }
@@ -30,7 +33,7 @@ fn paused_beside(
 ) -> Vec<Candidate> {
     let passes = |gaps: Vec<Candidate>, late| {
         gaps.into_iter().map(move |gap| Candidate {
-            lateness: Some(late),
+            lateness_ns: Some(late),
             ..gap
         })
     };
@@ -46,7 +49,7 @@ fn paused_beside(
 #[test]
 fn no_path_makes_pauses_that_keep_their_length_late() {
     let limit = |paused, total: &dyn Fn(i64, i64) -> i64, passed| {
-        limit_by_clock(&paused_beside(paused, total, passed, 4_000_000), &judged())
+        limit_by_clock(&paused_beside(paused, total, passed, 4_000_000), &judged().path)
     };
     let pause = |_, _| 60 * MS;
     assert_eq!(limit(8, &pause, 3), Some(3 * MS), "NOISE_NS");
@@ -56,18 +59,18 @@ fn no_path_makes_pauses_that_keep_their_length_late() {
     // 3 ms later than the ACK lets them is not late, nor by 3 ms on the way
     let sent = |late: i64| limit(8, &|n, _| 49 * MS + late + n % 2, 3);
     assert_eq!((sent(2), sent(0)), (Some(3 * MS), None));
-    let passed = |late| limit_by_clock(&paused_beside(8, &pause, 4, late), &judged());
+    let passed = |late| limit_by_clock(&paused_beside(8, &pause, 4, late), &judged().path);
     assert_eq!((passed(3_000_000), passed(3_000_001)), (Some(3 * MS), None));
-    let among = |j: SenderVerdict| limit_by_clock(&paused_beside(8, &pause, 3, 4_000_000), &j);
-    let near = SenderVerdict {
-        sender_rtt: AT_HOST_NS.get() - 1,
-        ..judged()
+    let among = |path: SenderPath| limit_by_clock(&paused_beside(8, &pause, 3, 4_000_000), &path);
+    let near = SenderPath {
+        sender_rtt_ns: AT_HOST_NS.get() - 1,
+        ..judged().path
     };
     assert_eq!(among(near), None, "beside it");
     let tight = |prompt_limit_ns| {
-        among(SenderVerdict {
+        among(SenderPath {
             prompt_limit_ns,
-            ..judged()
+            ..judged().path
         })
     };
     assert_eq!((tight(3 * MS + 1), tight(3 * MS)), (Some(3 * MS), None));
@@ -76,7 +79,7 @@ fn no_path_makes_pauses_that_keep_their_length_late() {
 /// Held ACKs behind which segments passed so late, and by their sender's clock the path took so much of that.
 fn clocked(each: &[(usize, i64, u32)], fine: bool) -> Vec<Candidate> {
     let gap = |late: i64, way| Candidate {
-        lateness: Some(way),
+        lateness_ns: Some(way),
         is_clock_fine: fine,
         ..Candidate::of_times(40 * MS, 2 * MS + late)
     };
@@ -88,7 +91,7 @@ fn clocked(each: &[(usize, i64, u32)], fine: bool) -> Vec<Candidate> {
 
 #[test]
 fn a_clock_tells_what_the_path_took_where_that_was_possible() {
-    let tells = |each: &[(usize, i64, u32)]| clock_shows_path(&clocked(each, true), &judged());
+    let tells = |each: &[(usize, i64, u32)]| clock_shows_path(&clocked(each, true), &judged().path);
     assert!(
         tells(&[(8, 9 * MS, 9_000_000)]) && !tells(&[(7, 9 * MS, 9_000_000)]),
         "MIN_SAMPLES"
@@ -102,20 +105,23 @@ fn a_clock_tells_what_the_path_took_where_that_was_possible() {
     let strays = |right| tells(&[(1, 0, 9_000_000), (right, 9 * MS, 9_000_000)]);
     assert!(strays(9) && !strays(8), "OUTLIER_ONE_IN");
     assert!(
-        !clock_shows_path(&clocked(&[(20, 9 * MS, 9_000_000)], false), &judged()),
+        !clock_shows_path(&clocked(&[(20, 9 * MS, 9_000_000)], false), &judged().path),
         "a coarse clock"
     );
     let mut one_fine = clocked(&[(20, 9 * MS, 9_000_000)], false);
     one_fine.extend(clocked(&[(1, 9 * MS, 9_000_000)], true));
-    assert!(clock_shows_path(&one_fine, &judged()), "of another connection");
+    assert!(
+        clock_shows_path(&one_fine, &judged().path),
+        "of another connection"
+    );
     let untold: Vec<Candidate> = one_fine
         .iter()
         .map(|gap| Candidate {
-            lateness: None,
+            lateness_ns: None,
             ..*gap
         })
         .collect();
-    assert!(!clock_shows_path(&untold, &judged()));
+    assert!(!clock_shows_path(&untold, &judged().path));
     let unheld: Vec<Candidate> = one_fine
         .iter()
         .map(|gap| Candidate {
@@ -123,16 +129,16 @@ fn a_clock_tells_what_the_path_took_where_that_was_possible() {
             ..*gap
         })
         .collect();
-    assert!(!clock_shows_path(&unheld, &judged()));
+    assert!(!clock_shows_path(&unheld, &judged().path));
 }
 
 #[test]
 fn what_the_path_took_was_not_late() {
     let late = |late, way, clock_shows_path| {
         let gaps = clocked(&[(1, late, way)], true);
-        SenderVerdict {
+        SenderPath {
             clock_shows_path,
-            ..judged()
+            ..judged().path
         }
         .late_ns(&gaps[0])
     };
@@ -147,11 +153,11 @@ fn what_the_path_took_was_not_late() {
 fn a_clock_that_tells_of_the_path_tells_when_a_segment_was_sent() {
     let sent = |late, way, clock_shows_path| {
         let gaps = clocked(&[(1, late, way)], true);
-        let judged = SenderVerdict {
+        let path = SenderPath {
             clock_shows_path,
-            ..judged()
+            ..judged().path
         };
-        (judged.late_ns(&gaps[0]), judged.sent_late_ns(&gaps[0]))
+        (path.late_ns(&gaps[0]), path.sent_late_ns(&gaps[0]))
     };
     assert_eq!(
         sent(7 * MS, 6_000_000, true),
@@ -171,7 +177,10 @@ fn what_its_program_wrote_later_is_not_prompt() {
     let prompt = |pause_limit| {
         let gaps = clocked(&[(1, 9 * MS, 2_000_000)], true);
         SenderVerdict {
-            pause_limit,
+            path: SenderPath {
+                pause_limit_ns: pause_limit,
+                ..judged().path
+            },
             ..judged()
         }
         .is_prompt(&gaps[0])
@@ -182,8 +191,8 @@ fn what_its_program_wrote_later_is_not_prompt() {
 #[test]
 fn what_left_later_than_any_path_its_program_wrote_then() {
     let wrote = |late, lateness| {
-        judged().wrote_after_ack(&Candidate {
-            lateness,
+        judged().path.wrote_after_ack(&Candidate {
+            lateness_ns: lateness,
             ..Candidate::of_times(0, 2 * MS + late)
         })
     };

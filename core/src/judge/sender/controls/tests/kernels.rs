@@ -16,7 +16,7 @@ fn kernels_send_two_of_three_at_once_beside_them() {
     let slow = |count| Controls {
         is_at_host: true,
         soon_count: 100,
-        kernel_counts: [0, count],
+        slow_kernel_count: count,
         ..Controls::default()
     };
     assert!(slow(67).may_be_kernels() && !slow(66).may_be_kernels() && !slow(100).are_kernels());
