@@ -81,7 +81,7 @@ pub struct At {
 }
 
 /// Defines an enum whose variants have a word for the tables, and its meaning.
-macro_rules! words {
+macro_rules! word_enum {
     ($(#[$doc:meta])* $list:ident: $($word:literal $variant:ident $meaning:literal)+) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -96,12 +96,12 @@ macro_rules! words {
             pub const WORDS: [&'static str; Self::COUNT] = [$($word),+];
 
             /// The word at this index of the list.
-            pub fn word(index: usize) -> &'static str {
+            pub fn word_at(index: usize) -> &'static str {
                 Self::WORDS.get(index).copied().unwrap_or_default()
             }
 
-            pub fn name(self) -> &'static str {
-                Self::word(self as usize)
+            pub fn word(self) -> &'static str {
+                Self::word_at(self as usize)
             }
 
             pub fn meaning(self) -> &'static str {
@@ -113,4 +113,4 @@ macro_rules! words {
     };
 }
 
-pub(crate) use words;
+pub(crate) use word_enum;

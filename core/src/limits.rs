@@ -60,7 +60,7 @@ pub const RTO_NS: Derived<i64> = Derived(|| RTO_MIN_NS.get() - TICKS_NS[0]);
 pub const PROBE_NS: Derived<i64> = Derived(|| RTO_MIN_NS.get() + LATE_TIMER_NS);
 /// Silence after an acknowledged message that ends a turn of an unknown protocol: longer than a kernel holds a segment.
 pub const SILENCE_NS: Derived<i64> = Derived(|| RTO_MIN_NS.get() / 2 * 3);
-/// Upper bound on the delay of a write behind a message without an answer (MySQL): Nagle's algorithm holds it until the
+/// Upper bound on the delay of a write after a message without an answer (MySQL): Nagle's algorithm holds it until the
 /// longest delayed ACK (TCP_DELACK_MAX), and a quarter as long is added.
 pub const HELD_BEHIND_NS: Derived<i64> = Derived(|| RTO_MIN_NS.get() / 4 * 5);
 
@@ -127,18 +127,18 @@ limits! {
 
     // what limits a transfer
 
-    /// Number of bytes without data of the other side from which on a direction is watched for its limit.
+    /// Least number of bytes without data of the other side at which a direction is watched for its limit.
     WATCHED_BYTES: u32 = 8_192, "bytes", "chosen: less than the ten segments of a first window (RFC 6928)";
     /// Lower bound on the size of a transfer.
     TRANSFER_BYTES: u32 = 30_000, "bytes", "two first windows (RFC 6928)";
     /// Number of segments, a quarter of the flight too, whose common ACK shows the pace of the receiving program, not
     /// of the line.
     WHOLE_SEGMENTS: u32 = 8, "segments", "own recordings: 45 with a slow reader, 2 to 4 behind a line";
-    /// Share of the time from which on a limit is the transfer's.
+    /// Least share of the time at which a limit is the transfer's.
     LIMIT_SHARE: f64 = 0.5, "share", "chosen";
-    /// Share of the time from which on a limit is proven.
+    /// Least share of the time at which a limit is proven.
     SURE_SHARE: f64 = 0.8, "share", "chosen";
-    /// Share of the time from which on the largest limit is suspected.
+    /// Least share of the time at which the largest limit is suspected.
     LESSER_LIMIT_SHARE: f64 = 0.3, "share", "chosen";
     /// Share of the time that evenly spaced segments fill: then a line delivers them at its own rate.
     EVEN_SHARE: f64 = 0.75, "share", "the labelled transfers: 0.99 behind a line, 0.08 and less elsewhere";
@@ -146,18 +146,18 @@ limits! {
     STANDING_SHARE: f64 = 0.08, "share", "the labelled transfers: 0.2 to 5 behind a line, 0.01 elsewhere";
     /// Rise of each turn's best round trip above the idle one that shows a standing queue.
     STANDING_NS: i64 = 700_000, "ns", "chosen: the delay by a busy host";
-    /// Share of bytes acknowledged with less than 3/4 of the largest window open, from which on the receiving program
+    /// Least share of bytes acknowledged with less than 3/4 of the largest window open at which the receiving program
     /// reads slowly.
     LOW_SHARE: f64 = 0.4, "share", "own recordings: 0.59 and more with a slow reader, 0.0 without";
     /// Standard deviation of pauses, as a share of their mean, below which a timer makes them.
     STEADY_SHARE: f64 = 0.5, "share", "chosen";
-    /// Share of the time that single ACKs fill without a standing queue, from which on the sender paces itself.
+    /// Least share of the time that single ACKs fill without a standing queue at which the sender paces itself.
     PACED_SHARE: f64 = 0.85, "share", "own recordings: 0.95 and more where paced, 0.7 and less behind a small buffer";
     /// Upper bound on a pacer's burst, in segments or in milliseconds of its rate.
     PACED_BURST: f64 = 3.0, "segments, ms", "tcp_tso_autosize: 1 ms or two segments, and half as much again";
-    /// Share of pauses behind the end of a write, from which on the program makes them.
+    /// Least share of pauses after the end of a write at which the program makes them.
     ENDED_SHARE: f64 = 0.12, "share", "the labelled transfers: 0.2 and more of a slow writer, 0 of a paced sender";
-    /// Share of segments that are late by less than a round trip, from which on the path reorders.
+    /// Least share of segments that are late by less than a round trip at which the path reorders.
     REORDERED_SHARE: f64 = 0.01, "share", "the labelled transfers: 0.04 where 5 of 100 are late, 0 elsewhere";
 
     // what a capture shows of its senders
@@ -165,7 +165,7 @@ limits! {
     /// Upper bound on the time to a copy of an unanswered ping (a bridge, a capture on all interfaces); later its
     /// numbers have wrapped.
     ECHO_COPY_NS: i64 = 1_000_000_000, "ns", "chosen: ping sends one a second";
-    /// Number of unanswered repeats of a neighbour request from which on the missing host is a row.
+    /// Least number of unanswered repeats of a neighbour request at which the missing host is a row.
     UNANSWERED_NEIGHBOUR: u32 = 2, "count", "chosen: Linux asks three times (mcast_solicit)";
     /// Silence after which a neighbour request is a new one: Linux asks once a second and gives up after three.
     NEIGHBOUR_ANEW_NS: i64 = 3_000_000_000, "ns", "chosen: three of retrans_time_ms (1 s)";
@@ -187,10 +187,10 @@ limits! {
 
     // notions that many rules share
 
-    /// Ratio from which on one value is clearly larger; also the two delays, of the ACK and of the segment, in a
+    /// Least ratio at which one value is clearly larger; also the two delays, of the ACK and of the segment, in a
     /// release.
     CLEAR_RATIO: i64 = 2, "times", "measured: releases by kernels take 0.9 to 1.7 of their handshakes, a relay's 2.1 and more";
-    /// Ratio from which on one value is far larger; its inverse is the variation of even values and of a path.
+    /// Least ratio at which one value is far larger; its inverse is the variation of even values and of a path.
     LARGE_RATIO: i64 = 4, "times", "measured: on paths of 2 to 5 ms kernels freed segments up to a fifth sooner than the best answer of a program; public captures behind a NAT have 100 ms and 0.1 ms";
     /// Share, one in this many, that is too large for outliers; all but it is the majority.
     MAJORITY_ONE_IN: usize = 3, "parts", "measured: 31 of 83 late ACKs over Wi-Fi come sooner than a timer, at most 12 of 44 where a timer holds them; 90 of 100 releases leave as a kernel sends, 38 where a program waits for the ACK";
@@ -234,7 +234,7 @@ limits! {
     KERNEL_NS: i64 = 100_000, "ns", "measured: at most 50 us in lab and real; a program that waits for the ACK takes 80 to 200 us";
     /// Lower bound on the time granted to a kernel with cold caches, whatever its handshakes took.
     COLD_NS: i64 = 40_000, "ns", "measured: real, lab and lab3: four of five releases of any kernel; of any relay at most one in two";
-    /// Number of events that are no accident together: held ACKs before a clean control group beside the sender (by
+    /// Number of events that are not an accident together: held ACKs before a clean control group beside the sender (by
     /// chance (KERNEL_NS / hold)^held), refutations, pauses that show how a program's time varies.
     SEVERAL: usize = 3, "count", "chosen";
     /// As `SEVERAL`, away from the sender: held ACKs, late releases of one length, points of a slope.
@@ -242,7 +242,7 @@ limits! {
 
     // values that lie together
 
-    /// Concentration of times folded by a tick (0 to 1) from which on they end on it.
+    /// Least concentration of times folded by a tick (0 to 1) at which they end on it.
     FITS_WELL: f64 = 0.85, "share", "chosen";
 
     // the sender's clock

@@ -49,10 +49,10 @@ pub struct Lookup {
     pub kind: SmolStr,
     pub name: SmolStr,
     pub sent: At,
-    /// Time of the last copy of the question in ns; the time of `sent` if there are no repeats.
-    pub last: i64,
+    /// Time of the last copy of the question in ns; the time of `sent` if there are no retransmissions.
+    pub last_ns: i64,
     /// Retransmissions of the question.
-    pub repeats: u32,
+    pub retransmissions: u32,
     pub answered: Option<At>,
     pub status: Option<Status<'static>>,
     pub addresses: Vec<IpAddr>,
@@ -70,17 +70,17 @@ impl Lookup {
             kind: kind.into(),
             name: SmolStr::default(),
             sent,
-            last: sent.time_ns,
-            repeats: 0,
+            last_ns: sent.time_ns,
+            retransmissions: 0,
             answered: None,
             status: None,
             addresses: Vec::new(),
         }
     }
 
-    fn repeat(&mut self, at: i64) {
-        self.repeats = self.repeats.saturating_add(1);
-        self.last = at;
+    fn retransmit(&mut self, at: i64) {
+        self.retransmissions = self.retransmissions.saturating_add(1);
+        self.last_ns = at;
     }
 }
 
@@ -90,7 +90,7 @@ pub struct Found {
     pub number: u64,
     pub name: SmolStr,
     /// From the first question for the name to the last answer before the SYN, in ns.
-    pub ns: i64,
+    pub duration_ns: i64,
 }
 
 /// Key that pairs a question with its answer.
@@ -108,8 +108,8 @@ struct Resolved {
     number: u64,
     client: IpAddr,
     name: SmolStr,
-    start: i64,
-    end: i64,
+    start_ns: i64,
+    end_ns: i64,
     /// Addresses without a connection so far.
     addresses: Vec<IpAddr>,
 }
@@ -185,7 +185,7 @@ impl Lookups {
         };
         if let Some(lookup) = self.waiting.get_mut(&question) {
             if lookup.name == name.as_str() && lookup.kind == kind.as_str() {
-                lookup.repeat(at.time_ns);
+                lookup.retransmit(at.time_ns);
                 return None;
             }
             self.give_up(&question);
@@ -249,8 +249,8 @@ impl Lookups {
             number: lookup.number,
             client: lookup.client.0,
             name: lookup.name.clone(),
-            start: lookup.sent.time_ns,
-            end: at.time_ns,
+            start_ns: lookup.sent.time_ns,
+            end_ns: at.time_ns,
             addresses: lookup.addresses.clone(),
         });
         self.done.push(lookup);
@@ -267,7 +267,7 @@ impl Lookups {
     #[cold]
     pub fn connect(&mut self, client: IpAddr, server: IpAddr, at: At) {
         let since = at.time_ns.saturating_sub(LOOKED_UP_NS.get());
-        while self.answers.front().is_some_and(|answer| answer.end < since) {
+        while self.answers.front().is_some_and(|answer| answer.end_ns < since) {
             self.answers.pop_front();
         }
         let gave = |answer: &&mut Resolved| answer.client == client && answer.addresses.contains(&server);
@@ -276,16 +276,24 @@ impl Lookups {
         };
         answer.addresses.retain(|address| *address != server);
         let (number, name) = (answer.number, answer.name.clone());
-        let (mut start, mut end) = (answer.start, answer.end);
+        let (mut start, mut end) = (answer.start_ns, answer.end_ns);
         // a client sends questions for A and AAAA at once, and waits for both answers
         for other in &self.answers {
-            if other.client == client && other.name == name && other.start <= end && start <= other.end {
-                (start, end) = (start.min(other.start), end.max(other.end));
+            if other.client == client && other.name == name && other.start_ns <= end && start <= other.end_ns
+            {
+                (start, end) = (start.min(other.start_ns), end.max(other.end_ns));
             }
         }
         if self.connects.len() < MAX_CONNECTS {
             let ns = end - start;
-            self.connects.insert(at.frame, Found { number, name, ns });
+            self.connects.insert(
+                at.frame,
+                Found {
+                    number,
+                    name,
+                    duration_ns: ns,
+                },
+            );
         }
     }
 

@@ -24,7 +24,7 @@ pub struct Probe {
     pub dst: IpAddr,
     pub sent: At,
     pub kind: ProbeKind,
-    pub repeats: u32,
+    pub retransmissions: u32,
     pub answer: Option<SynAnswer>,
 }
 
@@ -78,7 +78,7 @@ pub fn syn_probes(id: u32, stream: &Stream) -> impl Iterator<Item = Probe> {
                 dport,
                 ttl: syn.ttl,
             },
-            repeats: syn.repeats,
+            retransmissions: syn.retransmissions,
             answer: syn.answer,
         }
     })
@@ -147,7 +147,7 @@ impl Probes {
         if let Some(probe) = waiting_row.and_then(|row| self.rows.get_mut(row as usize))
             && at.time_ns.saturating_sub(probe.sent.time_ns) < ECHO_COPY_NS.get()
         {
-            probe.repeats = probe.repeats.saturating_add(1);
+            probe.retransmissions = probe.retransmissions.saturating_add(1);
             return None;
         }
         let Echo { id, seq, .. } = echo;
@@ -157,7 +157,7 @@ impl Probes {
             dst: echo.dst,
             sent: at,
             kind: ProbeKind::Echo { id, seq, ttl },
-            repeats: 0,
+            retransmissions: 0,
             answer: None,
         });
         self.waiting.insert(echo, row);

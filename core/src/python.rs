@@ -402,10 +402,10 @@ fn first_ns(py: Python<'_>, head: &Bound<'_, PyBytes>) -> Option<i64> {
 fn vocabulary(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let words = PyDict::new(py);
     let causes = Cause::ALL.map(|c| {
-        let family = c.family().name();
-        let traits: Vec<&str> = c.traits().iter().map(|t| t.name()).collect();
+        let family = c.family().word();
+        let traits: Vec<&str> = c.traits().iter().map(|t| t.word()).collect();
         (
-            c.name(),
+            c.word(),
             c.meaning(),
             c.owner(),
             family,
@@ -416,18 +416,18 @@ fn vocabulary(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     });
     words.set_item("causes", causes.to_vec())?;
     let protocols = Protocol::ALL.iter().map(|p| {
-        let traits: Vec<&str> = p.traits().iter().map(|t| t.name()).collect();
+        let traits: Vec<&str> = p.traits().iter().map(|t| t.word()).collect();
         (p.word(), traits)
     });
     words.set_item("protocols", protocols.collect::<Vec<_>>())?;
-    words.set_item("owners", Owner::ALL.map(|w| (w.name(), w.meaning())).to_vec())?;
-    words.set_item("families", Family::ALL.map(|w| (w.name(), w.meaning())).to_vec())?;
-    words.set_item("grades", Grade::ALL.map(|w| (w.name(), w.meaning())).to_vec())?;
-    words.set_item("rules", Rule::ALL.map(|w| (w.name(), w.meaning())).to_vec())?;
-    words.set_item("becauses", Because::ALL.map(|w| (w.name(), w.meaning())).to_vec())?;
+    words.set_item("owners", Owner::ALL.map(|w| (w.word(), w.meaning())).to_vec())?;
+    words.set_item("families", Family::ALL.map(|w| (w.word(), w.meaning())).to_vec())?;
+    words.set_item("grades", Grade::ALL.map(|w| (w.word(), w.meaning())).to_vec())?;
+    words.set_item("rules", Rule::ALL.map(|w| (w.word(), w.meaning())).to_vec())?;
+    words.set_item("becauses", Because::ALL.map(|w| (w.word(), w.meaning())).to_vec())?;
     words.set_item(
         "hypotheses",
-        Hypothesis::ALL.map(|w| (w.name(), w.meaning())).to_vec(),
+        Hypothesis::ALL.map(|w| (w.word(), w.meaning())).to_vec(),
     )?;
     Ok(words)
 }

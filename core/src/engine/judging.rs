@@ -79,19 +79,19 @@ impl Pipeline {
         }
     }
 
-    /// Corrects the times of an exchange by evidence that came after its end: repeats that proved to be needless, and
-    /// when the program wrote the first byte.
+    /// Corrects the times of an exchange by evidence that came after its end: retransmissions that proved to be
+    /// spurious, and when the program wrote the first byte.
     #[inline]
     fn apply_late_evidence(&self, exchange: &mut Exchange) {
-        let needless = &self.streams.context.needless;
+        let spurious = &self.streams.context.spurious;
         // A first copy that passed near the client's host has arrived. Farther away it may have been late.
         let is_near_client = || {
             self.paths(exchange)
                 .best_rtt(Side::Client)
                 .is_some_and(|rtt| rtt < SOON_NS.get())
         };
-        if !needless.is_empty() && is_near_client() {
-            exchange.end_with_first_copy(needless);
+        if !spurious.is_empty() && is_near_client() {
+            exchange.end_with_first_copy(spurious);
         }
         if exchange.before.is_some() {
             self.begin_before(exchange);
@@ -132,7 +132,7 @@ impl Pipeline {
                     paths: &self.paths(&exchange),
                     stream: exchange.stream,
                     judged_senders: &[],
-                    needless_frames: None,
+                    spurious_frames: None,
                     is_spread: false,
                     calls_others: false,
                     is_multi_message: false,
@@ -164,8 +164,8 @@ impl Pipeline {
         };
         let rtts = pair.rtts.each_ref();
         Paths {
-            best_rtts: rtts.map(Rtt::min),
-            handshake_behind_middlebox: rtts.map(Rtt::handshake_behind_middlebox),
+            best_rtts_ns: rtts.map(Rtt::min),
+            handshake_behind_middlebox_ns: rtts.map(Rtt::handshake_behind_middlebox),
             rounds,
             by_program: rtts.map(|rtt| !rtt.has_kernel_answer()),
             by_one_answer: rtts.map(Rtt::is_one_answer),
@@ -190,7 +190,7 @@ impl Pipeline {
         paths: &'a Paths,
         calls_others: bool,
     ) -> ExchangeContext<'a> {
-        let needless = &self.streams.context.needless;
+        let spurious = &self.streams.context.spurious;
         ExchangeContext {
             paths,
             stream: exchange.stream,
@@ -198,7 +198,7 @@ impl Pipeline {
             is_spread: self.streams.context.multipath.is_spread(exchange.stream),
             calls_others,
             is_multi_message: exchange.row != RowKind::Exchange || exchange.kind == MessageKind::EventStream,
-            needless_frames: (!needless.is_empty() && !exchange.is_plain()).then_some(needless),
+            spurious_frames: (!spurious.is_empty() && !exchange.is_plain()).then_some(spurious),
         }
     }
 }

@@ -62,7 +62,7 @@ impl Pipeline {
             });
             rows.push(earlier_rows);
         }
-        entries.sort_by_key(|entry| entry.span.start);
+        entries.sort_by_key(|entry| entry.span.start_ns);
         let outers = self.find_outer(&mut entries, pending.len(), is_last);
         for entry in entries.iter().rev() {
             let Some(exchange) = pending.get(entry.index) else {
@@ -108,7 +108,7 @@ impl Pipeline {
         for entry in entries {
             // parallel inner requests: the outer response waited for the one that ended last
             (entry.inside)
-                .sort_by_key(|(inner, _)| spans.get(*inner).map(|span| std::cmp::Reverse(span.end)));
+                .sort_by_key(|(inner, _)| spans.get(*inner).map(|span| std::cmp::Reverse(span.end_ns)));
         }
         outers
     }
@@ -136,10 +136,10 @@ impl Pipeline {
         });
         (may_be_outer || may_be_inner).then(|| Span {
             key,
-            start: exchange.start(),
-            request_end: exchange.request.last.time_ns,
-            answered: answer.first.time_ns,
-            end: exchange.end().time_ns,
+            start_ns: exchange.start(),
+            request_end_ns: exchange.request.last.time_ns,
+            answered_ns: answer.first.time_ns,
+            end_ns: exchange.end().time_ns,
             is_at_host,
             may_be_outer,
             may_be_inner,

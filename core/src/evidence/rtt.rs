@@ -23,14 +23,15 @@ const HANDSHAKES_GROWTH: usize = 4;
 /// Round trips to one endpoint. Times in ns.
 #[derive(Debug, Clone, Default)]
 pub struct Rtt {
-    min: Option<i64>,
+    min_ns: Option<i64>,
     count: u64,
     /// A kernel has answered by itself, sooner than a delayed ACK.
     has_kernel_answer: bool,
-    shortest_handshake: Option<i64>,
+    shortest_handshake_ns: Option<i64>,
     recent: Vec<Sample>,
-    /// The newest handshakes, and the number of all.
+    /// The newest handshakes.
     handshakes: Vec<u32>,
+    /// Number of all handshakes.
     handshake_count: usize,
 }
 
@@ -61,8 +62,9 @@ impl Rtt {
         if sample < 0 {
             return; // the capture's clock was set back
         }
-        self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
-        self.has_kernel_answer |= !by_program && sample < self.min.unwrap_or(sample) + DELACK_LEAST_NS.get();
+        self.min_ns = Some(self.min_ns.map_or(sample, |min| min.min(sample)));
+        self.has_kernel_answer |=
+            !by_program && sample < self.min_ns.unwrap_or(sample) + DELACK_LEAST_NS.get();
         let brief = Sample::new(sample, by_program);
         let index = (self.count % MAX_SAMPLES as u64) as usize;
         push_newest(&mut self.recent, [MAX_SAMPLES, SAMPLES_GROWTH], index, brief);
@@ -70,7 +72,7 @@ impl Rtt {
     }
 
     pub fn min(&self) -> Option<i64> {
-        self.min
+        self.min_ns
     }
 
     /// Whether a kernel has ever answered by itself, sooner than a delayed ACK after the best round trip of that time.
@@ -86,8 +88,8 @@ impl Rtt {
 
     fn add_handshake_rtt(&mut self, sample: i64) {
         self.add(sample, false);
-        self.shortest_handshake = Some(
-            self.shortest_handshake
+        self.shortest_handshake_ns = Some(
+            self.shortest_handshake_ns
                 .map_or(sample, |soonest| soonest.min(sample)),
         );
         let index = self.handshake_count % MAX_HANDSHAKES;
@@ -108,7 +110,7 @@ impl Rtt {
     /// Returns the round trip to the host itself where a nearer one may acknowledge for it (NAT of a virtual machine,
     /// WAN accelerator): ACKs come much sooner than any SYN/ACK.
     pub fn handshake_behind_middlebox(&self) -> Option<i64> {
-        let (nearest, handshake) = (self.min?, self.shortest_handshake?);
+        let (nearest, handshake) = (self.min_ns?, self.shortest_handshake_ns?);
         let is_far = handshake.saturating_sub(nearest) >= UNHELD_NS.get()
             && handshake >= nearest.saturating_mul(LARGE_RATIO.get());
         is_far.then_some(handshake)
@@ -127,7 +129,7 @@ impl Rtt {
 
     /// Returns the 95th percentile of recent samples above the best.
     pub fn p95_above_best(&self) -> i64 {
-        let best = self.min.unwrap_or(0);
+        let best = self.min_ns.unwrap_or(0);
         let above = self.recent.iter().map(|sample| sample.ns() - best);
         p95(above.filter(|above| *above < DELACK_LEAST_NS.get()).collect())
     }
@@ -169,7 +171,7 @@ impl Rtt {
 
     /// Returns the third quartile of the counted samples above the best; between two samples, the larger one.
     fn third_quartile(&self, counts: impl Fn(&Sample) -> bool) -> i64 {
-        let best = self.min.unwrap_or(0);
+        let best = self.min_ns.unwrap_or(0);
         let counted = self.recent.iter().filter(|sample| counts(sample));
         let mut above: Vec<i64> = counted
             .map(|sample| sample.ns() - best)
@@ -280,8 +282,8 @@ impl Default for Best {
 #[derive(Debug, Clone, Copy, Default)]
 struct Spread {
     sum: f64,
-    squares: f64,
-    max: i64,
+    sum_of_squares: f64,
+    max_ns: i64,
 }
 
 impl Spread {
@@ -289,8 +291,8 @@ impl Spread {
     fn add(&mut self, ns: i64) {
         let ms = ns as f64 / 1e6;
         self.sum += ms;
-        self.squares += ms * ms;
-        self.max = self.max.max(ns);
+        self.sum_of_squares += ms * ms;
+        self.max_ns = self.max_ns.max(ns);
     }
 }
 
@@ -329,7 +331,7 @@ impl RoundTrips {
         if self.best.0 < AT_HOST_NS.get() {
             return self.newest;
         }
-        KernelRtt::new(self.prompt.max.max(self.free.max), self.prompts > 0)
+        KernelRtt::new(self.prompt.max_ns.max(self.free.max_ns), self.prompts > 0)
     }
 
     pub fn samples(&self) -> u64 {
@@ -350,12 +352,12 @@ impl RoundTrips {
     pub fn stdev_ms(&self) -> Option<f64> {
         let n = self.samples();
         let mean = self.mean_ms().filter(|_| n > 1)?;
-        let above = self.prompt.squares + self.free.squares - n as f64 * mean * mean;
+        let above = self.prompt.sum_of_squares + self.free.sum_of_squares - n as f64 * mean * mean;
         Some((above.max(0.0) / (n - 1) as f64).sqrt())
     }
 
     pub fn max(&self) -> Option<i64> {
-        (self.samples() > 0).then(|| self.prompt.max.max(self.free.max))
+        (self.samples() > 0).then(|| self.prompt.max_ns.max(self.free.max_ns))
     }
 }
 

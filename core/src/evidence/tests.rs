@@ -49,8 +49,8 @@ fn candidates_too_many_are_counted() {
         .filter(|_| store.add(&candidate(id)))
         .count();
     let early = Early {
-        pause: 1,
-        at: 1,
+        pause_ns: 1,
+        time_ns: 1,
         frame: 1,
     };
     store.refute(id, 0, &[early; MAX_CANDIDATES + 2]);
@@ -95,8 +95,8 @@ fn crowd() -> SenderStore {
 #[test]
 fn the_senders_that_were_quiet_longest_are_let_go_until_half_is_left() {
     let early = Early {
-        pause: 1,
-        at: 1,
+        pause_ns: 1,
+        time_ns: 1,
         frame: 1,
     };
     let mut store = SenderStore::default();
@@ -163,8 +163,8 @@ fn who_comes_back_is_known_anew() {
 fn beyond_the_cap_segments_that_left_early_are_counted_too() {
     let mut store = crowd();
     let early = Early {
-        pause: 1,
-        at: 1,
+        pause_ns: 1,
+        time_ns: 1,
         frame: 1,
     };
     for number in 0..=(MAX_ENTRIES - EVICTION_THRESHOLD) / MAX_CANDIDATES {

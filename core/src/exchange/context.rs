@@ -17,10 +17,10 @@ use crate::messages::{Memory, TlsSetup};
 use crate::observe::answers_late_copy;
 use crate::segment::{self, ACK, SYN, Segment};
 
-/// Upper bound on the needless repeats kept until their exchanges are judged.
-const MAX_NEEDLESS: usize = 1 << 16;
-/// Upper bound on the repeats kept of ended streams, whose first copy may still arrive; the oldest are dropped.
-const MAX_LAST_REPEATS: usize = 64;
+/// Upper bound on the spurious retransmissions kept until their exchanges are judged.
+const MAX_SPURIOUS: usize = 1 << 16;
+/// Upper bound on the retransmissions kept of ended streams, whose first copy may still arrive; the oldest are dropped.
+const MAX_LAST_RETRANSMISSIONS: usize = 64;
 
 /// Upper bound on the streams with multipath TCP that are kept.
 const MAX_MULTIPATH_STREAMS: usize = 1 << 16;
@@ -47,10 +47,10 @@ pub struct Context {
     /// Trackers of ended streams for reuse.
     #[allow(clippy::vec_box)] // 2 KB each, and they go where they came from
     pub(super) spare_trackers: Vec<Box<Tracker>>,
-    /// Frames of needless repeats: the receiver's ACKs show that the first copy arrived as well.
-    pub needless: AHashSet<u64>,
-    /// The last repeat of ended streams: stream, its sender, and packet.
-    last_repeats: VecDeque<(u32, Side, At)>,
+    /// Frames of spurious retransmissions: the receiver's ACKs show that the first copy arrived as well.
+    pub spurious: AHashSet<u64>,
+    /// The last retransmission of ended streams: stream, its sender, and packet.
+    last_retransmissions: VecDeque<(u32, Side, At)>,
     /// Number of bytes that all streams hold out of order now.
     pub(super) held_bytes: usize,
     /// Number of steps of long messages that all streams hold now.
@@ -109,36 +109,38 @@ impl Context {
         })
     }
 
-    /// Marks a repeat as needless. After `MAX_NEEDLESS` of them, further ones keep the name of a repair.
-    pub(crate) fn mark_needless(&mut self, repeat: At) {
-        if self.needless.len() < MAX_NEEDLESS {
-            self.needless.insert(repeat.frame);
+    /// Marks a retransmission as spurious. After `MAX_SPURIOUS` of them, further ones keep the name of a repair.
+    pub(crate) fn mark_spurious(&mut self, retransmission: At) {
+        if self.spurious.len() < MAX_SPURIOUS {
+            self.spurious.insert(retransmission.frame);
         } else {
             self.distrust(
                 "tcp",
-                "too many needless repeats; further ones are called repairs",
-                repeat,
+                "too many spurious retransmissions; further ones are called repairs",
+                retransmission,
             );
         }
     }
 
-    /// Keeps the newest repeat of a stream that ends.
-    pub(super) fn keep_last_repeat(&mut self, stream: u32, side: Side, repeat: At) {
-        if self.last_repeats.len() >= MAX_LAST_REPEATS {
-            self.last_repeats.pop_front();
+    /// Keeps the newest retransmission of a stream that ends.
+    pub(super) fn keep_last_retransmission(&mut self, stream: u32, side: Side, retransmission: At) {
+        if self.last_retransmissions.len() >= MAX_LAST_RETRANSMISSIONS {
+            self.last_retransmissions.pop_front();
         }
-        self.last_repeats.push_back((stream, side, repeat));
+        self.last_retransmissions
+            .push_back((stream, side, retransmission));
     }
 
-    /// Handles a duplicate ACK of `side` in an ended stream: a late first copy arrived, so the repeat was needless.
+    /// Handles a duplicate ACK of `side` in an ended stream: a late first copy arrived, so the retransmission
+    /// was spurious.
     #[cold]
     pub(crate) fn ack_after_end(&mut self, stream: u32, side: Side, ack: At) {
-        let mut last_repeats = self.last_repeats.iter();
-        let repeat = last_repeats.find(|(ended, by, repeat)| {
-            (*ended, *by) == (stream, side.other()) && answers_late_copy(*repeat, ack)
+        let mut last_retransmissions = self.last_retransmissions.iter();
+        let retransmission = last_retransmissions.find(|(ended, by, retransmission)| {
+            (*ended, *by) == (stream, side.other()) && answers_late_copy(*retransmission, ack)
         });
-        if let Some((_, _, repeat)) = repeat {
-            self.mark_needless(*repeat);
+        if let Some((_, _, retransmission)) = retransmission {
+            self.mark_spurious(*retransmission);
         }
     }
 
@@ -260,12 +262,12 @@ mod tests {
 
     #[test]
     fn an_ack_in_an_ended_stream_marks_its_repeat_as_needless() {
-        // streams 0 to 64, each with a repeat: one more than MAX_LAST_REPEATS
+        // streams 0 to 64, each with a retransmission: one more than MAX_LAST_RETRANSMISSIONS
         let named = |stream, side, ack| {
             let mut context = Context::default();
-            (0..65).for_each(|n| context.keep_last_repeat(n, Side::Server, at(i64::from(n) + 1)));
+            (0..65).for_each(|n| context.keep_last_retransmission(n, Side::Server, at(i64::from(n) + 1)));
             context.ack_after_end(stream, side, at(ack));
-            context.needless.into_iter().collect::<Vec<u64>>()
+            context.spurious.into_iter().collect::<Vec<u64>>()
         };
         assert_eq!(
             (named(1, Side::Client, 70), named(64, Side::Client, 70)),

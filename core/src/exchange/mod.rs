@@ -33,7 +33,7 @@ pub use steps::TimeSlice;
 use steps::{CutSteps, take_turns};
 pub use tracker::{ReadSoFar, StreamIds, Tracker};
 
-/// Upper bound on the repeats kept per message; the newest replace the oldest.
+/// Upper bound on the retransmissions kept per message; the newest replace the oldest.
 const MAX_COPIES: usize = 8;
 /// Upper bound on the step capacity that a reused exchange keeps.
 const MAX_SPARE_STEPS: usize = 64;
@@ -51,32 +51,32 @@ pub struct Message {
     /// Stream offset after its last byte.
     end_offset: i64,
     /// Repeats of its bytes. Any of them may be the copy that the receiver got.
-    copies: Copies,
+    copies: Retransmissions,
 }
 
-/// The repeats of one message, allocated only if there are any.
+/// The retransmissions of one message, allocated only if there are any.
 #[derive(Debug, Clone, Default)]
 #[allow(clippy::box_collection)] // 8 bytes in place of 32
-struct Copies(Option<Box<VecDeque<Repeat>>>);
+struct Retransmissions(Option<Box<VecDeque<RetransmittedBytes>>>);
 
-impl Copies {
-    fn iter(&self) -> impl DoubleEndedIterator<Item = &Repeat> {
+impl Retransmissions {
+    fn iter(&self) -> impl DoubleEndedIterator<Item = &RetransmittedBytes> {
         self.0.iter().flat_map(|all| all.iter())
     }
 
     #[cold]
-    fn push(&mut self, repeat: Repeat) {
+    fn push(&mut self, retransmission: RetransmittedBytes) {
         let all = self.0.get_or_insert_default();
         if all.len() >= MAX_COPIES {
             all.pop_front();
         }
-        all.push_back(repeat);
+        all.push_back(retransmission);
     }
 }
 
-/// A retransmission, or other repeat, of bytes of a message.
+/// Bytes of a message that were sent again.
 #[derive(Debug, Clone, Copy)]
-struct Repeat {
+struct RetransmittedBytes {
     at: At,
     start: i64,
     end: i64,
@@ -100,15 +100,15 @@ impl Message {
     }
 
     fn repeated(&mut self, at: At, data: &Data) {
-        self.copies.push(Repeat {
+        self.copies.push(RetransmittedBytes {
             at,
-            start: data.start,
-            end: data.end,
+            start: data.start_seq,
+            end: data.end_seq,
             tsval: data.tsval,
         });
     }
 
-    /// The newest repeat, if it came after the packet that counts as the message's end.
+    /// The newest retransmission, if it came after the packet that counts as the message's end.
     fn newest_copy(&self) -> Option<At> {
         self.copies
             .iter()
@@ -422,13 +422,13 @@ impl Exchange {
         plain
     }
 
-    /// Ends the response with its first copy, if the repeat that it ended with was needless (`needless`: frames).
+    /// Ends the response with its first copy, if the retransmission that it ended with was spurious (`spurious`: frames).
     #[cold]
-    pub fn end_with_first_copy(&mut self, needless: &AHashSet<u64>) {
+    pub fn end_with_first_copy(&mut self, spurious: &AHashSet<u64>) {
         if let Some(answer) = self
             .response
             .as_mut()
-            .filter(|answer| needless.contains(&answer.last.frame))
+            .filter(|answer| spurious.contains(&answer.last.frame))
             && (answer.first.frame..answer.last.frame).contains(&answer.whole.frame)
         {
             answer.last = answer.whole;

@@ -35,7 +35,7 @@ pub struct Setup {
     last_syn: At,
     /// The first SYN/ACK, or the RST in its place.
     answered: Option<At>,
-    /// The newest repeat of SYN or SYN/ACK after the first SYN/ACK, or that one itself.
+    /// The newest retransmission of SYN or SYN/ACK after the first SYN/ACK, or that one itself.
     answered_again: At,
     /// The ACK that completed the handshake, or the RST that aborted it.
     ended: Option<At>,
@@ -130,7 +130,7 @@ impl Setup {
     }
 
     /// Whether the set-up has a row of its own. It has one with TLS. Otherwise it must take time, with the greeting
-    /// and the lookup (`lookup`, ns) before it, and have a repeat, or be at least a tenth of set-up and requests
+    /// and the lookup (`lookup`, ns) before it, and have a retransmission, or be at least a tenth of set-up and requests
     /// (`busy`, ns) together.
     pub fn deserves_row(&self, busy: i64, lookup: i64, begun: Beginning) -> bool {
         let Some(first_syn) = self.first_syn else {
@@ -228,7 +228,7 @@ pub enum CompactSetup {
     Whole(Box<Setup>),
 }
 
-/// A set-up without repeats, as offsets from its SYN.
+/// A set-up without retransmissions, as offsets from its SYN.
 #[derive(Debug)]
 pub struct PlainSetup {
     answered: Option<SynOffset>,

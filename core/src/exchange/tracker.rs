@@ -177,11 +177,11 @@ impl Tracker {
         }
     }
 
-    /// Keeps the newest repeats when the stream ends: a late first copy may still be acknowledged.
-    pub fn keep_last_repeats(&self, context: &mut Context) {
+    /// Keeps the newest retransmissions when the stream ends: a late first copy may still be acknowledged.
+    pub fn keep_last_retransmission(&self, context: &mut Context) {
         for (side, sender) in Side::BOTH.into_iter().zip(&self.senders) {
-            if let Some(repeat) = sender.newest_repeat() {
-                context.keep_last_repeat(self.pairing.ids.stream, side, repeat);
+            if let Some(retransmission) = sender.newest_retransmission() {
+                context.keep_last_retransmission(self.pairing.ids.stream, side, retransmission);
             }
         }
     }
@@ -233,10 +233,10 @@ impl Tracker {
                 .sender_store
                 .refute(sender_id, self.pairing.ids.stream, sure.as_slice());
         }
-        if peer.newest_repeat().is_some()
-            && let Some(repeat) = first_copy_answered(peer, seen, at)
+        if peer.newest_retransmission().is_some()
+            && let Some(retransmission) = first_copy_answered(peer, seen, at)
         {
-            context.mark_needless(repeat);
+            context.mark_spurious(retransmission);
         }
         peer.answer(&PeerPacket {
             at,
@@ -246,7 +246,7 @@ impl Tracker {
             len: segment.len,
             has_fin: segment.has(FIN),
             is_duplicate: seen.facts.flags & flag::DUPLICATE_ACK != 0,
-            sacked: seen.highest_sacked(),
+            highest_sacked: seen.highest_sacked(),
             tsval: segment.options.timestamps.map(|t| t.0),
             tsecr: None,
             is_echoed: own.is_acknowledged(),
@@ -256,9 +256,9 @@ impl Tracker {
             own.kernel_answered(at, segment.options.timestamps.map(|t| t.0));
         }
         if let Some(twice) = seen.dsack_block()
-            && let Some(repeat) = peer.came_twice(twice)
+            && let Some(retransmission) = peer.came_twice(twice)
         {
-            context.mark_needless(repeat);
+            context.mark_spurious(retransmission);
         }
         self.acknowledged(side, seen, at, context);
 
@@ -392,7 +392,7 @@ impl Tracker {
         match &mut self.one_way {
             Some(one_way) if one_way.0 == seen.side => one_way.1.take(Passed {
                 at,
-                start: seen.facts.seq,
+                start_seq: seen.facts.seq,
                 len: seen.segment.len,
                 ack: seen.facts.ack,
                 mss: seen.mss,
@@ -427,7 +427,7 @@ impl Tracker {
     }
 }
 
-/// Returns the repeat that this packet of the peer shows to be needless. Not inlined, so that the usual packet stays
+/// Returns the retransmission that this packet of the peer shows to be spurious. Not inlined, so that the usual packet stays
 /// in registers.
 #[cold]
 #[inline(never)]
@@ -437,7 +437,7 @@ fn first_copy_answered(peer: &mut Sender, seen: &SeenSegment<'_, '_>, at: At) ->
         ack: seen.facts.ack,
         len: seen.segment.len,
         is_duplicate: seen.facts.flags & flag::DUPLICATE_ACK != 0,
-        sacked: seen.highest_sacked(),
+        highest_sacked: seen.highest_sacked(),
         tsecr: seen.segment.options.timestamps.map(|t| t.1),
         ..PeerPacket::default()
     };

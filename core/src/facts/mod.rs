@@ -307,7 +307,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// The cold path, about one segment in ten: SYN, FIN, RST, repeats, holes, zero windows.
+    /// The cold path, about one segment in ten: SYN, FIN, RST, retransmissions, holes, zero windows.
     #[inline(never)]
     fn unusual(mut self, segment: &Segment<'_>, at: At, facts: &mut Facts) {
         facts.first_copy = self.fwd.first_copy(segment.seq);

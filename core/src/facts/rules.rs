@@ -78,13 +78,13 @@ impl Analysis<'_> {
         }
         let occupies_numbers = segment.len > 0 || segment.flags & (SYN | FIN) != 0;
         if occupies_numbers && flags & flag::KEEP_ALIVE == 0 {
-            flags |= self.repeat_flags(segment, now);
+            flags |= self.retransmission_flags(segment, now);
         }
         flags
     }
 
     /// Returns the retransmission flags, of which at most one kind applies.
-    fn repeat_flags(&self, segment: &Segment<'_>, now: i64) -> u16 {
+    fn retransmission_flags(&self, segment: &Segment<'_>, now: i64) -> u16 {
         let (fwd, rev) = (&self.fwd.marks, &self.rev.marks);
         let Segment { seq, len, .. } = *segment;
         let mut not_advanced = fwd.next_seq != 0 && lt(seq, fwd.next_seq);

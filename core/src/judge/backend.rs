@@ -15,26 +15,26 @@ pub fn explain(rows: &mut Vec<Row>, inside: &[Row], doubt: Option<Because>) {
             rows.push(row);
             continue;
         }
-        let mut at = row.start;
+        let mut at = row.start_ns;
         let inner_rows = inside.iter();
-        for inner in inner_rows.filter(|inner| inner.end > row.start && inner.start < row.end) {
-            let (start, end) = (inner.start.max(at), inner.end.min(row.end));
+        for inner in inner_rows.filter(|inner| inner.end_ns > row.start_ns && inner.start_ns < row.end_ns) {
+            let (start, end) = (inner.start_ns.max(at), inner.end_ns.min(row.end_ns));
             if start > at {
                 rows.push(Row {
-                    start: at,
-                    end: start,
+                    start_ns: at,
+                    end_ns: start,
                     ..row
                 });
             }
             rows.push(Row {
-                start,
-                end,
+                start_ns: start,
+                end_ns: end,
                 ..passed_on(inner, doubt)
             });
             at = end;
         }
-        if at < row.end {
-            rows.push(Row { start: at, ..row });
+        if at < row.end_ns {
+            rows.push(Row { start_ns: at, ..row });
         }
     }
 }
@@ -64,8 +64,8 @@ mod tests {
 
     fn row(start: i64, end: i64, cause: Cause, owner: Owner) -> Row {
         Row {
-            start,
-            end,
+            start_ns: start,
+            end_ns: end,
             cause,
             parent: (cause == Cause::DelayedAck).then_some(Cause::Nagle),
             owner,
@@ -78,7 +78,9 @@ mod tests {
     }
 
     fn summary(rows: &[Row]) -> Vec<(i64, i64, Cause, Owner)> {
-        rows.iter().map(|r| (r.start, r.end, r.cause, r.owner)).collect()
+        rows.iter()
+            .map(|r| (r.start_ns, r.end_ns, r.cause, r.owner))
+            .collect()
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub fn cap_long_poll(rows: &mut [Row]) {
 /// waits for an event. This reason replaces others of the same grade.
 #[cold]
 pub fn cap_event_stream(rows: &mut [Row], since: i64) {
-    let first = rows.partition_point(|row| row.start < since);
+    let first = rows.partition_point(|row| row.start_ns < since);
     let cap = Grounds::probable(Because::WaitsForEvent, Hypothesis::NotAsked);
     for row in rows
         .iter_mut()
@@ -62,15 +62,18 @@ pub fn cap_event_stream(rows: &mut [Row], since: i64) {
 pub fn cap_behind_answers(rows: &mut Vec<Row>, until: i64) {
     let cap = Grounds::probable(Because::BehindAnswers, Hypothesis::EarlierRequests);
     let mut at = 0;
-    while let Some(row) = rows.get_mut(at).filter(|row| row.start < until) {
+    while let Some(row) = rows.get_mut(at).filter(|row| row.start_ns < until) {
         at += 1;
         if row.cause != Cause::ServerThink || row.grounds.grade > Grade::Probable {
             continue;
         }
-        let rest = (row.end > until).then_some(Row { start: until, ..*row });
+        let rest = (row.end_ns > until).then_some(Row {
+            start_ns: until,
+            ..*row
+        });
         row.grounds = cap;
         if let Some(rest) = rest {
-            row.end = until;
+            row.end_ns = until;
             rows.insert(at, rest);
             at += 1;
         }

@@ -28,7 +28,7 @@ pub struct Change {
 /// A segment that waited for its ACK (`nagle`), or did not; ordered by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Shown {
-    at: i64,
+    time_ns: i64,
     frame: u64,
     nagle: bool,
     stream: u32,
@@ -43,7 +43,7 @@ pub(super) fn find(evidence: &SenderEvidence, judged: &SenderVerdict) -> Option<
     let mut shown: Vec<Shown> = Vec::new();
     for (stream, early) in &evidence.early {
         shown.push(Shown {
-            at: early.at,
+            time_ns: early.time_ns,
             frame: early.frame,
             nagle: false,
             stream: *stream,
@@ -55,7 +55,7 @@ pub(super) fn find(evidence: &SenderEvidence, judged: &SenderVerdict) -> Option<
         let is_prompt = judged.path.late_ns(candidate) <= judged.path.prompt_limit_ns;
         if is_early || judged.path.is_held(candidate) && is_prompt {
             shown.push(Shown {
-                at: candidate.freed.time_ns,
+                time_ns: candidate.freed.time_ns,
                 frame: candidate.freed.frame,
                 nagle: !is_early,
                 stream: candidate.stream,
@@ -143,7 +143,7 @@ mod tests {
         let shown: Vec<_> = (0..)
             .zip(segments)
             .map(|(n, (nagle, stream))| Shown {
-                at: n,
+                time_ns: n,
                 frame: n as u64,
                 nagle,
                 stream,

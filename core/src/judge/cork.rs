@@ -78,12 +78,12 @@ pub(super) fn judge_turn(cutter: &mut Cutter<'_>, turn: &Turn, late_ns: u32, jud
             program.grounds.at_most(cap);
             cutter.attribute(slice.end, program);
         }
-        _ if late_ns > 0 => turn::judge_queued(cutter, turn, [late_ns, 0], false),
+        _ if late_ns > 0 => turn::judge_queued(cutter, turn, late_ns, 0, false),
         _ => turn::judge(cutter, turn),
     }
 }
 
-/// Judges a small tail behind full segments that left after the probe timer's length, with nothing in flight.
+/// Judges a small tail after full segments that left after the probe timer's length, with nothing in flight.
 pub(super) fn tail(cutter: &mut Cutter<'_>) {
     let (slice, side, ends) = (cutter.slice, cutter.slice.sender, cutter.end_frames());
     let grounds = Grounds::probable(Because::TimerLength, Cause::program_of(side));
@@ -93,7 +93,7 @@ pub(super) fn tail(cutter: &mut Cutter<'_>) {
     );
 }
 
-/// Judges a segment that is neither full nor pushed, behind the ACK of the small one before it: its program had
+/// Judges a segment that is neither full nor pushed, after the ACK of the small one before it: its program had
 /// announced more data (MSG_MORE).
 pub(super) fn unfinished(cutter: &mut Cutter<'_>, small: At, ack: At) {
     let (slice, side, to) = (cutter.slice, cutter.slice.sender, cutter.slice.step.to);
@@ -176,7 +176,7 @@ mod tests {
                 ..SenderVerdict::default()
             };
             let paths = Paths {
-                best_rtts: [Some(MS), Some(0)],
+                best_rtts_ns: [Some(MS), Some(0)],
                 ..Paths::default()
             };
             let mut rows: Vec<Row> = Vec::new();

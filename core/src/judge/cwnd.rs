@@ -26,7 +26,7 @@ pub(super) fn clocked(cutter: &mut Cutter<'_>, ack: At, acked: At) {
 
 /// Judges a segment after the ACK of the only full segment in flight. If its sender has room for one (`single`), it
 /// waited for that ACK, which the receiver held beyond the path's time. Other senders have a window of two and more,
-/// and Linux sends small segments behind full ones (tcp_minshall_check): then the late ACK delayed nothing.
+/// and Linux sends small segments after full ones (tcp_minshall_check): then the late ACK delayed nothing.
 pub(super) fn lone(cutter: &mut Cutter<'_>, ack: At, acked: At, single: bool) {
     let side = cutter.slice.sender;
     let hold = ack.time_ns - acked.time_ns - cutter.paths.rtt_to(side.other());
@@ -50,7 +50,7 @@ pub(super) fn lone(cutter: &mut Cutter<'_>, ack: At, acked: At, single: bool) {
         };
         cutter.attribute(ack.time_ns - hold, waits);
         cutter.attribute(ack.time_ns, delayed);
-        return cutter.attribute(cutter.end, waits);
+        return cutter.attribute(cutter.end_ns, waits);
     }
     if by_program || is_held {
         attribute_request_path(cutter);
@@ -61,7 +61,7 @@ pub(super) fn lone(cutter: &mut Cutter<'_>, ack: At, acked: At, single: bool) {
     } else {
         releaser
     };
-    cutter.attribute(cutter.end, attribution);
+    cutter.attribute(cutter.end_ns, attribution);
 }
 
 /// Returns what a segment after an ACK waited for: that ACK, the line, or its program.

@@ -2,7 +2,7 @@
 //! exchange the one that it lies inside (its front).
 //!
 //! Claims: the host sent this request while it had one open, and answered that when this one was answered.
-//! Predicts: inner requests begin just behind an outer request and end just before its answer, whenever that is.
+//! Predicts: inner requests begin just after an outer request and end just before its answer, whenever that is.
 //! Rivals: requests of the host's own (health checks, timers), which begin and end anywhere.
 
 use std::net::IpAddr;
@@ -22,11 +22,12 @@ const MAX_LENGTHS: usize = 256;
 #[derive(Debug, Clone, Copy)]
 pub struct Span {
     pub key: Key,
-    pub start: i64,
-    /// End of the request, and start of the answer.
-    pub request_end: i64,
-    pub answered: i64,
-    pub end: i64,
+    pub start_ns: i64,
+    /// End of the request.
+    pub request_end_ns: i64,
+    /// Start of the answer.
+    pub answered_ns: i64,
+    pub end_ns: i64,
     /// By `Side`: the capture was taken at this side's host.
     pub is_at_host: [bool; 2],
     /// The server requests from others, so this may be an outer exchange; the client is a server, so it may be an inner
@@ -58,17 +59,17 @@ impl Span {
 
     /// Returns the part of the front's wait outside of this exchange, and the whole wait, if this one lies inside.
     fn inside(&self, front: &Span) -> Option<(i64, i64)> {
-        if self.start < front.request_end || self.end > front.end {
+        if self.start_ns < front.request_end_ns || self.end_ns > front.end_ns {
             return None;
         }
         // an answer that is relayed while it comes begins before the inner one has ended
-        let until = if self.end <= front.answered {
-            front.answered
+        let until = if self.end_ns <= front.answered_ns {
+            front.answered_ns
         } else {
-            front.end
+            front.end_ns
         };
-        let around = self.start - front.request_end + (until - self.end);
-        Some((around, until - front.request_end))
+        let around = self.start_ns - front.request_end_ns + (until - self.end_ns);
+        Some((around, until - front.request_end_ns))
     }
 
     /// Whether a program on the front's host may send requests to both servers side by side.
@@ -99,8 +100,12 @@ struct PairEvidence {
 
 impl PairEvidence {
     fn add(&mut self, near: &Near, is_side_by_side: bool) {
-        let Near { around, wait, .. } = *near;
-        let chance = near.fronts as f64 * around as f64 / wait.max(1) as f64;
+        let Near {
+            around_ns: around,
+            wait_ns: wait,
+            ..
+        } = *near;
+        let chance = near.front_count as f64 * around as f64 / wait.max(1) as f64;
         self.chance += chance.clamp(CHANCE_MAX.get(), 1.0).ln();
         self.inside += 1;
         if is_side_by_side && self.lengths.len() < MAX_LENGTHS {
@@ -146,13 +151,14 @@ pub struct Nesting {
 #[derive(Clone, Copy)]
 struct Near {
     front: usize,
-    /// Time of the front's wait outside of the exchange, and the whole wait.
-    around: i64,
-    wait: i64,
+    /// Time of the front's wait outside of the exchange.
+    around_ns: i64,
+    /// The front's whole wait.
+    wait_ns: i64,
     /// No other front of that server surrounds the exchange nearly as closely.
-    clear: bool,
+    is_clear: bool,
     /// Number of fronts of that server around it.
-    fronts: usize,
+    front_count: usize,
 }
 
 impl Nesting {
@@ -165,10 +171,14 @@ impl Nesting {
         let mut nearby: Vec<Vec<Near>> = vec![Vec::new(); spans.len()];
         for (index, span) in spans.iter().enumerate() {
             if span.may_be_inner {
-                open.retain(|front| spans.get(*front).is_some_and(|front| front.end >= span.start));
+                open.retain(|front| {
+                    spans
+                        .get(*front)
+                        .is_some_and(|front| front.end_ns >= span.start_ns)
+                });
                 let near = nearest(span, spans, &open, &busy);
                 for near in &near {
-                    busy.insert((near.front, span.server()), span.end);
+                    busy.insert((near.front, span.server()), span.end_ns);
                 }
                 self.count(span, spans, &near, is_last || is_known.get(index) == Some(&true));
                 if let Some(slot) = nearby.get_mut(index) {
@@ -184,7 +194,7 @@ impl Nesting {
             let candidates = near.iter().filter_map(|near| {
                 let pair_evidence = self.pairs.get(&span.pair(spans.get(near.front)?))?;
                 let few = (pair_evidence.inside < MIN_SAMPLES.get()).then_some(Because::FewInside);
-                let doubt = if near.clear {
+                let doubt = if near.is_clear {
                     few
                 } else {
                     Some(Because::SeveralAround)
@@ -192,7 +202,7 @@ impl Nesting {
                 pair_evidence.is_no_luck().then_some((near, doubt))
             });
             // in a chain of proxies, the nearest one
-            let (near, doubt) = candidates.min_by_key(|(near, _)| near.around)?;
+            let (near, doubt) = candidates.min_by_key(|(near, _)| near.around_ns)?;
             Some(Inside {
                 front: near.front,
                 doubt,
@@ -238,13 +248,13 @@ fn nearest(
         };
         let is_busy = busy
             .get(&(index, span.server()))
-            .is_some_and(|until| *until > span.start);
+            .is_some_and(|until| *until > span.start_ns);
         let near = Near {
             front: index,
-            around,
-            wait,
-            clear: true,
-            fronts: 1,
+            around_ns: around,
+            wait_ns: wait,
+            is_clear: true,
+            front_count: 1,
         };
         let same =
             |(other, _): &&mut (Near, bool)| spans.get(other.front).map(Span::server) == Some(front.server());
@@ -253,19 +263,20 @@ fn nearest(
             continue;
         };
         let is_clear = |near: i64, far: i64| far >= CLEAR_RATIO.get() * near;
-        let clear = is_clear(around.min(nearest.around), around.max(nearest.around));
+        let clear = is_clear(around.min(nearest.around_ns), around.max(nearest.around_ns));
         let is_better = match (clear, *nearest_busy, is_busy) {
             (false, true, false) => true,
             (false, false, true) => false,
-            _ => around < nearest.around,
+            _ => around < nearest.around_ns,
         };
-        (nearest.clear, nearest.fronts) = (clear && (is_better || nearest.clear), nearest.fronts + 1);
+        (nearest.is_clear, nearest.front_count) =
+            (clear && (is_better || nearest.is_clear), nearest.front_count + 1);
         if is_better {
-            let (clear, fronts) = (nearest.clear, nearest.fronts);
+            let (clear, fronts) = (nearest.is_clear, nearest.front_count);
             (*nearest, *nearest_busy) = (
                 Near {
-                    clear,
-                    fronts,
+                    is_clear: clear,
+                    front_count: fronts,
                     ..near
                 },
                 is_busy,

@@ -41,7 +41,7 @@ pub use caps::{
 pub use change::Change;
 pub use grounds::Grounds;
 pub use inside::{Inside, Nesting, Span};
-pub use nagle::{Ruling, held_since};
+pub use nagle::{ProgramTime, Ruling, held_since};
 use partition::Cutter;
 pub use partition::{EvidenceFrames, Row};
 pub use path::Paths;
@@ -62,8 +62,8 @@ pub struct ExchangeContext<'a> {
     pub calls_others: bool,
     /// One side sends many messages (pushes, events), each of which is judged alone.
     pub is_multi_message: bool,
-    /// Frames of needless retransmissions; None if the capture has none.
-    pub needless_frames: Option<&'a AHashSet<u64>>,
+    /// Frames of spurious retransmissions; None if the capture has none.
+    pub spurious_frames: Option<&'a AHashSet<u64>>,
 }
 
 impl ExchangeContext<'_> {
@@ -80,16 +80,16 @@ impl ExchangeContext<'_> {
         self.judged_senders.get(sender_id as usize)
     }
 
-    /// Whether this frame is a needless retransmission.
-    fn is_needless(&self, frame: u64) -> bool {
-        self.needless_frames.is_some_and(|frames| frames.contains(&frame))
+    /// Whether this frame is a spurious retransmission.
+    fn is_spurious(&self, frame: u64) -> bool {
+        self.spurious_frames.is_some_and(|frames| frames.contains(&frame))
     }
 }
 
 /// Judges the time of one exchange slice by slice, in order, and appends the rows.
 pub fn judge_exchange(exchange: &Exchange, context: &ExchangeContext<'_>, rows: &mut Vec<Row>) {
-    if context.needless_frames.is_some() || exchange.dialogue {
-        return judge_with_needless_or_dialogue(exchange, context, rows);
+    if context.spurious_frames.is_some() || exchange.dialogue {
+        return judge_with_spurious_or_dialogue(exchange, context, rows);
     }
     // two loops, so that the compiler specialises `judge` for each side
     let [client, server] = exchange.slices_by_side();
@@ -101,12 +101,12 @@ pub fn judge_exchange(exchange: &Exchange, context: &ExchangeContext<'_>, rows: 
     }
 }
 
-/// Judges an exchange with needless retransmissions, or one in which both sides take turns.
+/// Judges an exchange with spurious retransmissions, or one in which both sides take turns.
 #[cold]
-fn judge_with_needless_or_dialogue(exchange: &Exchange, context: &ExchangeContext<'_>, rows: &mut Vec<Row>) {
-    let mut needless: Option<TimeSlice<'_>> = None;
+fn judge_with_spurious_or_dialogue(exchange: &Exchange, context: &ExchangeContext<'_>, rows: &mut Vec<Row>) {
+    let mut spurious: Option<TimeSlice<'_>> = None;
     exchange.slices(|mut slice| {
-        let request = needless.take();
+        let request = spurious.take();
         if let Some(request) = request {
             if slice.sender == Side::Server {
                 // the request had arrived the first time, so its retransmission is part of the wait for the answer
@@ -118,14 +118,14 @@ fn judge_with_needless_or_dialogue(exchange: &Exchange, context: &ExchangeContex
         }
         if slice.sender == Side::Client
             && matches!(slice.step.wait, Wait::Repair(_))
-            && context.is_needless(slice.step.to.frame)
+            && context.is_spurious(slice.step.to.frame)
         {
-            needless = Some(slice);
+            spurious = Some(slice);
         } else {
             judge_any(slice, context, rows);
         }
     });
-    if let Some(request) = needless {
+    if let Some(request) = spurious {
         judge_any(request, context, rows);
     }
 }
@@ -134,15 +134,24 @@ fn judge_with_needless_or_dialogue(exchange: &Exchange, context: &ExchangeContex
 #[inline(always)]
 fn judge(slice: &TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Vec<Row>) {
     let cutter = &mut Cutter::new(slice, context.paths, rows);
-    match &slice.step.wait {
+    if !judge_frequent(cutter) {
+        judge_any(*slice, context, rows);
+    }
+}
+
+/// Judges a slice of a frequent kind; false for all others.
+#[inline(always)]
+fn judge_frequent(cutter: &mut Cutter<'_>) -> bool {
+    match &cutter.slice.step.wait {
         Wait::Turn(turn @ Turn { doubt: None, .. }) => turn::judge(cutter, turn),
         Wait::App => program::paused(cutter, Grounds::proven(Because::NothingOpen)),
         Wait::FullBurst => line::judge(cutter, Rule::Burst, Because::FullSegments),
         Wait::Burst => program::wrote_again(cutter),
         Wait::Spaced => line::judge(cutter, Rule::Spacing, Because::EvenPace),
         Wait::Clocked { ack, acked } => cwnd::clocked(cutter, *ack, *acked),
-        _ => judge_any(*slice, context, rows),
+        _ => return false,
     }
+    true
 }
 
 /// Judges a slice of any kind, passed by value so that LLVM keeps it in registers.
@@ -166,7 +175,7 @@ fn judge_any(slice: TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Vec
         Wait::LoneClocked { ack, acked, single } => cwnd::lone(cutter, *ack, *acked, *single),
         Wait::Window { opened, was_zero } => window::opened(cutter, *opened, *was_zero),
         Wait::FillsWindow { since } => window::filled(cutter, *since),
-        Wait::Repair(repaired) => repair::repeat(cutter, repaired, context),
+        Wait::Repair(repaired) => repair::judge(cutter, repaired, context),
         Wait::TailLossProbe { small, sender_id } => repair::probe(cutter, *small, *sender_id, context),
         Wait::Unsure => {
             let grounds = Grounds::suspected(Because::LineMayBeBusy, Cause::Bandwidth);
@@ -187,11 +196,9 @@ fn judge_any(slice: TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Vec
         Wait::Corked { small, ack } => cork::unfinished(cutter, *small, *ack),
         Wait::Handshake => path::handshake(cutter),
         Wait::Hole => missing_frames::hole(cutter),
-        Wait::App => program::paused(cutter, Grounds::proven(Because::NothingOpen)),
-        Wait::FullBurst => line::judge(cutter, Rule::Burst, Because::FullSegments),
-        Wait::Burst => program::wrote_again(cutter),
-        Wait::Spaced => line::judge(cutter, Rule::Spacing, Because::EvenPace),
-        Wait::Clocked { ack, acked } => cwnd::clocked(cutter, *ack, *acked),
+        Wait::App | Wait::FullBurst | Wait::Burst | Wait::Spaced | Wait::Clocked { .. } => {
+            judge_frequent(cutter);
+        }
     }
 }
 
@@ -204,7 +211,7 @@ fn judge_turn(cutter: &mut Cutter<'_>, turn: &Turn, context: &ExchangeContext<'_
             queued_ns,
             is_clock_fine,
         }) => {
-            turn::judge_queued(cutter, turn, [late_ns, queued_ns], is_clock_fine);
+            turn::judge_queued(cutter, turn, late_ns, queued_ns, is_clock_fine);
         }
         Some(TurnDoubt::Retransmission) => {
             turn::judge(cutter, turn);
@@ -317,7 +324,7 @@ mod tests {
     /// give the same rows.
     #[test]
     fn evidence_changes_the_rows_of_the_waits_that_need_it_alone() {
-        let judged = |wait: &Wait, judged_senders: &[SenderVerdict], needless: Option<&AHashSet<u64>>| {
+        let judged = |wait: &Wait, judged_senders: &[SenderVerdict], spurious: Option<&AHashSet<u64>>| {
             let mut step = step(206_000_000);
             step.wait = wait.clone();
             let paths = Paths::default();
@@ -328,7 +335,7 @@ mod tests {
                 is_spread: false,
                 calls_others: false,
                 is_multi_message: false,
-                needless_frames: needless,
+                spurious_frames: spurious,
             };
             let mut rows = Vec::new();
             for sender in Side::BOTH {
@@ -362,12 +369,12 @@ mod tests {
             timed,
             elsewhere,
         ];
-        let needless = AHashSet::from_iter([9]);
+        let spurious = AHashSet::from_iter([9]);
         for wait in &waits() {
             let alone = judged(wait, &[], None);
             let differs = verdicts
                 .iter()
-                .any(|verdict| alone != judged(wait, std::slice::from_ref(verdict), Some(&needless)));
+                .any(|verdict| alone != judged(wait, std::slice::from_ref(verdict), Some(&spurious)));
             assert_eq!(differs, wait.needs_evidence(), "{wait:?}");
         }
     }

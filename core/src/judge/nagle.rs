@@ -8,6 +8,8 @@
 //! Rivals: a program's pause that ends near the ACK (`program`), a relay whose bytes have just come, a socket whose
 //! option was set later.
 
+use std::ops::Range;
+
 use super::grounds::Grounds;
 use super::partition::{Attribution, Cutter, EvidenceFrames};
 use super::path::{Paths, attribute_request_path, queue_by_timestamps};
@@ -19,17 +21,22 @@ use crate::base::{At, Side};
 use crate::limits::{AT_HOST_NS, HELD_NS, MIN_SAMPLES, NOISE_NS, SOON_NS, UNHELD_NS};
 use crate::observe::{Candidate, Wait};
 
+/// After what time from the small segment on the program had written the freed one.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct ProgramTime {
+    pub max_ns: i64,
+    /// 0 where unknown.
+    pub likely_ns: i64,
+}
+
 /// Verdict on one candidate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Ruling {
     /// A wait by Nagle's algorithm for an ACK that was held.
     Held {
         hold_ns: i64,
+        program: ProgramTime,
         grounds: Grounds,
-        /// Upper bound on the time after the small segment at which the program had written.
-        program_max_ns: i64,
-        /// About that time; 0 where unknown.
-        program_likely_ns: i64,
     },
     /// A wait by Nagle's algorithm for an ACK that was not held; the rule names what came with that ACK.
     Waited { rule: Rule, grounds: Grounds },
@@ -143,7 +150,21 @@ impl SenderVerdict {
         }
     }
 
-    /// Judges a segment that followed a held ACK promptly; the error is the reason why it is a pause.
+    /// Judges a segment that followed a held ACK promptly; the error is the reason why it is a pause. The first line
+    /// that applies decides:
+    ///
+    /// | pauses where nothing was held | further sign | ruling |
+    /// | --- | --- | --- |
+    /// | as long | its kernel sent this upon the ACK | stall, probable |
+    /// | as long | none | pause |
+    /// | any other | the option was off, and this connection does not always wait; no proof | pause |
+    /// | any other | segments leave later than any kernel sends | pause |
+    /// | any other | ... than a prompt kernel sends | stall; proven if so |
+    /// | none seen | this sender pauses; no proof | pause |
+    /// | unclear | | stall, probable |
+    /// | shorter, or none seen | | stall; proven if so |
+    ///
+    /// "Proven if so" is `proves_nagle`.
     fn rule_held(
         &self,
         candidate: &Candidate,
@@ -153,7 +174,6 @@ impl SenderVerdict {
     ) -> Result<Ruling, Because> {
         let stream = candidate.stream;
         let control = self.compare_last(candidate);
-        let (program_max_ns, program_likely_ns) = program_took(control, candidate.total_ns());
         let is_proven = self.proves_nagle(stream, control);
         let because = match control {
             // a kernel sent it upon the ACK, so it had been written before; when is not known
@@ -183,13 +203,12 @@ impl SenderVerdict {
         };
         Ok(Ruling::Held {
             hold_ns,
+            program: program_took(control, candidate.total_ns()),
             grounds,
-            program_max_ns,
-            program_likely_ns,
         })
     }
 
-    /// Judges a segment behind an ACK that the capture lacks.
+    /// Judges a segment after an ACK that the capture lacks.
     fn rule_unseen(&self, candidate: &Candidate, hold_ns: i64, late_ns: i64) -> Ruling {
         let control = self.compare_last(candidate);
         let is_dated =
@@ -198,12 +217,10 @@ impl SenderVerdict {
             && is_dated
             && self.proves_nagle(candidate.stream, control)
         {
-            let (program_max_ns, program_likely_ns) = program_took(control, candidate.total_ns());
             return Ruling::Held {
                 hold_ns,
+                program: program_took(control, candidate.total_ns()),
                 grounds: Grounds::proven(Because::ControlShorter),
-                program_max_ns,
-                program_likely_ns,
             };
         }
         Ruling::Pause {
@@ -222,76 +239,81 @@ impl SenderVerdict {
     }
 }
 
-/// Returns how much of a wait the program took at most, and about how much.
-fn program_took(control: Control, waited: i64) -> (i64, i64) {
-    match control {
+/// Returns how much of a wait the program took, by the control group.
+fn program_took(control: Control, waited_ns: i64) -> ProgramTime {
+    let (max_ns, likely_ns) = match control {
         Control::Shorter {
             max_ns, exact: false, ..
         } => (max_ns, 0),
         Control::Shorter {
             max_ns, likely_ns, ..
         } => (max_ns, likely_ns),
-        Control::Explains { likely_ns } => (waited, likely_ns),
+        Control::Explains { likely_ns } => (waited_ns, likely_ns),
         Control::Nothing | Control::Unclear => (0, 0),
-    }
+    };
+    ProgramTime { max_ns, likely_ns }
 }
 
 /// Attributes the time of a candidate by its ruling.
 pub(super) fn attribute(cutter: &mut Cutter<'_>, candidate: &Candidate, ruling: Ruling) {
     let side = cutter.slice.sender;
-    let evidence = [candidate.small.frame, candidate.ack.frame, candidate.freed.frame];
+    let evidence = evidence_of(candidate);
     match ruling {
         Ruling::Held {
             hold_ns,
+            program,
             grounds,
-            program_max_ns,
-            program_likely_ns,
         } => {
-            if beyond_round_trip(program_likely_ns, cutter.paths) > 0 {
+            let held = held_time(candidate, hold_ns, program, cutter.paths.rtt_to(side));
+            if beyond_round_trip(program.likely_ns, cutter.paths) > 0 {
                 let because = match grounds.because {
                     Because::ControlExplains => Because::ControlExplains,
                     _ => Because::WithinControl,
                 };
                 let grounds = Grounds::probable(because, Cause::Nagle);
-                let [_, held_to] = held_at(candidate, hold_ns, program_max_ns, cutter.paths.rtt_to(side));
                 cutter.attribute(
-                    (candidate.small.time_ns + program_likely_ns).min(held_to),
+                    (candidate.small.time_ns + program.likely_ns).min(held.end),
                     program_attribution(side, Rule::Control, grounds, evidence),
                 );
             }
-            attribute_stall(cutter, candidate, [hold_ns, program_max_ns], grounds, evidence);
+            attribute_stall(cutter, candidate, held, program, grounds);
         }
         Ruling::Waited { rule, grounds } => {
             let nagle = Attribution::new(Cause::Nagle, Owner::of(side), rule, grounds, evidence);
-            cutter.attribute(cutter.end, nagle);
+            cutter.attribute(cutter.end_ns, nagle);
         }
         Ruling::Pause { grounds } => {
             attribute_request_path(cutter);
-            let end = cutter.end;
+            let end = cutter.end_ns;
             // the segment was late on its way, by the timestamps: that part is the path's
             let delay = candidate
                 .lateness_ns
                 .filter(|_| candidate.is_clock_fine && grounds.grade == Grade::Proven);
             let delay = delay.map_or(0, i64::from);
             if delay > NOISE_NS.get() {
-                cutter.end = (end - delay).max(cutter.attributed_until);
+                cutter.end_ns = (end - delay).max(cutter.attributed_until_ns);
             }
             let program = program_attribution(side, Rule::LookAlike, grounds, evidence);
-            cutter.attribute(cutter.end, program);
-            cutter.end = end;
+            cutter.attribute(cutter.end_ns, program);
+            cutter.end_ns = end;
             cutter.attribute(end, queue_by_timestamps(evidence));
         }
     }
+}
+
+fn evidence_of(candidate: &Candidate) -> EvidenceFrames {
+    [candidate.small.frame, candidate.ack.frame, candidate.freed.frame]
 }
 
 /// Attributes a wait for a held ACK: the hold to the delayed ACK, the time around it to Nagle's algorithm alone.
 fn attribute_stall(
     cutter: &mut Cutter<'_>,
     candidate: &Candidate,
-    [hold_ns, program_max_ns]: [i64; 2],
+    held: Range<i64>,
+    program: ProgramTime,
     grounds: Grounds,
-    evidence: EvidenceFrames,
 ) {
+    let evidence = evidence_of(candidate);
     let (side, rule) = (cutter.slice.sender, Rule::NagleDelayedAck);
     let nagle = |grounds| Attribution::new(Cause::Nagle, Owner::of(side), rule, grounds, evidence);
     let receiver = Owner::of(side.other());
@@ -299,19 +321,18 @@ fn attribute_stall(
         parent: Some(Cause::Nagle),
         ..Attribution::new(Cause::DelayedAck, receiver, rule, grounds, evidence)
     };
-    let [held_from, held_to] = held_at(candidate, hold_ns, program_max_ns, cutter.paths.rtt_to(side));
     // without a control group the end of the wait is known, but not its start
     let (because, known_from) = match grounds.because {
-        Because::FollowsAcks => (Because::FollowsAcks, held_to - UNHELD_NS.get()),
+        Because::FollowsAcks => (Because::FollowsAcks, held.end - UNHELD_NS.get()),
         _ => (
             Because::WithinControl,
-            known_from(candidate, held_from, program_max_ns),
+            known_from(candidate, held.start, program.max_ns),
         ),
     };
     let before_known = grounds.weaker(Grounds::probable(because, Cause::program_of(side)));
-    for (until, grounds) in [(known_from, before_known), (cutter.end, grounds)] {
-        cutter.attribute(until.min(held_from), nagle(grounds));
-        cutter.attribute(until.min(held_to), delayed(grounds));
+    for (until, grounds) in [(known_from, before_known), (cutter.end_ns, grounds)] {
+        cutter.attribute(until.min(held.start), nagle(grounds));
+        cutter.attribute(until.min(held.end), delayed(grounds));
         cutter.attribute(until, nagle(grounds));
     }
 }
@@ -339,14 +360,13 @@ pub(super) fn filled(cutter: &mut Cutter<'_>, judged: Option<&SenderVerdict>, st
     paused(cutter, grounds);
 }
 
-/// Returns start and end of the row for the held ACK. A capture away from the sender sees the ACK earlier than the
-/// sender does, and segments later. So where the program may have taken the wait's first part, the hold moves by one
-/// round trip.
-fn held_at(candidate: &Candidate, hold_ns: i64, program_max_ns: i64, sender_rtt: i64) -> [i64; 2] {
-    let moves = program_max_ns > SOON_NS.get() && sender_rtt >= AT_HOST_NS.get();
-    let later = if moves { sender_rtt } else { 0 };
-    let acked_at = candidate.ack.time_ns;
-    [acked_at - hold_ns, acked_at].map(|at| at + later)
+/// Returns the time of the row for the held ACK. A capture away from the sender sees the ACK earlier than the sender
+/// does, and segments later. So where the program may have taken the wait's first part, the hold moves by one round
+/// trip.
+fn held_time(candidate: &Candidate, hold_ns: i64, program: ProgramTime, sender_rtt_ns: i64) -> Range<i64> {
+    let moves = program.max_ns > SOON_NS.get() && sender_rtt_ns >= AT_HOST_NS.get();
+    let acked_ns = candidate.ack.time_ns + if moves { sender_rtt_ns } else { 0 };
+    acked_ns - hold_ns..acked_ns
 }
 
 /// Returns since when the freed segment had waited in its kernel for sure: since the small segment if a busy host
@@ -366,7 +386,7 @@ fn beyond_round_trip(program_ns: i64, paths: &Paths) -> i64 {
     if beyond < NOISE_NS.get() { 0 } else { beyond }
 }
 
-/// Returns since when the first segment of a message had waited in its kernel for a held ACK, behind another message of
+/// Returns since when the first segment of a message had waited in its kernel for a held ACK, after another message of
 /// its sender. A request needs a proof, as its latency begins there; for a push, a probable wait is enough.
 pub fn held_since(wait: &Wait, side: Side, judged_senders: &[SenderVerdict], paths: &Paths) -> Option<At> {
     let Wait::Small(candidate) = wait else {
@@ -375,18 +395,17 @@ pub fn held_since(wait: &Wait, side: Side, judged_senders: &[SenderVerdict], pat
     let judged = judged_senders.get(candidate.sender_id as usize)?;
     let Ruling::Held {
         hold_ns,
+        program,
         grounds,
-        program_max_ns,
-        ..
     } = judged.rule_first(side, candidate)
     else {
         return None;
     };
-    let since = if program_max_ns < NOISE_NS.get() {
+    let since = if program.max_ns < NOISE_NS.get() {
         candidate.small
     } else {
         At {
-            time_ns: candidate.ack.time_ns - hold_ns + beyond_round_trip(program_max_ns, paths),
+            time_ns: candidate.ack.time_ns - hold_ns + beyond_round_trip(program.max_ns, paths),
             ..candidate.small
         }
     };
@@ -415,7 +434,7 @@ pub(super) fn judge_turn(cutter: &mut Cutter<'_>, since: At, candidate: &Candida
             let mut program = turn_attribution(cutter, cutter.slice.sender, 0);
             let cap = Grounds::probable(Because::SenderNotKnown, Cause::Nagle);
             program.grounds.at_most(cap);
-            cutter.attribute(cutter.end, program);
+            cutter.attribute(cutter.end_ns, program);
         }
     }
 }

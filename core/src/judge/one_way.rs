@@ -22,14 +22,14 @@ pub(super) fn suspected(cutter: &mut Cutter<'_>, held_ack: Option<At>) {
         ..one_way(Cause::DelayedAck, Owner::of(sender.other()))
     };
     if let Some(ack) = held_ack {
-        let round = cutter.end.saturating_sub(ack.time_ns);
+        let round = cutter.end_ns.saturating_sub(ack.time_ns);
         cutter.attribute(
-            cutter.attributed_until.saturating_add(round),
+            cutter.attributed_until_ns.saturating_add(round),
             one_way(Cause::Network, Owner::Network),
         );
         cutter.attribute(ack.time_ns, delayed);
-        cutter.attribute(cutter.end, one_way(Cause::Nagle, Owner::of(sender)));
+        cutter.attribute(cutter.end_ns, one_way(Cause::Nagle, Owner::of(sender)));
     } else {
-        cutter.attribute(cutter.end, delayed);
+        cutter.attribute(cutter.end_ns, delayed);
     }
 }

@@ -11,8 +11,8 @@ pub type EvidenceFrames = [u64; 3];
 /// A piece of time with its cause. Times in ns since 1970.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row {
-    pub start: i64,
-    pub end: i64,
+    pub start_ns: i64,
+    pub end_ns: i64,
     pub cause: Cause,
     /// The cause that this one is a part of: of a delayed ACK, Nagle's algorithm.
     pub parent: Option<Cause>,
@@ -81,8 +81,8 @@ pub(super) struct Cutter<'a> {
     pub(super) slice: &'a TimeSlice<'a>,
     pub(super) paths: &'a Paths,
     /// End of the attributed part.
-    pub(super) attributed_until: i64,
-    pub(super) end: i64,
+    pub(super) attributed_until_ns: i64,
+    pub(super) end_ns: i64,
     pub(super) from_frame: u64,
     pub(super) to_frame: u64,
 }
@@ -94,8 +94,8 @@ impl<'a> Cutter<'a> {
             rows,
             slice,
             paths,
-            attributed_until: slice.start,
-            end: slice.end,
+            attributed_until_ns: slice.start,
+            end_ns: slice.end,
             from_frame: slice.from_frame,
             to_frame: slice.to_frame,
         }
@@ -110,11 +110,11 @@ impl<'a> Cutter<'a> {
     /// Attributes the time up to `until`, if it is not attributed yet.
     #[inline(always)]
     pub(super) fn attribute(&mut self, until: i64, attribution: Attribution) {
-        let until = until.min(self.end);
-        if until <= self.attributed_until {
+        let until = until.min(self.end_ns);
+        if until <= self.attributed_until_ns {
             return;
         }
-        let start = std::mem::replace(&mut self.attributed_until, until);
+        let start = std::mem::replace(&mut self.attributed_until_ns, until);
         let Attribution {
             cause,
             parent,
@@ -126,11 +126,11 @@ impl<'a> Cutter<'a> {
         match self.rows.last_mut() {
             // adjacent rows of one rule are merged, but for stalls, each of which has its own evidence
             Some(last)
-                if last.end == start
+                if last.end_ns == start
                     && (last.cause, last.parent, last.owner, last.rule) == (cause, parent, owner, rule)
                     && !matches!(cause, Cause::Nagle | Cause::DelayedAck) =>
             {
-                last.end = until;
+                last.end_ns = until;
                 last.to_frame = self.to_frame;
                 last.grounds = last.grounds.weaker(grounds);
                 if let Some(slot) = last.evidence.last_mut() {
@@ -138,8 +138,8 @@ impl<'a> Cutter<'a> {
                 }
             }
             _ => self.rows.push(Row {
-                start,
-                end: until,
+                start_ns: start,
+                end_ns: until,
                 cause,
                 parent,
                 owner,

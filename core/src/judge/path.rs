@@ -16,7 +16,7 @@ use crate::limits::{AT_HOST_NS, SOON_NS};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Paths {
     /// Best round trips; None where none was seen.
-    pub best_rtts: [Option<i64>; 2],
+    pub best_rtts_ns: [Option<i64>; 2],
     /// Recent round trips of the exchange's own connection, by answers of kernels.
     pub rounds: [KernelRtt; 2],
     /// No kernel has answered by itself: the best round trip may contain a program's time.
@@ -24,7 +24,7 @@ pub struct Paths {
     /// The only round trip ever seen is an answer of the program.
     pub by_one_answer: [bool; 2],
     /// Best handshake, where it is much longer than ACKs take: a nearer host may acknowledge for this side.
-    pub handshake_behind_middlebox: [Option<i64>; 2],
+    pub handshake_behind_middlebox_ns: [Option<i64>; 2],
 }
 
 impl Paths {
@@ -34,12 +34,12 @@ impl Paths {
     }
 
     pub fn best_rtt(&self, side: Side) -> Option<i64> {
-        *side.pick(&self.best_rtts)
+        *side.pick(&self.best_rtts_ns)
     }
 
     /// Returns the round trip to a host behind one that acknowledges for it, if the wait is long enough for that.
     pub fn rtt_behind_middlebox(&self, side: Side, waited: i64) -> Option<i64> {
-        let far = side.pick(&self.handshake_behind_middlebox);
+        let far = side.pick(&self.handshake_behind_middlebox_ns);
         far.filter(|far| waited >= far / 4 * 3)
     }
 

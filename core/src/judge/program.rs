@@ -49,7 +49,7 @@ pub(super) fn closed_late(cutter: &mut Cutter<'_>) {
     );
 }
 
-/// Attributes the time between two writes: a segment right behind one that was not full.
+/// Attributes the time between two writes: a segment right after one that was not full.
 #[inline(always)]
 pub(super) fn wrote_again(cutter: &mut Cutter<'_>) {
     let (slice, ends) = (cutter.slice, cutter.end_frames());

@@ -16,16 +16,16 @@ use crate::base::At;
 use crate::observe::{Repair, Repaired};
 
 /// Judges a retransmission, or a segment that fills a hole.
-pub(super) fn repeat(cutter: &mut Cutter<'_>, repaired: &Repaired, context: &ExchangeContext<'_>) {
+pub(super) fn judge(cutter: &mut Cutter<'_>, repaired: &Repaired, context: &ExchangeContext<'_>) {
     let (slice, side) = (cutter.slice, cutter.slice.sender);
     let (from, to) = (slice.step.from, slice.step.to);
-    if context.is_needless(to.frame) {
-        let (cause, rule, grounds) = needless_cause(repaired.how);
-        let needless = Attribution::new(cause, Owner::Network, rule, grounds, cutter.end_frames());
-        return cutter.attribute(slice.end, needless);
+    if context.is_spurious(to.frame) {
+        let (cause, rule, grounds) = spurious_cause(repaired.how);
+        let spurious = Attribution::new(cause, Owner::Network, rule, grounds, cutter.end_frames());
+        return cutter.attribute(slice.end, spurious);
     }
     let (cause, rule, grounds) = repair_cause(repaired);
-    let first = repaired.first;
+    let first = repaired.first_copy;
     let evidence = [first.map_or(from.frame, |copy| copy.frame), to.frame, 0];
     let by_timer = matches!(repaired.how, Repair::TailProbe | Repair::Timeout);
     let (owner, grounds) = if by_timer && first.is_some() && cutter.paths.is_near_host(side.other()) {
@@ -44,7 +44,7 @@ pub(super) fn repeat(cutter: &mut Cutter<'_>, repaired: &Repaired, context: &Exc
 }
 
 /// Returns the cause of a wait for a retransmission whose first copy had arrived, the rule, and the grounds.
-fn needless_cause(how: Repair) -> (Cause, Rule, Grounds) {
+fn spurious_cause(how: Repair) -> (Cause, Rule, Grounds) {
     match how {
         Repair::Fast | Repair::Reordered => {
             let grounds = Grounds::proven(Because::ReceiverSaysTwice);
@@ -60,7 +60,7 @@ fn needless_cause(how: Repair) -> (Cause, Rule, Grounds) {
 
 /// Returns the cause of a wait for a repair, the rule, and the grounds.
 fn repair_cause(repaired: &Repaired) -> (Cause, Rule, Grounds) {
-    let by_timer = |cause, rule| match (repaired.first, repaired.filled) {
+    let by_timer = |cause, rule| match (repaired.first_copy, repaired.filled) {
         (Some(_), _) => (cause, rule, Grounds::proven(Because::TimerRanOut)),
         // missing bytes came long after later ones
         (None, Some(_)) => {
@@ -76,7 +76,7 @@ fn repair_cause(repaired: &Repaired) -> (Cause, Rule, Grounds) {
     match repaired.how {
         Repair::TailProbe => by_timer(Cause::Tlp, Rule::TailProbe),
         Repair::Timeout => by_timer(Cause::Rto, Rule::Timeout),
-        Repair::Fast if repaired.first.is_none() && repaired.filled.is_none() => {
+        Repair::Fast if repaired.first_copy.is_none() && repaired.filled.is_none() => {
             let grounds = Grounds::probable(Because::NoFirstCopy, Cause::CaptureGap);
             (Cause::FastRetransmit, Rule::CopyNotSeen, grounds)
         }
@@ -150,7 +150,7 @@ mod tests {
                     ..SenderVerdict::default()
                 }],
                 is_spread: false,
-                needless_frames: None,
+                spurious_frames: None,
             };
             let mut rows: Vec<Row> = Vec::new();
             probe(

@@ -10,7 +10,7 @@ mod spread;
 mod together;
 mod wait;
 
-use crate::base::words;
+use crate::base::word_enum;
 use crate::evidence::rtt::Pairs;
 use crate::evidence::{SenderEvidence, SenderStore};
 use crate::observe::Candidate;
@@ -26,7 +26,7 @@ use spread::{at_share, slope, sorted};
 #[cfg(test)]
 pub(super) use tests::paused;
 
-words! {
+word_enum! {
     /// Whether Nagle's algorithm acts at a sender.
     NagleUse:
     "nagle" Acts "the freed segments follow the ACKs"
@@ -36,7 +36,7 @@ words! {
     "open" Unknown "too little evidence"
 }
 
-#[allow(clippy::derivable_impls)] // `words!` gives its variants no attributes
+#[allow(clippy::derivable_impls)] // `word_enum!` gives its variants no attributes
 impl Default for NagleUse {
     fn default() -> Self {
         NagleUse::Unknown
@@ -186,7 +186,9 @@ impl SenderVerdict {
         let held: Vec<&Candidate> = candidates.iter().filter(is_held).collect();
         let holds = sorted(held.iter().map(|candidate| path.hold_ns(candidate)));
         let releases = sorted(held.iter().map(|candidate| path.late_ns(candidate).max(0)));
-        let sent = sorted(held.iter().map(|candidate| path.sent_late_ns(candidate).max(0)));
+        let sent = path
+            .clock_shows_path
+            .then(|| sorted(held.iter().map(|candidate| path.sent_late_ns(candidate).max(0))));
         let release_median_ns = at_share(&releases, 0.5);
         Holds {
             count: held.len(),
@@ -199,11 +201,7 @@ impl SenderVerdict {
             release_median_ns,
             release_p95_ns: at_share(&releases, 0.95),
             release_max_ns: releases.last().copied(),
-            sent_median_ns: if path.clock_shows_path {
-                at_share(&sent, 0.5)
-            } else {
-                release_median_ns
-            },
+            sent_median_ns: sent.map_or(release_median_ns, |sent| at_share(&sent, 0.5)),
         }
     }
 

@@ -261,7 +261,7 @@ struct Signs {
     keeps_window_shut: bool,
     is_reordered: bool,
     has_standing_queue: bool,
-    /// The sender mostly pauses behind the end of a write.
+    /// The sender mostly pauses after the end of a write.
     pauses_at_message_ends: bool,
 }
 
@@ -289,7 +289,7 @@ impl Signs {
         let after_writes = transfer.pauses_after_writes as f64;
         let full = (transfer.segments as f64) * transfer.ack_spacing.median().unwrap_or(0) as f64;
         let is_reordered = is_reordered(transfer);
-        // (with reordering, the segments behind a hole take the room)
+        // (with reordering, the segments after a hole take the room)
         let is_low = transfer.window.acked_bytes_below as f64
             >= LOW_SHARE.get() * transfer.window.acked_bytes as f64
             && !is_reordered;
@@ -430,7 +430,7 @@ fn largest(transfer: &Transfer, most: Limiter, share: f64, signs: &Signs) -> Ver
     }
 }
 
-/// Returns the verdict where pauses without an ACK, behind full segments, took the largest `share` of the time: the
+/// Returns the verdict where pauses without an ACK, after full segments, took the largest `share` of the time: the
 /// kernel's pacing or the program.
 fn pacing_limit(transfer: &Transfer, share: f64, signs: &Signs) -> Verdict {
     let pauses = &transfer.pauses;

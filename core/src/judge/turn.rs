@@ -31,7 +31,7 @@ pub(super) fn judge(cutter: &mut Cutter<'_>, turn: &Turn) {
         let freed = Grounds::probable(Because::WithTheAck, Cause::Nagle);
         program.grounds.at_most(freed);
     }
-    if HELD_ELSEWHERE_NS.contains(slice.end - cutter.attributed_until) {
+    if HELD_ELSEWHERE_NS.contains(slice.end - cutter.attributed_until_ns) {
         program
             .grounds
             .at_most(Grounds::probable(Because::TimerLength, Hypothesis::OtherPath));
@@ -44,7 +44,8 @@ pub(super) fn judge(cutter: &mut Cutter<'_>, turn: &Turn) {
 pub(super) fn judge_queued(
     cutter: &mut Cutter<'_>,
     turn: &Turn,
-    [late_ns, queued_ns]: [u32; 2],
+    late_ns: u32,
+    queued_ns: u32,
     is_clock_fine: bool,
 ) {
     let since = turn.since;
@@ -57,15 +58,15 @@ pub(super) fn judge_queued(
     attribute_turn_path(cutter, since);
     let left_at = |passed: u32| end.saturating_sub(i64::from(passed));
     let is_stamped = is_clock_fine && queued_ns == 0 && paths.is_away(side);
-    cutter.end = left_at(if is_stamped { late_ns } else { queued_ns }).max(cutter.attributed_until);
+    cutter.end_ns = left_at(if is_stamped { late_ns } else { queued_ns }).max(cutter.attributed_until_ns);
     let late_ns = if queued_ns > 0 { 0 } else { late_ns };
     let program = turn_attribution_bounded_by_ack(cutter, turn, late_ns);
     if late_ns > 0 && !is_stamped && paths.is_away(side) && program.grounds.grade != Grade::Suspected {
         // the timestamp shows when the answer left its host, although the clock's rate is not known well yet
-        cutter.end = left_at(late_ns).max(cutter.attributed_until);
+        cutter.end_ns = left_at(late_ns).max(cutter.attributed_until_ns);
     }
-    cutter.attribute(cutter.end, queue_if_likelier(program, cutter));
-    cutter.end = end;
+    cutter.attribute(cutter.end_ns, queue_if_likelier(program, cutter));
+    cutter.end_ns = end;
     cutter.attribute(end, queue_by_timestamps(cutter.end_frames()));
 }
 
@@ -95,20 +96,20 @@ pub(super) fn attribute_turn_path(cutter: &mut Cutter<'_>, since: At) {
     if cutter.slice.sender == Side::Server {
         return attribute_request_path(cutter);
     }
-    if since.time_ns > cutter.attributed_until {
+    if since.time_ns > cutter.attributed_until_ns {
         attribute_until_continued(cutter, since);
     }
-    attribute_path(cutter, cutter.attributed_until, Side::Client);
+    attribute_path(cutter, cutter.attributed_until_ns, Side::Client);
 }
 
 /// Attributes the time inside a request until the server has let the client continue ("100 Continue").
 #[cold]
 fn attribute_until_continued(cutter: &mut Cutter<'_>, since: At) {
-    let (end, to_frame) = (cutter.end, cutter.to_frame);
-    (cutter.end, cutter.to_frame) = (since.time_ns.min(end), since.frame);
-    attribute_path(cutter, cutter.attributed_until, Side::Server);
-    cutter.attribute(cutter.end, turn_attribution(cutter, Side::Server, 0));
-    (cutter.end, cutter.from_frame, cutter.to_frame) = (end, since.frame, to_frame);
+    let (end, to_frame) = (cutter.end_ns, cutter.to_frame);
+    (cutter.end_ns, cutter.to_frame) = (since.time_ns.min(end), since.frame);
+    attribute_path(cutter, cutter.attributed_until_ns, Side::Server);
+    cutter.attribute(cutter.end_ns, turn_attribution(cutter, Side::Server, 0));
+    (cutter.end_ns, cutter.from_frame, cutter.to_frame) = (end, since.frame, to_frame);
 }
 
 /// Returns the attribution of a turn to the program. `late_ns` is the delay of its segment by timestamps. Only
@@ -121,7 +122,7 @@ pub(super) fn turn_attribution(cutter: &Cutter<'_>, side: Side, late_ns: u32) ->
         Some(best) => {
             let round = *side.pick(&cutter.paths.rounds);
             let beyond = round.beyond(best) + i64::from(late_ns);
-            if beyond >= NOISE_NS.get() && beyond > (cutter.end - cutter.attributed_until) / 2 {
+            if beyond >= NOISE_NS.get() && beyond > (cutter.end_ns - cutter.attributed_until_ns) / 2 {
                 Grounds::suspected(Because::PathMayBeMore, Cause::Queueing)
             } else {
                 Grounds::proven(Because::PathBounded)
@@ -136,7 +137,7 @@ pub(super) fn turn_attribution(cutter: &Cutter<'_>, side: Side, late_ns: u32) ->
 fn queue_if_likelier(program: Attribution, cutter: &Cutter<'_>) -> Attribution {
     let (side, paths) = (cutter.slice.sender, cutter.paths);
     let round = *side.pick(&paths.rounds);
-    let is_mostly_path = 2 * round.beyond(paths.rtt_to(side)) > cutter.end - cutter.attributed_until;
+    let is_mostly_path = 2 * round.beyond(paths.rtt_to(side)) > cutter.end_ns - cutter.attributed_until_ns;
     if !is_mostly_path || program.grounds.because != Because::PathMayBeMore {
         return program;
     }
@@ -159,7 +160,7 @@ pub(super) fn turn_attribution_bounded_by_ack(
     turn: &Turn,
     late_ns: u32,
 ) -> Attribution {
-    let waited = cutter.end - turn.since.time_ns;
+    let waited = cutter.end_ns - turn.since.time_ns;
     let mut program = attribute_until_kernel_answer(cutter, turn, late_ns);
     if cutter
         .paths
@@ -210,7 +211,7 @@ fn attribute_until_kernel_answer(cutter: &mut Cutter<'_>, turn: &Turn, late_ns: 
             cutter.attribute(acked_at, program_attribution(side, Rule::Turn, held, evidence));
         }
     }
-    let after_ack = cutter.end - since.time_ns - i64::from(acked_ns);
+    let after_ack = cutter.end_ns - since.time_ns - i64::from(acked_ns);
     if late_ns == 0 || i64::from(late_ns) < after_ack {
         program.grounds = Grounds::proven(Because::KernelAnswered);
     }
@@ -238,7 +239,7 @@ mod tests {
             let step = step(40 * MS);
             let slice = slice(&step, Side::Server);
             let paths = Paths {
-                best_rtts: [Some(0), Some(6 * MS)],
+                best_rtts_ns: [Some(0), Some(6 * MS)],
                 rounds: [KernelRtt::default(), KernelRtt::new(round, true)],
                 ..Paths::default()
             };
@@ -260,8 +261,8 @@ mod tests {
             let step = step(waited);
             let slice = slice(&step, Side::Server);
             let paths = Paths {
-                best_rtts: [Some(0), Some(MS)],
-                handshake_behind_middlebox: [None, far_handshake],
+                best_rtts_ns: [Some(0), Some(MS)],
+                handshake_behind_middlebox_ns: [None, far_handshake],
                 ..Paths::default()
             };
             let mut rows: Vec<Row> = Vec::new();

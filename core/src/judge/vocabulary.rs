@@ -1,9 +1,9 @@
 //! The closed lists of words: every cause, owner, family, rule, grade, because and rival once, with its meaning.
 //! The tables, Python, the pictures and the documentation take theirs from here.
 
-use crate::base::{Side, words};
+use crate::base::{Side, word_enum};
 
-words! {
+word_enum! {
     /// What sets a cause apart from others of its family.
     CauseTrait:
     "ends_with_ack" EndsWithAck "it ends with a packet of the other side, which lets a segment go that was ready"
@@ -19,7 +19,7 @@ macro_rules! causes {
         $word:literal $variant:ident $family:ident $owner:literal $colour:literal [$($trait:ident)*]
         $meaning:literal $fix:literal
     )+) => {
-        words! {
+        word_enum! {
             /// What a piece of time was spent on, in the order of the table and its columns.
             Cause: $($word $variant $meaning)+
         }
@@ -123,7 +123,7 @@ causes! {
         ""
 }
 
-words! {
+word_enum! {
     /// Who can own a piece of time.
     Owner:
     "client" Client "the side that requests; mostly it opened the connection"
@@ -133,7 +133,7 @@ words! {
     "backend" Backend "another server, to which this one's host sent a request meanwhile, or the path to it"
 }
 
-words! {
+word_enum! {
     /// What causes add up to in an answer.
     Family:
     "loss" Loss "segments that were lost or overtaken, until they had come"
@@ -146,7 +146,7 @@ words! {
     "unknown" Unknown "what the capture cannot say"
 }
 
-words! {
+word_enum! {
     /// How sure a row is.
     Grade:
     "proven" Proven "every rival is excluded by something in this capture"
@@ -155,7 +155,7 @@ words! {
     "unknown" Unknown "the capture cannot say"
 }
 
-words! {
+word_enum! {
     /// The test that spoke.
     Rule:
     "rtt" Rtt "the best round trip between the capture and this endpoint"
@@ -196,7 +196,7 @@ words! {
     "late_close" LateClose "the answer ends with its connection, and the FIN came behind its last byte, which was acknowledged"
 }
 
-words! {
+word_enum! {
     /// What excludes the rivals of a proven row, or what is missing to prove any other.
     Because:
     // what excludes the rivals
@@ -264,7 +264,7 @@ words! {
     "not_remembered" NotRemembered "there is more evidence than is remembered"
 }
 
-words! {
+word_enum! {
     /// What may explain a row as well and is no cause of its own.
     Hypothesis:
     "pacing" Pacing "the sender's kernel spreads what it sends (SO_MAX_PACING_RATE, fq, BBR)"
@@ -294,15 +294,15 @@ impl Rival {
     }
 
     /// The word at this index of that list.
-    pub fn word(index: usize) -> &'static str {
+    pub fn word_at(index: usize) -> &'static str {
         match index.checked_sub(Cause::COUNT) {
-            None => Cause::word(index),
-            Some(index) => Hypothesis::word(index),
+            None => Cause::word_at(index),
+            Some(index) => Hypothesis::word_at(index),
         }
     }
 
-    pub fn name(self) -> &'static str {
-        Self::word(self.index())
+    pub fn word(self) -> &'static str {
+        Self::word_at(self.index())
     }
 }
 
@@ -343,7 +343,7 @@ impl Owner {
     }
 }
 
-words! {
+word_enum! {
     /// What limits a transfer.
     Limiter:
     "receiver_window" ReceiverWindow "the receiver's window: the sender had sent all that it allows, and waited for it to open"
@@ -383,12 +383,12 @@ mod tests {
         check(&Limiter::ALL, &Limiter::WORDS);
         check(&Because::ALL, &Because::WORDS);
         check(&Hypothesis::ALL, &Hypothesis::WORDS);
-        let rivals: Vec<&str> = (0..Rival::COUNT).map(Rival::word).collect();
+        let rivals: Vec<&str> = (0..Rival::COUNT).map(Rival::word_at).collect();
         for (index, cause) in Cause::ALL.into_iter().enumerate() {
-            assert_eq!(rivals[index], Rival::Cause(cause).name());
+            assert_eq!(rivals[index], Rival::Cause(cause).word());
         }
         for other in Hypothesis::ALL {
-            assert_eq!(rivals[Rival::Other(other).index()], other.name());
+            assert_eq!(rivals[Rival::Other(other).index()], other.word());
         }
     }
 }

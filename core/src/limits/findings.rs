@@ -2,7 +2,7 @@
 
 /// Limits by name; the name ends in the unit unless the limit is a count, a ratio or a share.
 pub const OF_FINDINGS: [(&str, f64); 75] = [
-    // Share of a side's segments that are in the capture twice, from which on a second capture point or a mirror port
+    // Least share of a side's segments that are in the capture twice at which a second capture point or a mirror port
     // explains them, not the path. Chosen.
     ("doubled_most_share", 0.5),
     // Share of doubled segments below which the path explains them. Chosen.
@@ -20,7 +20,7 @@ pub const OF_FINDINGS: [(&str, f64); 75] = [
     // share of missing ones tolerated on streams without a sign of loss. Chosen.
     ("unseen_most_share", 0.25),
     ("unseen_few_share", 0.02),
-    // Time beyond the round trip from which on a request is slow, unless the user sets a threshold; less where a
+    // Least time beyond the round trip at which a request is slow, unless the user sets a threshold; less where a
     // program sends tens (database) or hundreds (cache) of requests for one page. Chosen.
     ("slow_ms", 20.0),
     ("slow_database_ms", 10.0),
@@ -91,11 +91,11 @@ pub const OF_FINDINGS: [(&str, f64); 75] = [
     ("mixed_tight_times", 3.0),
     // --- which exchanges are judged Wait for TCP from which on an exchange that never ended is judged. Chosen.
     ("stuck_ms", 1_000.0),
-    // Silence from which on a connection was idle. Chosen: pauses inside a page are shorter.
+    // Least silence at which a connection was idle. Chosen: pauses inside a page are shorter.
     ("idle_least_ms", 1_000.0),
     // Least payload that a path may be too narrow for: 576 bytes pass everywhere (RFC 791), less headers and options.
     ("mtu_least_bytes", 500.0),
-    // Copies of one unacknowledged packet, where smaller ones pass, that are no accident. Chosen: at a loss of 10 %
+    // Copies of one unacknowledged packet, where smaller ones pass, that are not an accident. Chosen: at a loss of 10 %
     // four in a row are one in 10,000.
     ("mtu_copies", 4.0),
     // Unacknowledged copies of one packet that show a hung connection. Chosen.

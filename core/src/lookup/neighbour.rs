@@ -15,8 +15,8 @@ const MAX_SOUGHT: usize = 1024;
 #[derive(Debug, Clone, Copy)]
 pub struct Sought {
     sent: At,
-    last: i64,
-    repeats: u32,
+    last_ns: i64,
+    retransmissions: u32,
 }
 
 impl Lookups {
@@ -25,7 +25,11 @@ impl Lookups {
     pub fn neighbour(&mut self, seen: &Neighbour, at: At) {
         let key = (seen.asker, seen.target);
         if seen.is_answer {
-            if let Some(sought) = self.neighbours.remove(&key).filter(|sought| sought.repeats > 0) {
+            if let Some(sought) = self
+                .neighbours
+                .remove(&key)
+                .filter(|sought| sought.retransmissions > 0)
+            {
                 let row = self.sought(key, sought, Some(at));
                 self.done.push(row);
             }
@@ -33,20 +37,20 @@ impl Lookups {
         }
         let fresh = Sought {
             sent: at,
-            last: at.time_ns,
-            repeats: 0,
+            last_ns: at.time_ns,
+            retransmissions: 0,
         };
         if let Some(sought) = self.neighbours.get_mut(&key) {
-            let since = at.time_ns.saturating_sub(sought.last);
+            let since = at.time_ns.saturating_sub(sought.last_ns);
             if since > NEIGHBOUR_ANEW_NS.get() {
                 let old = std::mem::replace(sought, fresh);
-                if old.repeats >= UNANSWERED_NEIGHBOUR.get() {
+                if old.retransmissions >= UNANSWERED_NEIGHBOUR.get() {
                     let row = self.sought(key, old, None);
                     self.done.push(row);
                 }
             } else if since >= SYN_TIMER_NS.get() {
-                sought.repeats = sought.repeats.saturating_add(1); // a sooner one is a duplicate
-                sought.last = at.time_ns;
+                sought.retransmissions = sought.retransmissions.saturating_add(1); // a sooner one is a duplicate
+                sought.last_ns = at.time_ns;
             }
         } else if self.neighbours.len() < MAX_SOUGHT {
             self.neighbours.insert(key, fresh);
@@ -60,8 +64,8 @@ impl Lookups {
         let kind = if target.is_ipv4() { "ARP" } else { "NDP" };
         Lookup {
             name: target.to_string().into(),
-            last: sought.last,
-            repeats: sought.repeats,
+            last_ns: sought.last_ns,
+            retransmissions: sought.retransmissions,
             answered,
             addresses: answered.map(|_| target).into_iter().collect(),
             ..Lookup::new(number, kind, (asker, 0), (target, 0), sought.sent)
@@ -73,7 +77,7 @@ impl Lookups {
         let mut unanswered: Vec<_> = self
             .neighbours
             .drain()
-            .filter(|(_, sought)| sought.repeats >= UNANSWERED_NEIGHBOUR.get())
+            .filter(|(_, sought)| sought.retransmissions >= UNANSWERED_NEIGHBOUR.get())
             .collect();
         unanswered.sort_unstable_by_key(|(_, sought)| sought.sent.frame);
         unanswered

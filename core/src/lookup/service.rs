@@ -1,6 +1,6 @@
 //! Requests over UDP other than DNS, and their responses: DHCP, NTP, SNMP, RADIUS, TFTP, SIP, STUN and Kerberos. They
 //! are read as far as pairing requires; `status.rs` reads how they ended. Each request is a row of `lookups`, with
-//! its repeats.
+//! its retransmissions.
 
 use std::net::IpAddr;
 
@@ -29,7 +29,7 @@ pub struct Key {
 #[derive(Debug)]
 pub struct Waiting {
     pub(super) lookup: Lookup,
-    /// Transmit timestamps of an NTP request and its repeats.
+    /// Transmit timestamps of an NTP request and its retransmissions.
     stamps: Vec<[u8; 8]>,
 }
 
@@ -115,7 +115,7 @@ impl Lookups {
             return;
         };
         let (client, server) = if asks { (from, to) } else { (to, from) };
-        // NTP clients often use another port for a repeat
+        // NTP clients often use another port for a retransmission
         let port = if matches!(protocol, "NTP" | "SIP") {
             0
         } else {
@@ -176,8 +176,8 @@ impl Lookups {
 
     fn requested(&mut self, key: Key, client: (IpAddr, u16), server: (IpAddr, u16), at: At) {
         if let Some(waiting) = self.services.get_mut(&key) {
-            if at.time_ns.saturating_sub(waiting.lookup.last) <= SERVICE_ANEW_NS.get() {
-                waiting.lookup.repeat(at.time_ns);
+            if at.time_ns.saturating_sub(waiting.lookup.last_ns) <= SERVICE_ANEW_NS.get() {
+                waiting.lookup.retransmit(at.time_ns);
                 return;
             }
             self.done.extend(self.services.remove(&key).map(|old| old.lookup));

@@ -8,7 +8,7 @@ use super::{
     kafka, ldap, memcached, modbus, mongodb, mqtt, mysql, nats, opcua, openflow, postgres, proxy,
     rabbit_streams, redis, rpc, sip, smb, stomp, synchrophasor, tls, turns, websocket,
 };
-use crate::base::words;
+use crate::base::word_enum;
 
 /// How a protocol is recognised by its bytes. Ports play no part.
 ///
@@ -47,7 +47,7 @@ impl Recognition {
     };
 }
 
-words! {
+word_enum! {
     /// What sets a protocol's messages apart, named in the list of readers.
     ProtocolTrait:
     "turns" Turns "its reader gives turns: the protocol shows only the sender"

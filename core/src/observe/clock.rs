@@ -1,5 +1,5 @@
 //! Delay of a segment on its way to the capture, beyond the path's best, by its sender's TCP timestamps (RFC 7323). A
-//! program's time before sending is no part of it: the sender's clock has counted that.
+//! program's time before sending is not part of it: the sender's clock has counted that.
 //!
 //! The offset of a segment is the capture's elapsed time less the ticks counted; the smallest offset belongs to the
 //! best path. Example: offsets of 0, 0 and 20 ms: the third segment was 20 ms late on its way.
@@ -18,11 +18,12 @@ pub struct Clock {
     /// Capture time and timestamp of the first segment.
     base: Option<(i64, u32)>,
     /// Smallest offsets in the window before and in the current one (`CLOCK_WINDOW_NS`).
-    lowest_offsets: [i64; 2],
+    lowest_offsets_ns: [i64; 2],
     /// Begin of the current window.
-    window_start: i64,
-    /// Segments, and those of them that were late.
+    window_start_ns: i64,
+    /// Number of segments with a timestamp.
     segment_count: u32,
+    /// Number of those that were late.
     late_count: u32,
     /// The timestamps do not count milliseconds.
     counts_other: bool,
@@ -34,8 +35,8 @@ impl Default for Clock {
     fn default() -> Self {
         Clock {
             base: None,
-            lowest_offsets: [NONE; 2],
-            window_start: 0,
+            lowest_offsets_ns: [NONE; 2],
+            window_start_ns: 0,
             segment_count: 0,
             late_count: 0,
             counts_other: false,
@@ -66,7 +67,7 @@ impl Clock {
         let (elapsed, ticks) = self
             .since_base(time_ns, tsval)
             .filter(|_| !self.is_other(time_ns, tsval))?;
-        let [before, now] = self.lowest_offsets;
+        let [before, now] = self.lowest_offsets_ns;
         let offset = elapsed.wrapping_sub(ticks * TICK_NS);
         let late = offset.saturating_sub(now.min(before)).max(0);
         Some(u32::try_from(late).unwrap_or(u32::MAX))
@@ -119,7 +120,7 @@ impl Clock {
         };
         let since = |from: u32| i64::from(tsval.wrapping_sub(from).cast_signed());
         let together = before.is_some_and(|before| since(before) >= 0 && late(since(before), gap));
-        let [low, now] = self.lowest_offsets;
+        let [low, now] = self.lowest_offsets_ns;
         together
             || self.base.is_some_and(|(start, first)| {
                 let elapsed = time_ns.wrapping_sub(start).saturating_sub(low.min(now));
@@ -142,11 +143,11 @@ impl Clock {
         if self.counts_other {
             return 0;
         }
-        if time_ns.wrapping_sub(self.window_start) > CLOCK_WINDOW_NS.get() {
-            let [_, now] = self.lowest_offsets;
-            (self.lowest_offsets, self.window_start) = ([now, NONE], time_ns);
+        if time_ns.wrapping_sub(self.window_start_ns) > CLOCK_WINDOW_NS.get() {
+            let [_, now] = self.lowest_offsets_ns;
+            (self.lowest_offsets_ns, self.window_start_ns) = ([now, NONE], time_ns);
         }
-        let [before, now] = &mut self.lowest_offsets;
+        let [before, now] = &mut self.lowest_offsets_ns;
         *now = offset.min(*now);
         let late = offset.wrapping_sub(*now.min(before));
         self.segment_count = self.segment_count.saturating_add(1);

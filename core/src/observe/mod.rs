@@ -10,7 +10,7 @@ mod sender;
 mod spacing;
 pub mod transfer;
 
-use crate::base::{At, words};
+use crate::base::{At, word_enum};
 use crate::facts::Covered;
 use crate::limits::PROMPT_NS;
 
@@ -115,7 +115,7 @@ impl Candidate {
 pub struct Repaired {
     pub how: Repair,
     /// The first copy; None if the capture lacks it.
-    pub first: Option<At>,
+    pub first_copy: Option<At>,
     /// The packet that showed the hole that these bytes fill.
     pub filled: Option<At>,
     /// The receiver can report a first copy that arrived, by timestamps or selective ACKs.
@@ -166,7 +166,7 @@ pub enum Wait {
     /// The next segment of a message, which nothing held back: the program wrote it then. Example: the second write of
     /// an answer, 20 ms after the first one was acknowledged.
     App,
-    /// As `App`, but the line may have been busy (behind a full unacknowledged segment, where few writes end), or the
+    /// As `App`, but the line may have been busy (after a full unacknowledged segment, where few writes end), or the
     /// path or pacing may have delayed it.
     Unsure,
     /// A full segment that left while a small one was unacknowledged: its first bytes may have waited until the segment
@@ -174,9 +174,9 @@ pub enum Wait {
     Filled { sender_id: u32 },
     /// A small segment of `bytes` that left while another small one was unacknowledged: Nagle's algorithm is off.
     Early { sender_id: u32, bytes: u32 },
-    /// Right behind the previous segment.
+    /// Right after the previous segment.
     Burst,
-    /// Right behind the previous segment, which was full.
+    /// Right after the previous segment, which was full.
     FullBurst,
     /// A small segment after the ACK of the previous small one.
     Small(Box<Candidate>),
@@ -221,14 +221,14 @@ impl Wait {
     pub fn repair(how: Repair, first: Option<At>, filled: Option<At>, receiver_reports: bool) -> Self {
         Wait::Repair(Box::new(Repaired {
             how,
-            first,
+            first_copy: first,
             filled,
             receiver_reports,
         }))
     }
 
     /// Whether evidence from elsewhere in the capture decides its cause: on how the sender uses Nagle's algorithm, its
-    /// corks and timers, or on retransmissions that were needless.
+    /// corks and timers, or on retransmissions that were spurious.
     pub fn needs_evidence(&self) -> bool {
         match self {
             Wait::Turn(turn) => match turn.doubt {
@@ -268,7 +268,7 @@ pub struct Step {
     pub wait: Wait,
 }
 
-words! {
+word_enum! {
     /// Why a data segment left when it did, by earlier packets alone: the `released_by` of an event.
     Released:
     "first" First "the first of this side, or the first after the peer's data"
@@ -289,7 +289,7 @@ words! {
 pub struct Release {
     pub by: Option<Released>,
     pub frame: Option<u64>,
-    pub waited: Option<i64>,
+    pub waited_ns: Option<i64>,
 }
 
 impl Release {
@@ -297,7 +297,7 @@ impl Release {
         Release {
             by: Some(by),
             frame,
-            waited: Some(waited),
+            waited_ns: Some(waited),
         }
     }
 }
@@ -324,7 +324,7 @@ impl Step {
             Wait::App | Wait::Burst | Wait::FullBurst | Wait::Hole if self.from == self.to => Release {
                 by: Some(Released::First),
                 frame: None,
-                waited: None,
+                waited_ns: None,
             },
             Wait::App
             | Wait::Close
@@ -350,7 +350,7 @@ impl Step {
                     Repair::Timeout => Released::Rto,
                     Repair::Reordered | Repair::Syn => return Release::default(),
                 };
-                Release::new(word, repaired.first.map(|copy| copy.frame), waited)
+                Release::new(word, repaired.first_copy.map(|copy| copy.frame), waited)
             }
         }
     }
@@ -369,23 +369,23 @@ pub fn is_small(len: u32, mss: u32) -> bool {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Data {
     pub at: At,
-    pub start: i64,
-    pub end: i64,
-    /// Not full, or with a tail that is not, and the end of a write.
-    pub small: bool,
-    pub fin: bool,
-    pub pushed: bool,
+    pub start_seq: i64,
+    pub end_seq: i64,
+    /// Not full, or with a tail that is not; and the end of a write.
+    pub is_small: bool,
+    pub has_fin: bool,
+    pub is_pushed: bool,
     pub mss: u32,
     pub tsval: Option<u32>,
     pub tsecr: Option<u32>,
     /// Both sides have agreed on selective ACKs.
-    pub sacks: bool,
+    pub has_sacks: bool,
     pub ip_id: Option<u16>,
     /// Best round trip between both ends so far, and from the capture to this sender.
     pub rtt_ns: i64,
     pub own_rtt_ns: i64,
     /// The sender is the server.
-    pub server: bool,
+    pub is_from_server: bool,
     pub sender_id: u32,
     pub stream: u32,
 }
@@ -401,7 +401,7 @@ pub struct PeerPacket {
     pub has_fin: bool,
     pub is_duplicate: bool,
     /// Highest byte that it selectively acknowledges.
-    pub sacked: Option<i64>,
+    pub highest_sacked: Option<i64>,
     pub tsval: Option<u32>,
     pub tsecr: Option<u32>,
     /// The other side will echo its timestamp: all earlier data of the peer were acknowledged (RFC 7323 4.3: the
@@ -416,16 +416,17 @@ pub struct PeerPacket {
 pub enum Outcome {
     Forward(Step),
     /// A second copy in the capture, or bytes that the peer already had: part of no wait.
-    Needless,
+    NothingNew,
 }
 
 /// A small segment that left before the ACK of the one before it. Nothing held it back, so its program took this long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Early {
     /// Time from the segment before it, in ns.
-    pub pause: i64,
-    /// Capture time and frame of the early segment.
-    pub at: i64,
+    pub pause_ns: i64,
+    /// Capture time of the early segment.
+    pub time_ns: i64,
+    /// Frame of the early segment.
     pub frame: u64,
 }
 

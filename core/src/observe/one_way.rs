@@ -17,7 +17,7 @@ const COMPARED: usize = 48;
 #[derive(Debug, Clone, Copy)]
 pub struct Passed {
     pub at: At,
-    pub start: i64,
+    pub start_seq: i64,
     pub len: u32,
     pub ack: i64,
     pub mss: u32,
@@ -32,10 +32,10 @@ pub struct Suspect {
     /// The ACK that this side seems to have held; None if this side waited for the peer's ACK.
     pub ack: Option<At>,
     pub to: At,
-    /// Silence of the waiting sender, and time from its start to the ACK, in ns on the clocks of both sides: only
-    /// differences between gaps have a meaning.
-    silent: i64,
-    acked: i64,
+    /// Silence of the waiting sender. On the clocks of both sides, so that only differences between gaps have a meaning.
+    silent_ns: i64,
+    /// Time from its start to the ACK, on the same clocks.
+    acked_ns: i64,
     /// Timestamp of the peer at the end of the gap.
     ticks: Option<u32>,
 }
@@ -48,6 +48,7 @@ pub struct OneWay {
     data: Option<Passed>,
     /// A late pure ACK, and the packet before it.
     late_ack: Option<(At, Passed)>,
+    /// Gaps that a held ACK may explain.
     suspects: Vec<Suspect>,
 }
 
@@ -101,8 +102,8 @@ impl OneWay {
         let (mut stalls, mut pauses) = (0u32, 0u32);
         for (number, gap) in gaps().enumerate() {
             for other in gaps().skip(number + 1).take(COMPARED) {
-                let moved = other.acked.wrapping_sub(gap.acked);
-                let longer = other.silent.wrapping_sub(gap.silent);
+                let moved = other.acked_ns.wrapping_sub(gap.acked_ns);
+                let longer = other.silent_ns.wrapping_sub(gap.silent_ns);
                 if moved.saturating_abs() >= 2 * TICK_NS {
                     stalls += u32::from(moved.wrapping_sub(longer).saturating_abs() <= TICK_NS);
                     pauses += u32::from(longer.saturating_abs() <= TICK_NS);
@@ -116,7 +117,8 @@ impl OneWay {
     /// came in it.
     fn gap_before_data(&self, packet: &Passed) -> Option<Suspect> {
         let before = self.data.filter(|_| packet.len > 0)?;
-        let one_message = packet.start == before.start + i64::from(before.len) && packet.ack == before.ack;
+        let one_message =
+            packet.start_seq == before.start_seq + i64::from(before.len) && packet.ack == before.ack;
         let small = [&before, packet]
             .iter()
             .all(|suspect| is_small(suspect.len, suspect.mss));
@@ -127,8 +129,8 @@ impl OneWay {
                 from: before.at,
                 ack: None,
                 to: packet.at,
-                silent: between(before.at, packet.at),
-                acked: nanos(ticks).wrapping_sub(before.at.time_ns),
+                silent_ns: between(before.at, packet.at),
+                acked_ns: nanos(ticks).wrapping_sub(before.at.time_ns),
                 ticks,
             }
         })
@@ -160,8 +162,8 @@ impl OneWay {
                 from,
                 ack: Some(late.at),
                 to: packet.at,
-                silent: nanos(freed).wrapping_sub(nanos(first)),
-                acked: late.at.time_ns.wrapping_sub(nanos(first)),
+                silent_ns: nanos(freed).wrapping_sub(nanos(first)),
+                acked_ns: late.at.time_ns.wrapping_sub(nanos(first)),
                 ticks: freed,
             }
         })
@@ -198,7 +200,7 @@ mod tests {
     fn packet(time_ns: i64, start: i64, len: u32, ack: i64, echo: u32) -> Passed {
         Passed {
             at: at(time_ns),
-            start,
+            start_seq: start,
             len,
             ack,
             mss: 1000,
@@ -219,7 +221,14 @@ mod tests {
         let at = |ms| Passed { at: at(ms), ..good };
         assert_eq!((gap(at(35 * MS - 1)), gap(at(35 * MS))), (0, 1));
         assert_eq!((gap(at(90 * MS)), gap(at(90 * MS + 1))), (1, 0));
-        assert_eq!(gap(Passed { start: 101, ..good }), 0, "bytes are missing");
+        assert_eq!(
+            gap(Passed {
+                start_seq: 101,
+                ..good
+            }),
+            0,
+            "bytes are missing"
+        );
         assert_eq!(gap(Passed { ack: 2, ..good }), 0, "the peer spoke");
         assert_eq!(gap(Passed { len: 1000, ..good }), 0, "a full segment");
         assert_eq!(gap(Passed { len: 0, ..good }), 0, "no data");
@@ -289,8 +298,8 @@ mod tests {
                 from: at(0),
                 ack: None,
                 to: at(time_ns),
-                silent: *silent,
-                acked: *acked,
+                silent_ns: *silent,
+                acked_ns: *acked,
                 ticks: Some(ticks),
             });
         }

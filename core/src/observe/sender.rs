@@ -20,7 +20,7 @@ use freed::NagleReleases;
 use pacer::Pacer;
 use peer_clock::PeerClock;
 pub use repair::answers_late_copy;
-use repair::{Hole, Resent};
+use repair::{Hole, Retransmission};
 use window::PeerWindow;
 
 /// Upper bound on holes, whole ones, that are remembered at once.
@@ -45,7 +45,7 @@ struct AckSeen {
 #[derive(Debug, Clone, Copy)]
 struct Small {
     at: At,
-    end: i64,
+    end_seq: i64,
     tsecr: Option<u32>,
     ack: Option<AckSeen>,
     /// A loss since then may explain waits as well, so no candidate begins with it.
@@ -57,7 +57,7 @@ struct Small {
 /// Identification of a segment, to recognise its copies.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sent {
-    start: i64,
+    start_seq: i64,
     ip_id: u16,
     tsval: Option<u32>,
 }
@@ -73,77 +73,111 @@ struct Advanced {
     is_lone: bool,
 }
 
+/// The newest segment with new data.
+#[derive(Debug, Default)]
+struct Newest {
+    /// None before the first.
+    at: Option<At>,
+    was_full: bool,
+    /// It was full and not pushed: its sender had more to send.
+    had_more: bool,
+}
+
+/// Gaps between segments.
+#[derive(Debug, Default)]
+struct Gaps {
+    /// The gap before the newest segment.
+    newest_ns: i64,
+    /// The longer of the last two gaps: segments may leave in pairs.
+    pace_ns: i64,
+    /// Number of gaps in a row between full segments that were alike.
+    even_count: u8,
+}
+
+/// What the peer has acknowledged.
+#[derive(Debug, Default)]
+struct Acked {
+    /// The oldest unacknowledged byte (SND.UNA, RFC 9293).
+    una: i64,
+    /// The newest ACK of new bytes.
+    newest: Option<Advanced>,
+    /// The highest byte that the peer has selectively acknowledged.
+    highest_sacked: i64,
+    /// Duplicate ACKs since the newest ACK of new bytes.
+    duplicates: u32,
+    /// Something was retransmitted since the newest ACK of new bytes.
+    has_retransmitted: bool,
+}
+
+/// Small segments that left over an unacknowledged small one: Nagle's algorithm is off.
+#[derive(Debug, Default)]
+struct Refutations {
+    /// The newest segment if it is one.
+    newest: Option<Early>,
+    /// They stand unless the peer's next packet shows that the capture lacks an ACK.
+    awaiting: Vec<Early>,
+}
+
+/// The peer, as its packets show it.
+#[derive(Debug, Default)]
+struct Peer {
+    /// Its newest packet.
+    newest: Option<At>,
+    /// Its newest packet with new data.
+    newest_data: Option<At>,
+    /// Its first data that this side has not answered.
+    unanswered: Option<At>,
+    has_sent_fin: bool,
+    window: PeerWindow,
+    /// Its timestamps against the capture's clock.
+    clock: PeerClock,
+    /// Its newest timestamp in a packet without data, and in one with data.
+    stamps: [Option<u32>; 2],
+}
+
+/// The newest segments, to recognise copies.
+#[derive(Debug, Default)]
+struct Recent {
+    ring: [Option<Sent>; RECENT],
+    /// Number of segments so far; modulo `RECENT` it is the next place in the ring.
+    count: usize,
+}
+
 /// One direction of a stream. Times in ns, sequence numbers unwrapped.
 #[derive(Debug, Default)]
 pub struct Sender {
-    /// The newest segment with new data.
-    last: Option<At>,
-    /// That segment was full.
-    last_was_full: bool,
-    /// That segment was full and not pushed: its sender had more to send.
-    last_had_more: bool,
-    /// The gap before that segment.
-    last_gap: i64,
-    /// The longer of the last two gaps: segments may leave in pairs.
-    pace: i64,
-    /// Number of gaps in a row between full segments that were alike.
-    even_gaps: u8,
-    /// The sequence number behind the newest byte; None before the first.
-    next: Option<i64>,
-    /// The oldest unacknowledged byte (SND.UNA, RFC 9293).
-    una: i64,
+    newest: Newest,
+    gaps: Gaps,
+    /// The sequence number after the newest byte; None before the first.
+    next_seq: Option<i64>,
+    acked: Acked,
     /// The newest small segment that Nagle's algorithm may have to wait for.
     small: Option<Small>,
     /// Small segments that left with the ACK of the one before.
     freed: NagleReleases,
-    /// The newest segment if it is small and left over an unacknowledged small one.
-    refuting: Option<Early>,
-    /// Refutations that stand unless the peer's next packet shows that the capture lacks an ACK.
-    awaiting_refutations: Vec<Early>,
-    window: PeerWindow,
-    /// The newest ACK of new bytes.
-    advanced: Option<Advanced>,
+    refutations: Refutations,
+    peer: Peer,
+    /// This side's first pure ACK of all data of the peer.
+    own_ack: Option<At>,
     /// A timeout left a congestion window of one segment, and no two have been in flight since.
     has_collapsed: bool,
     /// Full segments in a row that left with the ACK of the one before, while no two were in flight: the sender has
     /// room for one (small embedded stacks).
     lockstep_count: u8,
-    /// The peer's newest packet.
-    newest_answer: Option<At>,
-    /// This side's first pure ACK of all data of the peer.
-    own_ack: Option<At>,
-    /// The peer has sent its FIN.
-    peer_has_ended: bool,
-    /// The newest packet with new data of the peer.
-    peer_data: Option<At>,
-    /// The first data of the peer that this side has not answered.
-    unanswered: Option<At>,
-    /// The highest byte that the peer has selectively acknowledged.
-    sacked: i64,
-    /// Duplicate ACKs since the newest ACK of new bytes.
-    duplicates: u32,
-    /// Something was retransmitted since the newest ACK of new bytes.
-    has_retransmitted: bool,
     /// Bytes that the capture lacks so far, by their first byte.
     holes: BTreeMap<i64, Hole>,
     /// The peer has acknowledged bytes that the capture lacks.
     has_passed_hole: bool,
-    /// Ring buffer of the newest segments.
-    recent: [Option<Sent>; RECENT],
-    /// Number of segments so far; modulo `RECENT` it is the next place in the ring.
-    sent: usize,
+    recent: Recent,
     /// The newest retransmissions; few streams have any.
     #[allow(clippy::box_collection)] // 8 bytes in place of 32
-    resent: Option<Box<VecDeque<Resent>>>,
+    retransmissions: Option<Box<VecDeque<Retransmission>>>,
     /// Segments that are in the capture twice.
     copies: u32,
-    /// Timestamps of this side and of the peer against the capture's clock.
+    /// Timestamps of this side against the capture's clock.
     clock: Clock,
-    peer_clock: PeerClock,
     /// Gaps of a paced sender (fq, BBR).
     pacer: Pacer,
-    /// The peer's newest timestamp in a packet without data, and in one with data.
-    peer_stamps: [Option<u32>; 2],
     /// This side has echoed a timestamp of a packet without data: some stacks never do.
     echoes_acks: bool,
 }
@@ -156,18 +190,18 @@ impl Sender {
 
     /// Takes this side's SYN: its data begin at 1.
     pub fn syn_seen(&mut self) {
-        (self.next, self.una) = (Some(1), 1);
+        (self.next_seq, self.acked.una) = (Some(1), 1);
     }
 
     /// Takes a packet of the peer with new data.
     pub fn peer_spoke(&mut self, at: At) {
-        self.peer_data = Some(at);
-        self.unanswered.get_or_insert(at);
+        self.peer.newest_data = Some(at);
+        self.peer.unanswered.get_or_insert(at);
     }
 
     /// Takes a pure ACK by this side of all that the peer sent, with its timestamp.
     pub fn kernel_answered(&mut self, at: At, tsval: Option<u32>) {
-        let peer_frame = self.peer_data.map_or(0, |data| data.frame);
+        let peer_frame = self.peer.newest_data.map_or(0, |data| data.frame);
         if self.own_ack.is_none_or(|ack| ack.frame < peer_frame) {
             self.own_ack = Some(at);
             if let Some(tsval) = tsval {
@@ -177,27 +211,27 @@ impl Sender {
     }
 
     pub fn has_sent(&self) -> bool {
-        self.last.is_some()
+        self.newest.at.is_some()
     }
 
     /// Whether a segment begins too far beyond the peer's room to be data of this connection (a damaged packet).
     pub fn is_beyond(&self, start: i64) -> bool {
-        self.window.is_far_beyond(start)
+        self.peer.window.is_far_beyond(start)
     }
 
     /// Whether the peer has acknowledged all that this sender sent so far.
     pub fn is_acknowledged(&self) -> bool {
-        self.next.is_none_or(|next| self.una >= next)
+        self.next_seq.is_none_or(|next| self.acked.una >= next)
     }
 
     /// Takes a packet of the peer: what it acknowledges, how it moves the window, and what it reports lost.
     #[inline(always)]
     pub fn answer(&mut self, packet: &PeerPacket) {
         let at = packet.at;
-        self.peer_has_ended |= packet.has_fin;
+        self.peer.has_sent_fin |= packet.has_fin;
         if let Some(tsval) = packet.tsval {
-            self.peer_clock.record(at.time_ns, tsval);
-            let [alone, with_data] = &mut self.peer_stamps;
+            self.peer.clock.record(at.time_ns, tsval);
+            let [alone, with_data] = &mut self.peer.stamps;
             *(if packet.len == 0 { alone } else { with_data }) = Some(tsval);
         }
         if let Some(covered) = packet.covered {
@@ -205,18 +239,18 @@ impl Sender {
                 frame: covered.last_frame,
                 time_ns: covered.last_time,
             };
-            self.advanced = Some(Advanced {
+            self.acked.newest = Some(Advanced {
                 ack: at,
                 acked,
                 bytes: covered.bytes,
                 is_lone: packet.len == 0
                     && !packet.has_fin
-                    && self.next.is_some_and(|next| packet.ack >= next),
+                    && self.next_seq.is_some_and(|next| packet.ack >= next),
             });
         }
         if let Some(small) = &mut self.small
             && small.ack.is_none()
-            && packet.ack >= small.end
+            && packet.ack >= small.end_seq
         {
             let held_from = packet.covered.map_or(small.at, |covered| At {
                 frame: covered.first_frame,
@@ -231,29 +265,29 @@ impl Sender {
                 held_from,
             });
         }
-        if packet.ack > self.una {
-            self.una = packet.ack;
-            (self.duplicates, self.has_retransmitted) = (0, false);
+        if packet.ack > self.acked.una {
+            self.acked.una = packet.ack;
+            (self.acked.duplicates, self.acked.has_retransmitted) = (0, false);
             if !self.holes.is_empty() {
                 self.pass_holes();
             }
         } else if packet.is_duplicate {
-            self.duplicates += 1;
+            self.acked.duplicates += 1;
         }
-        self.window.take(packet);
+        self.peer.window.take(packet);
         // a SACK beyond the window is wrong: a middlebox rewrote the sequence numbers, but not the option
-        if let Some(sacked) = packet.sacked
-            && self.window.edge.is_none_or(|edge| sacked <= edge)
+        if let Some(sacked) = packet.highest_sacked
+            && self.peer.window.right_edge.is_none_or(|edge| sacked <= edge)
         {
-            self.sacked = self.sacked.max(sacked);
+            self.acked.highest_sacked = self.acked.highest_sacked.max(sacked);
         }
-        self.newest_answer = Some(at);
+        self.peer.newest = Some(at);
     }
 
     /// Forgets acknowledged holes: the capture lacks those bytes, the network did not lose them.
     #[cold]
     fn pass_holes(&mut self) {
-        let (before, una) = (self.holes.len(), self.una);
+        let (before, una) = (self.holes.len(), self.acked.una);
         self.holes = self.holes.split_off(&una);
         self.has_passed_hole |= self.holes.len() < before;
     }
@@ -261,13 +295,13 @@ impl Sender {
     /// Remembers that bytes are missing before this segment.
     #[cold]
     fn found_hole(&mut self, start: i64, data: &Data) {
-        if self.una > start {
+        if self.acked.una > start {
             self.has_passed_hole = true; // the peer has acknowledged them already
         } else if self.holes.len() < MAX_HOLES {
             let hole = Hole {
-                start,
-                end: data.start,
-                seen: data.at,
+                start_seq: start,
+                end_seq: data.start_seq,
+                shown_by: data.at,
                 next_id: data.ip_id,
                 is_tail: false,
             };
@@ -279,7 +313,7 @@ impl Sender {
     #[inline(always)]
     fn is_behind_hole(&self, start: i64) -> bool {
         let newest = || self.holes.last_key_value();
-        !self.holes.is_empty() && newest().is_some_and(|(_, hole)| hole.end == start)
+        !self.holes.is_empty() && newest().is_some_and(|(_, hole)| hole.end_seq == start)
     }
 
     /// Takes a data segment of this sender. `missing` is the number of its frames that the capture lacks before this
@@ -287,26 +321,26 @@ impl Sender {
     #[inline(always)]
     pub fn data(&mut self, data: &Data, missing: Option<u16>, first_copy: Option<At>) -> Outcome {
         self.settle_refutation(data.at.time_ns);
-        self.refuting = None;
-        let next = self.next.unwrap_or(data.start);
-        if data.start < next {
-            return self.repeat(data, next, first_copy);
+        self.refutations.newest = None;
+        let next = self.next_seq.unwrap_or(data.start_seq);
+        if data.start_seq < next {
+            return self.retransmit(data, next, first_copy);
         }
         // the wait for a side's first segment begins with the peer's data
-        let from = self.last.or(self.unanswered).unwrap_or(data.at);
-        let shows_hole = data.start > next;
+        let from = self.newest.at.or(self.peer.unanswered).unwrap_or(data.at);
+        let shows_hole = data.start_seq > next;
         if shows_hole {
             self.found_hole(next, data);
         }
-        let hole = shows_hole || self.is_behind_hole(data.start);
+        let hole = shows_hole || self.is_behind_hole(data.start_seq);
         if !self.echoes_acks
-            && let ([Some(alone), with_data], Some(echo)) = (self.peer_stamps, data.tsecr)
+            && let ([Some(alone), with_data], Some(echo)) = (self.peer.stamps, data.tsecr)
             && echo == alone
             && with_data != Some(alone)
         {
             self.echoes_acks = true;
         }
-        let gap = self.last.map_or(0, |last| data.at.time_ns - last.time_ns);
+        let gap = self.newest.at.map_or(0, |last| data.at.time_ns - last.time_ns);
         let even = gap > BURST_NS.get() && self.is_even(gap);
         let wait = self.classify(data, from, hole, even, missing);
         self.forward(data, gap, even);
@@ -318,27 +352,27 @@ impl Sender {
     }
 
     fn is_even(&self, gap: i64) -> bool {
-        let uneven = gap.saturating_sub(self.last_gap).saturating_abs();
-        uneven.saturating_mul(LARGE_RATIO.get()) <= gap && self.last_was_full
+        let uneven = gap.saturating_sub(self.gaps.newest_ns).saturating_abs();
+        uneven.saturating_mul(LARGE_RATIO.get()) <= gap && self.newest.was_full
     }
 
     #[inline(always)]
     fn forward(&mut self, data: &Data, gap: i64, even: bool) {
         if self.pacer.is_relevant(data) {
-            self.pacer.sent(data, gap, self.sent);
+            self.pacer.sent(data, gap, self.recent.count);
         }
-        self.window.first_move = None;
-        if self.una < data.start {
+        self.peer.window.first_move = None;
+        if self.acked.una < data.start_seq {
             (self.has_collapsed, self.lockstep_count) = (false, 0);
         }
-        if data.small {
+        if data.is_small {
             self.small = Some(Small {
                 at: data.at,
-                end: data.end,
+                end_seq: data.end_seq,
                 tsecr: data.tsecr,
                 ack: None,
                 is_tainted: false,
-                begins_message: self.unanswered.is_some(),
+                begins_message: self.peer.unanswered.is_some(),
             });
         } else if self
             .small
@@ -348,29 +382,36 @@ impl Sender {
         {
             self.small = None; // the small segment was acknowledged when this full one left
         }
-        self.unanswered = None;
-        self.next = Some(self.next.map_or(data.end, |next| next.max(data.end)));
-        self.even_gaps = if even { self.even_gaps.saturating_add(1) } else { 0 };
-        (self.pace, self.last_gap) = (gap.max(self.last_gap), gap);
-        (self.last, self.last_was_full) = (Some(data.at), !data.small);
-        self.last_had_more = !data.small && !data.pushed;
+        self.peer.unanswered = None;
+        self.next_seq = Some(self.next_seq.map_or(data.end_seq, |next| next.max(data.end_seq)));
+        self.gaps.even_count = if even {
+            self.gaps.even_count.saturating_add(1)
+        } else {
+            0
+        };
+        (self.gaps.pace_ns, self.gaps.newest_ns) = (gap.max(self.gaps.newest_ns), gap);
+        (self.newest.at, self.newest.was_full) = (Some(data.at), !data.is_small);
+        self.newest.had_more = !data.is_small && !data.is_pushed;
         self.remember(data);
     }
 
     fn remember(&mut self, data: &Data) {
-        if let Some(slot) = self.recent.get_mut(self.sent % RECENT) {
+        if let Some(slot) = self.recent.ring.get_mut(self.recent.count % RECENT) {
             *slot = Some(Sent {
-                start: data.start,
+                start_seq: data.start_seq,
                 ip_id: data.ip_id.unwrap_or(0),
                 tsval: data.tsval,
             });
         }
-        self.sent = self.sent.wrapping_add(1);
+        self.recent.count = self.recent.count.wrapping_add(1);
     }
 
     /// Returns the newest segment.
     fn newest(&self) -> Option<&Sent> {
-        self.recent.get(self.sent.wrapping_sub(1) % RECENT)?.as_ref()
+        self.recent
+            .ring
+            .get(self.recent.count.wrapping_sub(1) % RECENT)?
+            .as_ref()
     }
 
     /// Excludes the newest small segment from candidates, because a loss may explain the next wait.

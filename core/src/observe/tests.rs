@@ -163,7 +163,7 @@ fn what_a_message_begins_with_has_waited_for_nothing() {
     let first = Release {
         by: Some(Released::First),
         frame: None,
-        waited: None,
+        waited_ns: None,
     };
     let (from, to) = (at(1, 0), at(1, 0));
     for wait in [Wait::App, Wait::Burst, Wait::FullBurst, Wait::Hole] {

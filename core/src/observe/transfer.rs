@@ -485,7 +485,7 @@ impl Transfer {
         self.largest_message_bytes = self.largest_message_bytes.max(end - self.message_start);
     }
 
-    /// Takes new data behind the first segment.
+    /// Takes new data after the first segment.
     fn further_data(&mut self, segment: &Segment<'_>, facts: &Facts, now: i64, near_rtt: i64) {
         self.segments += 1;
         let gap = (now - self.newest_data_ns).max(0);
@@ -503,7 +503,7 @@ impl Transfer {
         }
     }
 
-    /// Measures the bytes in flight and the room in the window behind data up to `end`.
+    /// Measures the bytes in flight and the room in the window after data up to `end`.
     fn measure_room(&mut self, end: i64) {
         let has_ack = self.acks.received.last_ns != 0;
         if has_ack {
@@ -685,7 +685,7 @@ impl Transfer {
         }
     }
 
-    /// Counts bytes that an ACK newly covers, outside of repairs: behind a hole, the data after it take the room.
+    /// Counts bytes that an ACK newly covers, outside of repairs: after a hole, the data after it take the room.
     fn count_acked(&mut self, acked: i64, window: i64, now: i64) {
         if self.acks.newest.last_ns != 0 {
             self.window.acked_bytes += acked as u64;

@@ -129,7 +129,10 @@ fn repeats_are_counted_and_data_makes_it_no_probe() {
     (other.flags, other.seq, other.len) = (SYN, 9, 0);
     feed(&mut streams, &other, at(7, 5002)); // late, and of a connection that carried data
     let rows = of_streams(&mut streams);
-    let seen: Vec<_> = rows.iter().map(|r| (r.sent.frame, r.repeats, r.answer)).collect();
+    let seen: Vec<_> = rows
+        .iter()
+        .map(|r| (r.sent.frame, r.retransmissions, r.answer))
+        .collect();
     assert_eq!(seen, [(1, 2, None), (4, 0, None)]);
 }
 
@@ -180,7 +183,7 @@ fn pings_are_told_apart_by_their_numbers() {
     probes.icmp(&icmp(2, 1, 0, 1), at(6, 90_001));
     let want = [None, Some(("echo_reply", 2, 4)), Some(("echo_reply", 2, 6))];
     assert_eq!(answers(&probes.rows), want);
-    assert_eq!(probes.rows[1].repeats, 1);
+    assert_eq!(probes.rows[1].retransmissions, 1);
 }
 
 #[test]

@@ -50,7 +50,11 @@ impl Streams {
     ) -> Option<(Box<Exchange>, Paths)> {
         let read = stream.tracking.read_so_far();
         let setup = stream.setup.as_ref()?;
-        if !setup.deserves_row(read.busy, lookup.as_ref().map_or(0, |l| l.ns), read.begun) {
+        if !setup.deserves_row(
+            read.busy,
+            lookup.as_ref().map_or(0, |l| l.duration_ns),
+            read.begun,
+        ) {
             return None;
         }
         let mut exchange = setup.exchange(id, read.exchanges, read.begun, &mut self.context)?;
@@ -65,7 +69,7 @@ impl Streams {
             *rtt = pair.and_then(|pair| self.pairs.min(pair, side)).or(*rtt);
         }
         let paths = Paths {
-            best_rtts: min,
+            best_rtts_ns: min,
             ..Paths::default()
         };
         Some((exchange, paths))

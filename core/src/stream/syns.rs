@@ -7,17 +7,17 @@ use super::Stream;
 use crate::base::At;
 use crate::segment::{ACK, RST, SYN, Segment};
 
-/// Upper bound on the different SYNs kept per stream; further ones count as repeats of the newest.
+/// Upper bound on the different SYNs kept per stream; further ones count as retransmissions of the newest.
 const MAX_SYNS: usize = 16;
 
-/// A SYN, its repeats and the first answer.
+/// A SYN, its retransmissions and the first answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SentSyn {
     pub from_low: bool,
     pub seq: u32,
     pub sent: At,
     pub ttl: u8,
-    pub repeats: u32,
+    pub retransmissions: u32,
     /// The first answer.
     pub answer: Option<SynAnswer>,
 }
@@ -87,7 +87,7 @@ impl Stream {
         let full = self.syns.len() >= MAX_SYNS;
         match self.syns.last_mut() {
             Some(last) if full || (last.from_low, last.seq) == (from_low, seq) => {
-                last.repeats = last.repeats.saturating_add(1);
+                last.retransmissions = last.retransmissions.saturating_add(1);
             }
             _ => {
                 self.syns.reserve_exact(1);
@@ -96,7 +96,7 @@ impl Stream {
                     seq,
                     sent: at,
                     ttl: segment.ttl,
-                    repeats: 0,
+                    retransmissions: 0,
                     answer: None,
                 });
             }

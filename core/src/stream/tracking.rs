@@ -19,7 +19,7 @@ pub enum Tracking {
     #[default]
     Before,
     Live(Box<Tracker>),
-    /// Both sides sent a FIN and every exchange ended, so that only repeats can follow. Or an RST ended it (`cut`).
+    /// Both sides sent a FIN and every exchange ended, so that only retransmissions can follow. Or an RST ended it (`cut`).
     Over(ReadSoFar),
 }
 
@@ -84,7 +84,7 @@ impl Tracking {
     pub(super) fn end(&mut self, at: At, context: &mut Context) {
         if let Tracking::Live(tracker) = self {
             tracker.end(at, Close::CaptureEnd, context);
-            tracker.keep_last_repeats(context);
+            tracker.keep_last_retransmission(context);
             tracker.forget_steps(context);
             let software = tracker.software().and_then(|name| context.name(name, at));
             let read = ReadSoFar {

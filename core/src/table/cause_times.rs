@@ -29,7 +29,7 @@ impl CauseTimes {
     #[inline(always)]
     pub fn add(&mut self, row: &Row) {
         if let Some(sum) = self.row_ns.get_mut(row.cause as usize) {
-            *sum += row.end - row.start;
+            *sum += row.end_ns - row.start_ns;
             self.row_causes |= 1 << row.cause as usize;
         }
     }

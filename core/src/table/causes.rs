@@ -61,9 +61,9 @@ impl Causes {
     pub fn push(&mut self, kind: RowKind, number: u64, r: &Row) -> bool {
         let columns = &mut self.columns;
         let slot = columns.slot();
-        columns.start.set(slot, r.start);
-        columns.end.set(slot, r.end);
-        columns.cause.set(slot, r.cause as usize, Cause::word);
+        columns.start.set(slot, r.start_ns);
+        columns.end.set(slot, r.end_ns);
+        columns.cause.set(slot, r.cause as usize, Cause::word_at);
         let number = Some(number);
         let mut bits = match kind {
             RowKind::Exchange => columns.exchange.set_some(slot, number),
@@ -72,20 +72,22 @@ impl Causes {
             RowKind::Pause | RowKind::Held | RowKind::OneWay => columns.gap.set_some(slot, number),
         };
         if let Some(parent) = r.parent {
-            columns.parent.set(slot, parent as usize, Cause::word);
+            columns.parent.set(slot, parent as usize, Cause::word_at);
             bits |= bit::PARENT;
         }
-        columns.owner.set(slot, r.owner as usize, Owner::word);
-        columns.duration.set(slot, ms(r.end - r.start));
+        columns.owner.set(slot, r.owner as usize, Owner::word_at);
+        columns.duration.set(slot, ms(r.end_ns - r.start_ns));
         columns.from_frame.set(slot, r.from_frame);
         columns.to_frame.set(slot, r.to_frame);
-        columns.rule.set(slot, r.rule as usize, Rule::word);
+        columns.rule.set(slot, r.rule as usize, Rule::word_at);
         let grounds = r.grounds;
-        columns.grade.set(slot, grounds.grade as usize, Grade::word);
+        columns.grade.set(slot, grounds.grade as usize, Grade::word_at);
         columns.confidence.set(slot, r.confidence());
-        columns.because.set(slot, grounds.because as usize, Because::word);
+        columns
+            .because
+            .set(slot, grounds.because as usize, Because::word_at);
         if let Some(rival) = grounds.rival {
-            columns.rival.set(slot, rival.index(), Rival::word);
+            columns.rival.set(slot, rival.index(), Rival::word_at);
             bits |= bit::RIVAL;
         }
         columns.row_bits.set(slot, bits);

@@ -27,7 +27,7 @@ impl Common {
         let mut cause_ns = [0; Cause::COUNT];
         for row in causes {
             if let Some(sum) = cause_ns.get_mut(row.cause as usize) {
-                *sum += row.end - row.start;
+                *sum += row.end_ns - row.start_ns;
             }
         }
         Common {
@@ -133,7 +133,7 @@ impl GapRow {
 /// Nagle's algorithm and delayed ACKs count if they are at least probable, and a delayed ACK must be among them.
 /// Nagle's algorithm alone waits one round trip, which a timer of the program may equal by chance.
 fn is_held(causes: &[Row]) -> bool {
-    let duration = |row: &Row| row.end - row.start;
+    let duration = |row: &Row| row.end_ns - row.start_ns;
     let held = |row: &&Row| {
         matches!(row.cause, Cause::Nagle | Cause::DelayedAck) && row.grounds.grade <= Grade::Probable
     };
@@ -149,7 +149,7 @@ pub fn connects(rows: &[ConnectRow]) -> Vec<Column> {
     let mut columns = common_head("connect", rows);
     columns.insert(6, optional("answer_frame", rows, |r| r.answer_frame));
     columns.extend([
-        optional("dns_ms", rows, |r| Some(Ms(lookup(r)?.ns))),
+        optional("dns_ms", rows, |r| Some(Ms(lookup(r)?.duration_ns))),
         optional("dns_name", rows, |r| Some(lookup(r)?.name.as_str())),
         optional("lookup", rows, |r| Some(lookup(r)?.number)),
         optional("handshake_ms", rows, |r| r.opening.handshake_ns.map(Ms)),
@@ -247,8 +247,8 @@ mod tests {
         let probable = Grounds::probable(Because::FewWaits, Cause::ClientThink);
         let suspected = Grounds::suspected(Because::FewWaits, Cause::ClientThink);
         let row = |cause, ns, grounds| Row {
-            start: 0,
-            end: ns,
+            start_ns: 0,
+            end_ns: ns,
             cause,
             parent: None,
             owner: Owner::Client,

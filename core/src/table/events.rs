@@ -153,7 +153,7 @@ impl Events {
         let released_by = e.release.by.map(|word| word as i32);
         bits |= columns.released_by.0.set_some(slot, released_by);
         bits |= columns.release_frame.set_some(slot, e.release.frame);
-        bits |= columns.waited.set_some(slot, e.release.waited.map(ms));
+        bits |= columns.waited.set_some(slot, e.release.waited_ns.map(ms));
         columns.row_bits.set(slot, bits);
         columns.end_row(slot)
     }

@@ -25,7 +25,7 @@ pub fn columns(streams: &Streams, judged: &[SenderVerdict]) -> Vec<Column> {
             Side::Client => "client",
             Side::Server => "server",
         }),
-        required("verdict", rows, |r| r.1.nagle_use.name()),
+        required("verdict", rows, |r| r.1.nagle_use.word()),
         required("opportunities", rows, |r| r.0.total_observations()),
         required("held", rows, |r| r.1.holds.count as u64),
         required("tight", rows, |r| r.1.holds.prompt_count as u64),

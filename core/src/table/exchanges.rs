@@ -190,7 +190,7 @@ impl Exchanges {
         }
         bits |= columns.set_pieces(slot, &e.pieces, start);
         bits |= columns.cut_by.set_some(slot, e.cut_by.map(CutBy::word));
-        let top_cause = top_cause.map(|index| (index, Cause::word(index)));
+        let top_cause = top_cause.map(|index| (index, Cause::word_at(index)));
         bits |= columns.top_cause.set_some(slot, top_cause);
         columns.row_bits.set(slot, bits);
         columns.end_row(slot)

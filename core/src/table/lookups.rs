@@ -24,8 +24,8 @@ pub fn columns(rows: &[Lookup]) -> Vec<Column> {
         optional("latency_ms", rows, |r| latency_ns(r).map(Ms)),
         required("request_frame", rows, |r| r.sent.frame),
         optional("response_frame", rows, |r| Some(r.answered?.frame)),
-        required("last_sent", rows, |r| Time(r.last)),
-        required("repeats", rows, |r| r.repeats),
+        required("last_sent", rows, |r| Time(r.last_ns)),
+        required("repeats", rows, |r| r.retransmissions),
         required("addresses", rows, |r| r.addresses.as_slice()),
     ]
 }

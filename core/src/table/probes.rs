@@ -47,6 +47,6 @@ pub fn columns(first: u64, rows: &[Probe]) -> Vec<Column> {
         optional("rtt_ms", rows, |r| {
             Some(Ms(r.answer?.at.time_ns.saturating_sub(r.sent.time_ns)))
         }),
-        required("repeats", rows, |r| r.repeats),
+        required("repeats", rows, |r| r.retransmissions),
     ]
 }

@@ -101,15 +101,18 @@ fn every_wait_fills_its_time_exactly() {
         ];
         let (from, to) = (first.min(second), first.max(second));
         let paths = Paths {
-            best_rtts: [Some(third.abs()), None],
+            best_rtts_ns: [Some(third.abs()), None],
             ..Paths::default()
         };
         for wait in waits {
             let rows = cut(wait.clone(), from, to, &judged, &paths);
             let mut reached = from;
             for row in &rows {
-                assert!(row.start == reached && row.end > row.start, "{wait:?} {rows:?}");
-                reached = row.end;
+                assert!(
+                    row.start_ns == reached && row.end_ns > row.start_ns,
+                    "{wait:?} {rows:?}"
+                );
+                reached = row.end_ns;
             }
             assert_eq!(reached, to, "{wait:?}");
         }

@@ -15,7 +15,7 @@ fn a_first_copy_that_came_to_its_host_was_not_taken_there() {
         (70 * US - 1, 750 * US - 1, Owner::Network),
     ] {
         let paths = Paths {
-            best_rtts: [Some(client), Some(server)],
+            best_rtts_ns: [Some(client), Some(server)],
             ..Paths::default()
         };
         let first = Some(At { frame: 1, time_ns: 0 });
@@ -66,7 +66,7 @@ fn what_reached_the_receivers_host_was_not_lost_on_the_path() {
             230 * MS,
             &[],
             &Paths {
-                best_rtts: min,
+                best_rtts_ns: min,
                 ..Paths::default()
             },
         );
@@ -82,7 +82,7 @@ fn what_reached_the_receivers_host_was_not_lost_on_the_path() {
 fn what_nobody_tells_of_a_repeat_proves_no_loss() {
     let first = Some(At { frame: 1, time_ns: 0 });
     let paths = Paths {
-        best_rtts: [Some(20 * MS), Some(10 * US)],
+        best_rtts_ns: [Some(20 * MS), Some(10 * US)],
         ..Paths::default()
     };
     for (how, told, grade, because) in [

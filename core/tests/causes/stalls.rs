@@ -15,7 +15,7 @@ fn what_an_ack_frees_in_a_turn_had_waited_since_the_peer_spoke() {
         time_ns: c.small.time_ns + 10 * MS,
     };
     let paths = Paths {
-        best_rtts: [Some(2 * MS), Some(0)],
+        best_rtts_ns: [Some(2 * MS), Some(0)],
         ..Paths::default()
     };
     for (late, cause) in [(0, Cause::Nagle), (9 * MS, Cause::ServerThink)] {
@@ -32,7 +32,7 @@ fn what_an_ack_frees_in_a_turn_had_waited_since_the_peer_spoke() {
             &paths,
         );
         let row = rows.last().unwrap();
-        assert_eq!((row.cause, row.end), (cause, freed.time_ns));
+        assert_eq!((row.cause, row.end_ns), (cause, freed.time_ns));
         assert!(late == 0 || row.grounds.grade == Grade::Probable);
     }
 }
@@ -41,7 +41,7 @@ fn what_an_ack_frees_in_a_turn_had_waited_since_the_peer_spoke() {
 fn a_stall_is_cut_into_path_hold_and_release() {
     let c = stall();
     let paths = Paths {
-        best_rtts: [Some(2 * MS), Some(2 * MS)],
+        best_rtts_ns: [Some(2 * MS), Some(2 * MS)],
         ..Paths::default()
     };
     let rows = cut(
@@ -53,7 +53,7 @@ fn a_stall_is_cut_into_path_hold_and_release() {
     );
     let shape: Vec<_> = rows
         .iter()
-        .map(|r| (r.cause, r.parent, r.owner, r.end - r.start))
+        .map(|r| (r.cause, r.parent, r.owner, r.end_ns - r.start_ns))
         .collect();
     let nagle = (Cause::Nagle, None, Owner::Server, 2 * MS);
     let held = (Cause::DelayedAck, Some(Cause::Nagle), Owner::Client, 43 * MS);
@@ -72,7 +72,7 @@ fn a_stall_is_cut_into_path_hold_and_release() {
 fn a_held_ack_stalls_a_sender_with_a_window_of_one_segment() {
     let at = |frame, time_ns| At { frame, time_ns };
     let paths = Paths {
-        best_rtts: [Some(2 * MS), Some(10 * US)],
+        best_rtts_ns: [Some(2 * MS), Some(10 * US)],
         ..Paths::default()
     };
     let rows = |held: i64, collapsed: bool| {
@@ -83,7 +83,7 @@ fn a_held_ack_stalls_a_sender_with_a_window_of_one_segment() {
         };
         let rows = cut(wait, 0, 2 * MS + held + 30 * US, &[], &paths);
         rows.iter()
-            .map(|r| (r.cause, r.parent, r.owner, r.end - r.start))
+            .map(|r| (r.cause, r.parent, r.owner, r.end_ns - r.start_ns))
             .collect::<Vec<_>>()
     };
     let waits = |ns| (Cause::Cwnd, None, Owner::Server, ns);

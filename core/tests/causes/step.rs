@@ -52,7 +52,7 @@ pub fn cut(wait: Wait, from: i64, to: i64, judged: &[SenderVerdict], paths: &Pat
         paths,
         stream: 0,
         judged_senders: judged,
-        needless_frames: None,
+        spurious_frames: None,
         is_spread: false,
         calls_others: false,
         is_multi_message: false,

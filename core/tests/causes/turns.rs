@@ -10,7 +10,7 @@ use crate::step::{US, cut, proven};
 #[test]
 fn an_answer_is_its_programs_until_it_left_by_its_own_time_stamp() {
     let paths = Paths {
-        best_rtts: [None, Some(6 * MS)],
+        best_rtts_ns: [None, Some(6 * MS)],
         ..Paths::default()
     };
     let judged = |acked: i64, late: i64, took: i64| {
@@ -36,7 +36,7 @@ fn an_answer_is_its_programs_until_it_left_by_its_own_time_stamp() {
         });
         let [turn, timed] = [turn, timed].map(|wait| {
             let rows = cut(wait, 0, (6 + took) * MS, &[], &paths);
-            let of = |row: &Row| (row.cause, (row.end - 6 * MS) / MS, row.grounds.grade);
+            let of = |row: &Row| (row.cause, (row.end_ns - 6 * MS) / MS, row.grounds.grade);
             rows.iter().skip(1).map(of).collect::<Vec<_>>()
         });
         assert_eq!(turn, timed, "{acked} {late} {took}");
@@ -105,7 +105,7 @@ fn a_wait_that_no_kernel_bounds_is_not_proven_the_programs_however_it_is_told() 
     };
     let proven = |wait, path| {
         let paths = Paths {
-            best_rtts: [None, Some(path)],
+            best_rtts_ns: [None, Some(path)],
             ..Paths::default()
         };
         let rows = cut(wait, 0, 230 * MS, &[], &paths);
@@ -124,7 +124,7 @@ fn a_wait_that_no_kernel_bounds_is_not_proven_the_programs_however_it_is_told() 
 #[test]
 fn a_fine_clock_says_when_an_answer_left_though_the_path_may_have_been_as_late_before() {
     let paths = Paths {
-        best_rtts: [None, Some(6 * MS)],
+        best_rtts_ns: [None, Some(6 * MS)],
         ..Paths::default()
     };
     let judged = |late: i64, fine: bool, paths: &Paths| {
@@ -138,7 +138,7 @@ fn a_fine_clock_says_when_an_answer_left_though_the_path_may_have_been_as_late_b
             }),
         });
         let rows = cut(wait, 0, 30 * MS, &[], paths);
-        let of = |row: &Row| (row.cause, row.end / MS, row.grounds.grade);
+        let of = |row: &Row| (row.cause, row.end_ns / MS, row.grounds.grade);
         rows.iter().map(of).collect::<Vec<_>>()
     };
     let (path, think) = ((Cause::Network, 6, Grade::Proven), Cause::ServerThink);
@@ -153,7 +153,7 @@ fn a_fine_clock_says_when_an_answer_left_though_the_path_may_have_been_as_late_b
         [path, (think, 25, Grade::Probable), queue]
     );
     let at_host = Paths {
-        best_rtts: [None, Some(0)],
+        best_rtts_ns: [None, Some(0)],
         ..Paths::default()
     };
     assert_eq!(judged(20, true, &at_host), judged(20, false, &at_host));
@@ -162,7 +162,7 @@ fn a_fine_clock_says_when_an_answer_left_though_the_path_may_have_been_as_late_b
 #[test]
 fn what_the_path_may_be_of_a_turn_is_told_to_the_nanosecond() {
     let paths = Paths {
-        best_rtts: [None, Some(6 * MS)],
+        best_rtts_ns: [None, Some(6 * MS)],
         ..Paths::default()
     };
     let since = At { frame: 1, time_ns: 0 };
@@ -209,14 +209,18 @@ fn what_the_path_may_be_of_a_turn_is_told_to_the_nanosecond() {
         let mut late = rows
             .iter()
             .filter(|row| row.grounds.because == Because::KernelWasLate);
-        assert_eq!(late.next().map(|row| (row.cause, row.end)), between, "{beyond}");
+        assert_eq!(
+            late.next().map(|row| (row.cause, row.end_ns)),
+            between,
+            "{beyond}"
+        );
     }
 }
 
 #[test]
 fn an_answer_that_ends_with_a_timer_may_wait_for_a_held_ack_elsewhere() {
     let paths = Paths {
-        best_rtts: [None, Some(2 * MS)],
+        best_rtts_ns: [None, Some(2 * MS)],
         ..Paths::default()
     };
     for (waits, took, cause) in [
@@ -237,7 +241,7 @@ fn an_answer_that_ends_with_a_timer_may_wait_for_a_held_ack_elsewhere() {
             doubt: Some(TurnDoubt::HoldLength { sender_id: 0 }),
         });
         let rows = cut(wait, 0, 2 * MS + took, &[judged], &paths);
-        let shape: Vec<_> = rows.iter().map(|r| (r.cause, r.end - r.start)).collect();
+        let shape: Vec<_> = rows.iter().map(|r| (r.cause, r.end_ns - r.start_ns)).collect();
         assert_eq!(shape, [(Cause::Network, 2 * MS), (cause, took)]);
         assert!(rows[1].grounds.grade == Grade::Probable);
     }
@@ -248,7 +252,7 @@ fn what_came_as_late_as_a_repeat_is_not_proven_the_programs() {
     let since = At { frame: 1, time_ns: 0 };
     let acked = 20 * MS as u32;
     let paths = Paths {
-        best_rtts: [Some(10 * US), Some(20 * MS)],
+        best_rtts_ns: [Some(10 * US), Some(20 * MS)],
         ..Paths::default()
     };
     let grade = |wait| {

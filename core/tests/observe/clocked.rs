@@ -174,7 +174,7 @@ fn behind_full_segments_the_line_was_busy() {
     play.asked(0);
     let first = play.data(1_000, 1, MSS);
     play.give(&Data {
-        pushed: false,
+        is_pushed: false,
         ..first
     });
     play.ack(1_010, 1001);

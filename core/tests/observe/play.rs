@@ -86,7 +86,7 @@ impl Play {
             is_scale_known: true,
             len,
             is_duplicate: sacked.is_some(),
-            sacked,
+            highest_sacked: sacked,
             is_echoed: true,
             covered,
             ..PeerPacket::default()
@@ -99,14 +99,14 @@ impl Play {
         let at = self.at(us);
         Data {
             at,
-            start,
-            end: start + len,
-            small: is_small(len as u32, MSS as u32),
-            pushed: true,
+            start_seq: start,
+            end_seq: start + len,
+            is_small: is_small(len as u32, MSS as u32),
+            is_pushed: true,
             mss: MSS as u32,
             ip_id: Some(self.id),
             rtt_ns: RTT,
-            server: true,
+            is_from_server: true,
             sender_id: 7,
             ..Data::default()
         }
@@ -115,8 +115,8 @@ impl Play {
     pub fn give(&mut self, d: &Data) -> Outcome {
         let missing = (self.id - self.newest).saturating_sub(1);
         self.newest = self.id;
-        let first = self.sent.iter().find(|s| s.0 == d.start).map(|s| s.1);
-        self.sent.push((d.start, d.at));
+        let first = self.sent.iter().find(|s| s.0 == d.start_seq).map(|s| s.1);
+        self.sent.push((d.start_seq, d.at));
         self.sender.data(d, Some(missing), first)
     }
 
@@ -130,7 +130,7 @@ impl Play {
 pub fn wait(outcome: Outcome) -> Wait {
     match outcome {
         Outcome::Forward(step) => step.wait,
-        Outcome::Needless => panic!("the segment was needed"),
+        Outcome::NothingNew => panic!("the segment was needed"),
     }
 }
 
@@ -143,7 +143,7 @@ pub fn candidate(wait: Wait) -> Candidate {
 
 pub fn repaired(wait: Wait) -> (Repair, Option<i64>) {
     match wait {
-        Wait::Repair(repaired) => (repaired.how, repaired.first.map(|at| at.time_ns / 1000)),
+        Wait::Repair(repaired) => (repaired.how, repaired.first_copy.map(|at| at.time_ns / 1000)),
         other => panic!("no repair but {other:?}"),
     }
 }

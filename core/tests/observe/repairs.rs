@@ -139,7 +139,7 @@ fn duplicates_by_the_network_and_bytes_that_arrived_are_needless() {
         at: play.at(1_020),
         ..first
     };
-    assert_eq!(play.give(&copy), Outcome::Needless);
+    assert_eq!(play.give(&copy), Outcome::NothingNew);
     assert_eq!(
         play.send(1_100, 301, 300),
         Wait::Burst,
@@ -149,7 +149,7 @@ fn duplicates_by_the_network_and_bytes_that_arrived_are_needless() {
     let again = play.data(240_000, 301, 300);
     assert_eq!(
         play.give(&again),
-        Outcome::Needless,
+        Outcome::NothingNew,
         "acknowledged before it left"
     );
 }

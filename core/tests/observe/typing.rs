@@ -24,7 +24,7 @@ impl Typist {
     fn key(&mut self, after_us: i64, server: bool) -> Option<Box<Candidate>> {
         self.us += after_us;
         let mut d = self.play.data(self.us, self.end, 2);
-        d.server = server;
+        d.is_from_server = server;
         self.end += 2;
         wait(self.play.give(&d));
         self.play.sender.take_freed()
@@ -96,7 +96,7 @@ fn a_server_that_was_asked_before_waits_for_the_ack_too() {
         let mut end = 1;
         let mut answer = |play: &mut Play, us: i64| {
             let mut d = play.data(us, end, 2);
-            (d.server, end) = (true, end + 2);
+            (d.is_from_server, end) = (true, end + 2);
             wait(play.give(&d))
         };
         play.asked(0);

@@ -1,6 +1,6 @@
 //! The control group: what the program takes where no ACK was held.
 
-use latpcap_core::judge::{Because, Cause, Grounds, NagleUse, Ruling};
+use latpcap_core::judge::{Because, Cause, Grounds, NagleUse, ProgramTime, Ruling};
 
 use crate::common::{Lcg, MS};
 use crate::endpoint::{Endpoint, US, VANTAGES, confident};
@@ -19,9 +19,12 @@ fn what_the_program_takes_where_nothing_is_held_is_no_stall() {
             let explains = Grounds::probable(Because::ControlExplains, Cause::ServerThink);
             for ruling in rulings.iter().skip(1) {
                 let Ruling::Held {
+                    program:
+                        ProgramTime {
+                            max_ns: most,
+                            likely_ns: likely,
+                        },
                     grounds,
-                    program_max_ns: most,
-                    program_likely_ns: likely,
                     ..
                 } = ruling
                 else {

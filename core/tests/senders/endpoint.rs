@@ -99,8 +99,8 @@ impl Endpoint {
             self.id,
             self.stream,
             &[Early {
-                pause,
-                at: 0,
+                pause_ns: pause,
+                time_ns: 0,
                 frame: 0,
             }],
         );

@@ -8,7 +8,7 @@ use super::pairing::Pairing;
 use super::{MAX_OPEN, Tracker, offset};
 use crate::base::{At, Side};
 use crate::exchange::steps::between;
-use crate::exchange::{Context, Exchange, Repeat, SeenSegment};
+use crate::exchange::{Context, Exchange, RetransmittedBytes, SeenSegment};
 use crate::limits::NEARLY_ALL;
 use crate::messages::{Kind, Protocol};
 use crate::segment::ACK;
@@ -30,7 +30,7 @@ pub(super) struct Arrival {
 impl Arrival {
     /// Whether it answers a packet sent before `copy`: it echoes an older TSval (RFC 7323 4.3: TSecr names the
     /// segment that advanced the window), or follows the copy by less than a round trip.
-    fn answers_earlier(&self, copy: &Repeat) -> bool {
+    fn answers_earlier(&self, copy: &RetransmittedBytes) -> bool {
         if self
             .twice
             .is_some_and(|(start, end)| copy.start < end && copy.end > start)
@@ -108,7 +108,7 @@ impl Pairing {
         };
         if let Some(response) = &mut exchange.response {
             // Repeats that were never acknowledged repaired nothing: the client had left.
-            let arrived = |copy: &&Repeat| arrival.is_some_and(|a| !a.answers_earlier(copy));
+            let arrived = |copy: &&RetransmittedBytes| arrival.is_some_and(|a| !a.answers_earlier(copy));
             let late = response.copies.iter().rev().find(arrived).map(|copy| copy.at);
             if let Some(copy) = late.filter(|at| at.frame > response.last.frame) {
                 response.whole = response.last;
@@ -126,7 +126,7 @@ impl Pairing {
         let lost = exchange.response.is_none() && request.copies.0.is_some() && !exchange.by_server;
         let [_, server_acked] = self.acked;
         if lost && request.whole.frame > 0 && server_acked < request.end_offset {
-            request.last = request.whole; // no repeat reached a server that was still there
+            request.last = request.whole; // no retransmission reached a server that was still there
         }
         (exchange.rounds, exchange.doubled) = (self.rounds, self.doubled);
         let (start, end) = exchange.span();
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn an_ack_within_most_of_a_round_trip_answers_what_was_sent_before() {
-        let copy = Repeat {
+        let copy = RetransmittedBytes {
             at: At { frame: 1, time_ns: 0 },
             start: 0,
             end: 1,

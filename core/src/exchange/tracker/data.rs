@@ -43,19 +43,19 @@ impl Tracker {
         let own_rtt_ns = *side.pick(&rtts);
         let data = Data {
             at,
-            start,
-            end: start + i64::from(segment.len),
-            small: seen.small,
-            fin: segment.has(FIN),
-            pushed: segment.has(PSH),
+            start_seq: start,
+            end_seq: start + i64::from(segment.len),
+            is_small: seen.small,
+            has_fin: segment.has(FIN),
+            is_pushed: segment.has(PSH),
             mss: seen.mss,
             tsval: segment.options.timestamps.map(|t| t.0),
             tsecr: segment.options.timestamps.map(|t| t.1),
-            sacks: seen.sacks,
+            has_sacks: seen.sacks,
             ip_id: segment.ip_id,
             rtt_ns: rtts.iter().sum(),
             own_rtt_ns,
-            server: side == Side::Server,
+            is_from_server: side == Side::Server,
             sender_id: *side.pick(&self.pairing.ids.sender_ids),
             stream: self.pairing.ids.stream,
         };
@@ -70,7 +70,7 @@ impl Tracker {
         if sender.has_too_many_holes(start) {
             context.distrust(
                 "tcp",
-                "too many holes at once; what fills the rest is taken for repeats",
+                "too many holes at once; what fills the rest is taken for retransmissions",
                 at,
             );
         }
@@ -197,7 +197,7 @@ impl Tracker {
                 let (waited, senders) = (at.time_ns - turn.since.time_ns, &mut context.sender_store);
                 if let Some(TurnDoubt::CorkLength { sender_id, .. }) = turn.doubt {
                     senders.message_began(sender_id, Some((waited, at.time_ns)));
-                } else if data.small {
+                } else if data.is_small {
                     senders.message_began(data.sender_id, None);
                 }
                 if let Some(TurnDoubt::HoldLength { sender_id }) = turn.doubt {
@@ -267,12 +267,16 @@ impl Pairing {
         }
     }
 
-    /// Records a needed repeat in the message that contains its bytes: it may move the message's end.
+    /// Records a needed retransmission in the message that contains its bytes: it may move the message's end.
     pub(super) fn repaired(&mut self, side: Side, data: &Data, at: At) {
         // With many exchanges, skip those whose request or response ends before the repeated bytes.
         let few = self.settling.len() + self.open.len() <= MAX_REPAIRED;
-        let answered = |e: &Exchange| e.response.as_ref().is_some_and(|r| r.end_offset <= data.start);
-        let sent = |e: &Exchange| e.request.complete && e.request.end_offset <= data.start;
+        let answered = |e: &Exchange| {
+            e.response
+                .as_ref()
+                .is_some_and(|r| r.end_offset <= data.start_seq)
+        };
+        let sent = |e: &Exchange| e.request.complete && e.request.end_offset <= data.start_seq;
         let settling = self
             .settling
             .iter_skipping(|e| !few && (side == Side::Client || answered(e)));
@@ -281,12 +285,12 @@ impl Pairing {
             .iter_skipping(|e| !few && side == Side::Client && sent(e));
         for e in settling.take(MAX_REPAIRED).chain(open.take(MAX_REPAIRED)) {
             if e.requester() != side {
-                // an open response has no end yet: the repeat is of its bytes
+                // an open response has no end yet: the retransmission is of its bytes
                 let hit = e.response.as_mut();
-                if let Some(response) = hit.filter(|r| !r.complete || data.start < r.end_offset) {
+                if let Some(response) = hit.filter(|r| !r.complete || data.start_seq < r.end_offset) {
                     return response.repeated(at, data);
                 }
-            } else if e.response.is_none() && (!e.request.complete || data.start < e.request.end_offset) {
+            } else if e.response.is_none() && (!e.request.complete || data.start_seq < e.request.end_offset) {
                 e.request.repeated(at, data);
                 if e.request.complete {
                     e.request.last = at;

@@ -17,10 +17,10 @@ fn span(client: [u8; 4], server: [u8; 4], server_port: u16, start: i64, took: i6
             client: client.into(),
             sender: Side::Client,
         },
-        start: start * 1000,
-        request_end: start * 1000,
-        answered: end,
-        end,
+        start_ns: start * 1000,
+        request_end_ns: start * 1000,
+        answered_ns: end,
+        end_ns: end,
         is_at_host: [true; 2],
         may_be_outer: server_port == 80,
         may_be_inner: server_port != 80,
@@ -117,7 +117,7 @@ fn a_health_checker_lies_inside_by_luck() {
         .map(|n| span(CLIENT, PROXY, 80, 50_500 * n, 50_000))
         .collect();
     spans.extend((0..1400).map(|n| span(PROXY, ORIGIN, 8080, 7_000 * n + 3, 1_000)));
-    spans.sort_by_key(|span| span.start);
+    spans.sort_by_key(|span| span.start_ns);
     assert!(look(&spans).iter().all(Option::is_none));
 }
 
@@ -126,7 +126,7 @@ fn a_cached_answer_has_nothing_inside() {
     let mut spans = proxied(10, PROXY, ORIGIN);
     let hit = span([10, 0, 0, 9], PROXY, 80, 500_010, 40_000);
     spans.push(hit);
-    spans.sort_by_key(|span| span.start);
+    spans.sort_by_key(|span| span.start_ns);
     let place = spans.iter().position(|span| span.key == hit.key).unwrap();
     let found = look(&spans);
     assert!(found.iter().flatten().all(|inside| inside.front != place));
@@ -139,7 +139,7 @@ fn two_fronts_as_near_share_two_requests() {
     let mut spans = proxied(10, PROXY, ORIGIN);
     let twins: Vec<Span> = spans.get(10..12).unwrap().to_vec();
     spans.extend(twins);
-    spans.sort_by_key(|span| span.start);
+    spans.sort_by_key(|span| span.start_ns);
     let found = look(&spans);
     let doubted: Vec<usize> = (found.iter().flatten())
         .filter(|inside| inside.doubt == Some(Because::SeveralAround))

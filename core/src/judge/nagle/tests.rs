@@ -37,7 +37,7 @@ impl Seen {
         Seen { store, pairs }
     }
 
-    /// So many held ACKs, followed as a kernel does, and so many that came at once, with a pause of 5 ms behind them.
+    /// So many held ACKs, followed as a kernel does, and so many that came at once, with a pause of 5 ms after them.
     fn with(held: usize, pauses: usize) -> Seen {
         let mut seen = Seen::new();
         for _ in 0..held {
@@ -51,8 +51,8 @@ impl Seen {
 
     fn refuted(mut self, count: usize) -> Seen {
         let early = Early {
-            pause: 5 * MS,
-            at: 0,
+            pause_ns: 5 * MS,
+            time_ns: 0,
             frame: 1,
         };
         self.store.refute(0, 1, &vec![early; count]);
@@ -95,12 +95,9 @@ fn pause(ruling: Ruling) -> Option<(Grade, Because)> {
 
 fn held(ruling: Ruling) -> Option<(Grade, Because, i64, i64)> {
     match ruling {
-        Ruling::Held {
-            grounds,
-            program_max_ns,
-            program_likely_ns,
-            ..
-        } => Some((grounds.grade, grounds.because, program_max_ns, program_likely_ns)),
+        Ruling::Held { program, grounds, .. } => {
+            Some((grounds.grade, grounds.because, program.max_ns, program.likely_ns))
+        }
         _ => None,
     }
 }
@@ -152,7 +149,10 @@ fn an_option_may_send_early_what_outlasts_the_usual_pauses() {
 #[test]
 fn a_hold_moves_behind_a_program_only_where_it_is_more_than_a_busy_host() {
     let c = candidate(41 * MS, MS);
-    let moved = |program, rtt| held_at(&c, 40 * MS, program, rtt)[0] - MS;
+    let moved = |max_ns, rtt| {
+        let program = ProgramTime { max_ns, likely_ns: 0 };
+        held_time(&c, 40 * MS, program, rtt).start - MS
+    };
     assert_eq!(moved(750 * US, 2 * MS), 0);
     assert_eq!(moved(750 * US + 1, 2 * MS), 2 * MS);
     assert_eq!((moved(MS, 70 * US - 1), moved(MS, 70 * US)), (0, 70 * US));
@@ -186,8 +186,8 @@ fn what_follows_later_than_a_kernel_is_a_pause() {
     assert_eq!(short(&unknown, 30 * US), None);
     let mut refuted = refuted;
     let own = Early {
-        pause: 5 * MS,
-        at: 0,
+        pause_ns: 5 * MS,
+        time_ns: 0,
         frame: 1,
     };
     refuted.store.refute(0, 0, &[own, Early { frame: 9, ..own }]);
@@ -333,8 +333,8 @@ fn goes_without_its_ack_only_who_was_seen_to() {
     let judged = |held, elsewhere: bool| {
         let mut seen = Seen::with(held, 0);
         let early = Early {
-            pause: 5 * MS,
-            at: 0,
+            pause_ns: 5 * MS,
+            time_ns: 0,
             frame: 3,
         };
         let count = 99;

@@ -56,11 +56,12 @@ pub struct Controls {
     /// The path does not explain one of `late_waits`: the program took longer than the hold.
     has_written_late: bool,
     /// Longest wait that ended promptly after a held ACK.
-    longest_held: i64,
+    longest_held_ns: i64,
     /// Held ACKs, seen beside the sender, that were followed a little later than a busy host explains.
     slightly_late: usize,
-    /// Bytes of the largest segment sent where the ACK was not held, and of the largest second one of a message.
+    /// Bytes of the largest segment sent where the ACK was not held.
     most_bytes: u32,
+    /// Bytes of the largest second segment of a message.
     second_bytes: u32,
     /// A message had a third segment where nothing was held.
     has_third: bool,
@@ -131,7 +132,7 @@ impl Controls {
         };
         let early = evidence.early.iter().map(|(stream, early)| Pause {
             stream: *stream,
-            ns: early.pause,
+            ns: early.pause_ns,
             exact: true,
         });
         controls.all.early.extend(early);
@@ -203,7 +204,7 @@ impl Controls {
                 usize::from(self.is_at_host && late_ns > SOON_NS.get() && !judged.outlasts(late_ns));
             if is_prompt {
                 self.all.held.push(candidate.stream);
-                self.longest_held = self.longest_held.max(candidate.total_ns());
+                self.longest_held_ns = self.longest_held_ns.max(candidate.total_ns());
             } else {
                 self.late_waits.push(candidate.total_ns());
                 self.has_written_late |= judged.path.wrote_after_ack(candidate);
@@ -291,7 +292,7 @@ impl Controls {
         below + early == 0
             && longer.len() >= SEVERAL.get()
             && low.zip(high).is_some_and(|(low, high)| {
-                high - low <= PROMPT_NS.get() && low - self.longest_held >= NOISE_NS.get()
+                high - low <= PROMPT_NS.get() && low - self.longest_held_ns >= NOISE_NS.get()
             })
     }
 
@@ -312,7 +313,7 @@ impl Controls {
         if self.goes_on() { i64::from(writes) - 1 } else { 0 }
     }
 
-    /// Whether a segment may hold later writes although the program never paused behind the second write of a message.
+    /// Whether a segment may hold later writes although the program never paused after the second write of a message.
     /// The segment is as large as two sent where nothing was held, or, in messages of three segments, larger than any
     /// second one. Not decided where the capture lacks ACKs, as it may lack segments too.
     pub(in crate::judge) fn may_gather(&self, candidate: &Candidate) -> bool {
@@ -349,7 +350,7 @@ impl Controls {
     /// Whether nearly all held ACKs were followed promptly, so often that no control group is needed. A pause that
     /// outlasts a held ACK shows a program at work between the two writes, which may have worked in all of them.
     pub(in crate::judge) fn always_follow(&self) -> bool {
-        let are_others = self.are_other_answers(self.longest_held);
+        let are_others = self.are_other_answers(self.longest_held_ns);
         let nearly_all =
             !self.has_written_late && OUTLIER_ONE_IN.get() * self.late_waits.len() <= self.followed();
         self.followed() >= MIN_SAMPLES.get() && (are_others || nearly_all) && !self.outlast()
@@ -358,10 +359,10 @@ impl Controls {
     /// Whether the program was seen, beside the sender, to pause for longer than ACKs are held, for various times: then
     /// its pauses may end within any wait.
     fn outlast(&self) -> bool {
-        let reach = (self.longest_held as f64 * LONGER_TIMES.get()) as i64; // longer pauses belong to other answers
+        let reach = (self.longest_held_ns as f64 * LONGER_TIMES.get()) as i64; // longer pauses belong to other answers
         let longer = self.all.outlasting.iter().filter(|pause| pause.ns <= reach);
         let are_accidents = OUTLASTED.get() * (longer.count() + self.slightly_late) <= self.followed();
-        self.is_at_host && !are_accidents && !self.are_other_answers(self.longest_held)
+        self.is_at_host && !are_accidents && !self.are_other_answers(self.longest_held_ns)
     }
 
     /// Whether the program paused for about this time, beyond held ACKs, too often for chance.
@@ -382,7 +383,7 @@ impl Controls {
     }
 
     /// Whether a connection does not wait for ACKs: several segments left before an ACK, after pauses as long as a
-    /// hold. (Where only the option was set on the way, early segments leave right behind the ones before them.)
+    /// hold. (Where only the option was set on the way, early segments leave right after the ones before them.)
     pub(in crate::judge) fn goes_without(&self, stream: u32) -> bool {
         let group = self.stream_group(stream);
         let early = group.early.len() - group.early.partition_point(|pause| pause.ns < HELD_NS.least());

@@ -2,7 +2,7 @@
 //! its handshakes, which involve no program.
 //!
 //! Rival: a relay whose own server waits for a held ACK too, on a connection that the capture lacks. If one tick ends
-//! both holds, the relay's bytes leave just behind the client's ACK. But its program has to be woken up and to write
+//! both holds, the relay's bytes leave just after the client's ACK. But its program has to be woken up and to write
 //! first.
 
 use super::path::{BestRtts, KernelLimits};

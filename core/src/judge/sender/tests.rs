@@ -44,8 +44,8 @@ fn seen(sender_rtt: i64, refutations: usize) -> (SenderStore, Pairs) {
 
 fn refute(store: &mut SenderStore, id: u32, count: usize) {
     let early = Early {
-        pause: 5 * MS,
-        at: 0,
+        pause_ns: 5 * MS,
+        time_ns: 0,
         frame: 1,
     };
     store.refute(id, 0, &vec![early; count]);
@@ -200,8 +200,8 @@ fn a_connection_that_goes_without_late_acks_is_no_proof() {
         follow(&mut store, 0, 20, sender_rtt + 40 * US);
         add(&mut store, 0, 0, MS, sender_rtt + 5 * MS);
         let early = Early {
-            pause,
-            at: 0,
+            pause_ns: pause,
+            time_ns: 0,
             frame: 1,
         };
         store.refute(0, 0, &vec![early; refutations]);
@@ -386,8 +386,8 @@ fn refutations_beside_stalls_tell_that_connections_differ() {
         let (mut store, pairs) = seen(20 * US, 0);
         follow(&mut store, 0, stalls, 40 * US);
         let early = Early {
-            pause: 5 * MS,
-            at: 0,
+            pause_ns: 5 * MS,
+            time_ns: 0,
             frame: 1,
         };
         store.refute(0, 1, &vec![early; refutations]);
@@ -429,13 +429,13 @@ fn an_ack_within_fifteen_milliseconds_was_not_held() {
 
 #[test]
 fn an_option_that_was_set_on_the_way_shows_from_a_frame_on() {
-    // stalls in the first seconds, segments that waited for nothing at ten, and late ones behind them
+    // stalls in the first seconds, segments that waited for nothing at ten, and late ones after them
     let changed_at = |at, sender_rtt, release, stalls, early: usize, late| {
         let (mut store, pairs) = seen(sender_rtt, 0);
         follow(&mut store, 0, stalls, release);
         let free = Early {
-            pause: 5 * MS,
-            at,
+            pause_ns: 5 * MS,
+            time_ns: at,
             frame: 77,
         };
         store.refute(0, 1, &vec![free; early]);

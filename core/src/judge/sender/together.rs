@@ -2,7 +2,7 @@
 //! sends the held ACKs in a burst. The sender's kernel then sends the freed segments in a burst, later than it would
 //! send one.
 //!
-//! Predicts: the segments leave in the order of their ACKs, and as closely behind each other as those.
+//! Predicts: the segments leave in the order of their ACKs, and as closely after each other as those.
 //! Rivals: a program that writes on many connections when it wakes up. Each write takes longer than an ACK, and its
 //! order is another: timers of one tick end in reverse order (the kernel's timer lists grow at their heads).
 
@@ -31,7 +31,7 @@ pub(super) fn freed_in_batches(candidates: &[Candidate], path: &SenderPath) -> V
     frames
 }
 
-/// Whether these waits, in the order of their ACKs, were freed in that order, soon, and most as closely behind each
+/// Whether these waits, in the order of their ACKs, were freed in that order, soon, and most as closely after each
 /// other.
 fn is_batch(batch: &[&Candidate]) -> bool {
     let steps = || batch.iter().zip(batch.iter().skip(1));
@@ -99,7 +99,7 @@ mod tests {
         assert!(went(&batch(8, 300 * US, 2 * US, 1)));
         assert!(went(&batch(8, 300 * US, 4 * US, 1)));
         assert!(!went(&batch(8, 300 * US, 4 * US + 1, 1)));
-        // with the receiver's own ACK behind each, and never more than that
+        // with the receiver's own ACK after each, and never more than that
         assert!(went(&batch(8, 300 * US, 8 * US, 2)));
         assert!(!went(&batch(8, 300 * US, 8 * US + 2, 2)));
         assert!(!went(&batch(8, 300 * US, 9 * US, 9)));

@@ -15,7 +15,7 @@ pub(super) struct NagleReleases {
     /// Segments that left upon data of the peer that acknowledged the small segment before.
     by_data: u32,
     /// The program's shortest time to answer, in ns, with nothing in flight that could have delayed it.
-    pub(super) answered_in: Option<i64>,
+    pub(super) fastest_answer_ns: Option<i64>,
     /// Segments as in `by_data`, but later than a kernel sends.
     later: u32,
     /// A small segment left over an unacknowledged one: Nagle's algorithm is off.
@@ -32,10 +32,10 @@ impl Sender {
     /// Counts the first segment after the peer's data, with nothing of its own side in flight then.
     pub(super) fn answers_freely(&mut self, peer_sent: At, data: &Data) {
         let took = data.at.time_ns - peer_sent.time_ns;
-        self.freed.answered_in = Some(self.freed.answered_in.map_or(took, |best| best.min(took)));
+        self.freed.fastest_answer_ns = Some(self.freed.fastest_answer_ns.map_or(took, |best| best.min(took)));
     }
 
-    /// Counts a small segment behind an acknowledged one of the same message.
+    /// Counts a small segment after an acknowledged one of the same message.
     pub(super) fn count_freed(&mut self, candidate: &Candidate, rtt: i64) {
         if candidate.is_pure_ack() && at_once(candidate.ack, candidate.freed, rtt) {
             self.freed.by_acks = self.freed.by_acks.saturating_add(1);
@@ -52,7 +52,7 @@ impl Sender {
     pub(super) fn freed_by_peer_data(&mut self, small: &Small, peer_sent: At, data: &Data) -> Option<Wait> {
         let freed = &self.freed;
         let may_be =
-            freed.by_acks > 0 && !freed.has_overtaken && data.small && !data.fin && !small.is_tainted;
+            freed.by_acks > 0 && !freed.has_overtaken && data.is_small && !data.has_fin && !small.is_tainted;
         if may_be {
             self.weigh_freed(small, peer_sent, data)
         } else {
@@ -66,14 +66,20 @@ impl Sender {
     #[cold]
     fn weigh_freed(&mut self, small: &Small, peer_sent: At, data: &Data) -> Option<Wait> {
         let ack = small.ack.filter(|ack| !ack.has_fin)?;
-        if !data.server {
+        if !data.is_from_server {
             self.count_client_release(small, &ack, data);
             return None;
         }
-        let since = self.unanswered.filter(|first| first.frame < peer_sent.frame)?;
+        let since = self
+            .peer
+            .unanswered
+            .filter(|first| first.frame < peer_sent.frame)?;
         let release = data.at.time_ns - ack.at.time_ns;
         // beside its host, where a kernel is faster than a program
-        let by_kernel = self.freed.answered_in.is_some_and(|took| 2 * release <= took);
+        let by_kernel = self
+            .freed
+            .fastest_answer_ns
+            .is_some_and(|took| 2 * release <= took);
         if !by_kernel || release > KERNEL_NS.get() {
             return None;
         }
@@ -129,6 +135,7 @@ fn at_once(ack: At, freed: At, rtt: i64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::sender::Peer;
 
     const US: i64 = 1_000;
     const MS: i64 = 1_000_000;
@@ -141,7 +148,7 @@ mod tests {
     fn small() -> Small {
         Small {
             at: at(1, 0),
-            end: 100,
+            end_seq: 100,
             tsecr: None,
             ack: Some(AckSeen {
                 at: at(5, 40 * MS),
@@ -160,12 +167,12 @@ mod tests {
     fn after(release: i64) -> Data {
         Data {
             at: at(9, 40 * MS + release),
-            start: 100,
-            end: 200,
-            small: true,
-            pushed: true,
+            start_seq: 100,
+            end_seq: 200,
+            is_small: true,
+            is_pushed: true,
             mss: 1000,
-            server: true,
+            is_from_server: true,
             ..Data::default()
         }
     }
@@ -175,15 +182,18 @@ mod tests {
         NagleReleases {
             by_acks: 1,
             by_data: 1,
-            answered_in: Some(MS),
+            fastest_answer_ns: Some(MS),
             ..NagleReleases::default()
         }
     }
 
     fn along(freed: NagleReleases, p: Small, d: Data) -> bool {
         let mut sender = Sender {
+            peer: Peer {
+                unanswered: Some(at(3, 0)),
+                ..Peer::default()
+            },
             freed,
-            unanswered: Some(at(3, 0)),
             ..Sender::default()
         };
         sender.freed_by_peer_data(&p, at(5, 40 * MS), &d).is_some()
@@ -194,7 +204,7 @@ mod tests {
         assert!(along(freed(), small(), after(100 * US)));
         assert!(!along(freed(), small(), after(100 * US + 1)), "no kernel");
         let quick = |took| NagleReleases {
-            answered_in: Some(took),
+            fastest_answer_ns: Some(took),
             ..freed()
         };
         assert!(
@@ -203,7 +213,7 @@ mod tests {
         );
         assert!(!along(quick(80 * US - 1), small(), after(40 * US)));
         let unknown = NagleReleases {
-            answered_in: None,
+            fastest_answer_ns: None,
             ..freed()
         };
         assert!(!along(unknown, small(), after(US)));
@@ -221,12 +231,19 @@ mod tests {
         };
         assert!(!along(overtook, small(), after(US)));
         let fin = true;
-        assert!(!along(freed(), small(), Data { fin, ..after(US) }));
         assert!(!along(
             freed(),
             small(),
             Data {
-                small: false,
+                has_fin: fin,
+                ..after(US)
+            }
+        ));
+        assert!(!along(
+            freed(),
+            small(),
+            Data {
+                is_small: false,
                 ..after(US)
             }
         ));
@@ -248,8 +265,11 @@ mod tests {
             after(US)
         ));
         let mut new = Sender {
+            peer: Peer {
+                unanswered: Some(at(5, 40 * MS)),
+                ..Peer::default()
+            },
             freed: freed(),
-            unanswered: Some(at(5, 40 * MS)),
             ..Sender::default()
         };
         let wait = new.freed_by_peer_data(&small(), at(5, 40 * MS), &after(US));
@@ -270,7 +290,7 @@ mod tests {
                 ..Sender::default()
             };
             let d = Data {
-                server: false,
+                is_from_server: false,
                 ..after(release)
             };
             let wait = sender.freed_by_peer_data(&small(), at(5, 40 * MS), &d);
@@ -323,10 +343,10 @@ mod tests {
     fn a_program_answers_as_soon_as_it_did_at_best() {
         let mut sender = Sender::default();
         sender.answers_freely(at(2, 37 * MS), &after(0));
-        assert_eq!(sender.freed.answered_in, Some(3 * MS));
+        assert_eq!(sender.freed.fastest_answer_ns, Some(3 * MS));
         sender.answers_freely(at(2, 38 * MS), &after(0));
         sender.answers_freely(at(2, 30 * MS), &after(0));
-        assert_eq!(sender.freed.answered_in, Some(2 * MS));
+        assert_eq!(sender.freed.fastest_answer_ns, Some(2 * MS));
     }
 
     #[test]

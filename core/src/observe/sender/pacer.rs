@@ -11,15 +11,16 @@ use crate::observe::Data;
 /// Sequence number of no burst.
 const NOTHING: i64 = 0;
 
-/// A sender's gaps behind bursts of full segments.
+/// A sender's gaps after bursts of full segments.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pacer {
     /// Sequence number of the first full segment of the current burst, or `NOTHING`.
-    burst_start: i64,
+    burst_start_seq: i64,
     /// Highest rate seen, in bytes per second.
-    fastest: u32,
-    /// Rate by the newest gap, and the bytes before it.
+    fastest_rate: u32,
+    /// Rate by the newest gap.
     rate: u32,
+    /// Bytes before that gap.
     bytes: u32,
     /// Score of equal rates after bursts of different lengths.
     alike_score: u8,
@@ -33,25 +34,25 @@ impl Pacer {
     /// Whether a segment is of interest: it is full, or part of a burst.
     #[inline(always)]
     pub(super) fn is_relevant(&self, data: &Data) -> bool {
-        self.burst_start != NOTHING || data.end - data.start >= i64::from(data.mss)
+        self.burst_start_seq != NOTHING || data.end_seq - data.start_seq >= i64::from(data.mss)
     }
 
     /// Takes a segment that left `gap` ns after the one before; `sent` is the number of earlier segments.
     #[cold]
     #[inline(never)]
     pub(super) fn sent(&mut self, data: &Data, gap: i64, sent: usize) {
-        if self.burst_start != NOTHING && gap > BURST_NS.get() {
-            self.end_burst(data.start, gap);
-            self.burst_start = NOTHING;
-        } else if self.burst_start != NOTHING && data.small {
+        if self.burst_start_seq != NOTHING && gap > BURST_NS.get() {
+            self.end_burst(data.start_seq, gap);
+            self.burst_start_seq = NOTHING;
+        } else if self.burst_start_seq != NOTHING && data.is_small {
             self.whole_messages = if self.began_early {
                 self.whole_messages.saturating_add(1)
             } else {
                 0
             };
         }
-        if self.burst_start == NOTHING && data.end - data.start >= i64::from(data.mss) {
-            self.burst_start = data.start;
+        if self.burst_start_seq == NOTHING && data.end_seq - data.start_seq >= i64::from(data.mss) {
+            self.burst_start_seq = data.start_seq;
             self.began_early = (sent as i64) < UNPACED.get();
         }
     }
@@ -65,7 +66,7 @@ impl Pacer {
         if self.rate != 0 && !self.is_alike(rate) {
             self.whole_messages = 0;
         }
-        self.fastest = self.fastest.max(rate);
+        self.fastest_rate = self.fastest_rate.max(rate);
         if !self.is_alike(rate) {
             self.alike_score = self.alike_score.saturating_sub(1);
         } else if bytes.abs_diff(self.bytes) > self.bytes / LARGE_RATIO.get() as u32 {
@@ -76,12 +77,12 @@ impl Pacer {
 
     /// Forgets the burst upon a retransmission, which makes its bytes uncertain.
     pub(super) fn forget_burst(&mut self) {
-        self.burst_start = NOTHING;
+        self.burst_start_seq = NOTHING;
     }
 
     /// Returns the bytes before a gap, and the pacing rate in bytes per second that would explain the gap.
     fn rate(&self, start: i64, gap: i64) -> (u32, u32) {
-        let bytes = u32::try_from(start.saturating_sub(self.burst_start)).unwrap_or(0);
+        let bytes = u32::try_from(start.saturating_sub(self.burst_start_seq)).unwrap_or(0);
         let rate = u64::from(bytes) * 1_000_000_000 / gap.unsigned_abs().max(1);
         (bytes, u32::try_from(rate).unwrap_or(u32::MAX))
     }
@@ -99,22 +100,22 @@ impl Pacer {
     #[cold]
     #[inline(never)]
     fn is_paced(&self, start: i64, gap: i64) -> bool {
-        self.burst_start != NOTHING && self.is_alike(self.rate(start, gap).1)
+        self.burst_start_seq != NOTHING && self.is_alike(self.rate(start, gap).1)
     }
 
     /// Whether this is the tail of a message that left whole before pacing begins, and waits as long in each later one.
     #[inline(always)]
     pub(super) fn holds_tail(&self, data: &Data, gap: i64, sent: usize) -> bool {
         self.whole_messages >= SEVERAL.get() as u8
-            && data.small
-            && self.may_have_held(data.start, gap, sent, data.mss)
-            && { self.rate == 0 || self.is_alike(self.rate(data.start, gap).1) }
+            && data.is_small
+            && self.may_have_held(data.start_seq, gap, sent, data.mss)
+            && { self.rate == 0 || self.is_alike(self.rate(data.start_seq, gap).1) }
     }
 
     /// Whether pacing may have made the gap before a segment; `full` is the size of a full one.
     #[inline(always)]
     pub(super) fn may_have_held(&self, start: i64, gap: i64, sent: usize, full: u32) -> bool {
-        self.burst_start != NOTHING && gap >= NOISE_NS.get() && self.is_possible(start, gap, sent, full)
+        self.burst_start_seq != NOTHING && gap >= NOISE_NS.get() && self.is_possible(start, gap, sent, full)
     }
 
     #[cold]
@@ -125,7 +126,7 @@ impl Pacer {
         let rate = self.rate(start, gap).1;
         most >= UNPACED.get()
             && rate >= SLOWEST.get()
-            && rate.saturating_mul(LARGE_RATIO.get() as u32) >= self.fastest
+            && rate.saturating_mul(LARGE_RATIO.get() as u32) >= self.fastest_rate
     }
 }
 
@@ -141,11 +142,11 @@ mod tests {
 
     fn data(start: i64, bytes: i64) -> Data {
         Data {
-            start,
-            end: start + bytes,
-            pushed: true,
+            start_seq: start,
+            end_seq: start + bytes,
+            is_pushed: true,
             mss: FULL,
-            server: true,
+            is_from_server: true,
             ..Data::default()
         }
     }
@@ -185,12 +186,12 @@ mod tests {
             for wait in waits {
                 for (bytes, gap) in [(FULL, 6e6), (FULL, 1e4), (200, wait * 1e6)] {
                     let data = Data {
-                        small: bytes < FULL,
+                        is_small: bytes < FULL,
                         ..data(start, i64::from(bytes))
                     };
                     held = pacer.holds_tail(&data, gap as i64, count);
                     pacer.sent(&data, gap as i64, count);
-                    (start, count) = (data.end, count + 1);
+                    (start, count) = (data.end_seq, count + 1);
                 }
             }
             held
@@ -252,7 +253,7 @@ mod tests {
             "ALIKE"
         );
         assert!(
-            rated.burst_start == 1
+            rated.burst_start_seq == 1
                 && rated.is_relevant(&data(1, 7))
                 && !Pacer::default().is_relevant(&data(1, 1447))
         );
@@ -286,7 +287,7 @@ mod tests {
         let begun = |bytes| {
             let mut pacer = Pacer::default();
             sent(&mut pacer, 5, bytes, 0, 10);
-            pacer.burst_start
+            pacer.burst_start_seq
         };
         assert_eq!((begun(1447), begun(1448)), (NOTHING, 5));
         assert!(
@@ -297,7 +298,7 @@ mod tests {
             let mut pacer = Pacer::default();
             sent(&mut pacer, 5, 1448, 0, 10);
             sent(&mut pacer, 1453, 1448, gap, 11);
-            pacer.burst_start
+            pacer.burst_start_seq
         };
         assert_eq!((ended(200_000), ended(200_001)), (5, 1453));
     }
@@ -322,7 +323,7 @@ mod tests {
             };
             sent(&mut pacer, 1, 1448, 0, segments);
             let tail = Data {
-                small: true,
+                is_small: true,
                 ..data(1449, 100)
             };
             pacer.sent(&tail, 0, segments + 1);
@@ -332,7 +333,7 @@ mod tests {
         // another rate shows that the waits are the program's
         let after_gap = |rate| {
             let mut pacer = Pacer {
-                burst_start: 1,
+                burst_start_seq: 1,
                 whole_messages: 5,
                 rate,
                 ..Pacer::default()
@@ -350,13 +351,13 @@ mod tests {
     fn three_whole_messages_make_a_tails_wait_the_pacings() {
         let held = |whole, rate, gap, bytes| {
             let pacer = Pacer {
-                burst_start: 1,
+                burst_start_seq: 1,
                 whole_messages: whole,
                 rate,
                 ..Pacer::default()
             };
             let tail = Data {
-                small: bytes < 1448,
+                is_small: bytes < 1448,
                 ..data(2897, bytes)
             };
             pacer.holds_tail(&tail, gap, 20)

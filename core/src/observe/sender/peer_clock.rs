@@ -7,14 +7,18 @@ use crate::limits::{CLOCK_WINDOW_NS, DELACK_MIN_NS, LARGE_RATIO, TICK_NS};
 #[derive(Debug, Default)]
 pub(super) struct PeerClock {
     began: bool,
-    /// First and newest timestamp, and their capture times.
+    /// First timestamp.
     first: u32,
+    /// Newest timestamp.
     newest: u32,
+    /// Capture time of the first.
     first_ns: i64,
+    /// Capture time of the newest.
     newest_ns: i64,
-    /// Least values of `ahead` in the window before and in the current one (`CLOCK_WINDOW_NS`), and the start of that.
-    low: [i64; 2],
-    window: i64,
+    /// Least values of `ahead` in the window before and in the current one (`CLOCK_WINDOW_NS`).
+    least_ahead_ns: [i64; 2],
+    /// Start of the current window.
+    window_start_ns: i64,
 }
 
 impl PeerClock {
@@ -25,10 +29,10 @@ impl PeerClock {
         }
         (self.newest_ns, self.newest) = (time_ns, tsval);
         let ahead = self.ahead(time_ns, tsval);
-        if time_ns.wrapping_sub(self.window) > CLOCK_WINDOW_NS.get() {
-            (self.low, self.window) = ([self.low[1], ahead], time_ns);
+        if time_ns.wrapping_sub(self.window_start_ns) > CLOCK_WINDOW_NS.get() {
+            (self.least_ahead_ns, self.window_start_ns) = ([self.least_ahead_ns[1], ahead], time_ns);
         }
-        self.low[1] = ahead.min(self.low[1]);
+        self.least_ahead_ns[1] = ahead.min(self.least_ahead_ns[1]);
     }
 
     /// Returns the delay of a packet beyond the path's best and a tick; 0 unless the timestamps count milliseconds.
@@ -36,7 +40,7 @@ impl PeerClock {
         if !self.counts_ms() {
             return 0;
         }
-        let [before, now] = self.low;
+        let [before, now] = self.least_ahead_ns;
         (self.ahead(time_ns, tsval) - before.min(now) - TICK_NS).max(0)
     }
 

@@ -34,8 +34,9 @@ impl Sender {
             return Wait::Hole;
         }
         let turn = self
-            .peer_data
-            .filter(|peer_sent| self.last.is_none_or(|last| peer_sent.frame > last.frame));
+            .peer
+            .newest_data
+            .filter(|peer_sent| self.newest.at.is_none_or(|last| peer_sent.frame > last.frame));
         // Nagle's algorithm across turns: the ACK of a small segment came with the data that this one seems to answer
         if let Some(wait) = self.freed_with_peer_data(turn, data) {
             return wait;
@@ -50,19 +51,19 @@ impl Sender {
             return Wait::repair(how, None, None, true);
         }
         // receive window: the segment did not fit before
-        if let Some(wait) = self.window.wait_for_room(from, data) {
+        if let Some(wait) = self.peer.window.wait_for_room(from, data) {
             return wait;
         }
-        if data.small
-            && self.una >= data.start
-            && let Some(since) = self.newest_answer
-            && self.window.is_filled_by(data, since)
+        if data.is_small
+            && self.acked.una >= data.start_seq
+            && let Some(since) = self.peer.newest
+            && self.peer.window.is_filled_by(data, since)
         {
             return Wait::FillsWindow { since };
         }
-        // Nagle's algorithm, or a tail loss probe: small segments behind an unacknowledged small one
-        if data.small
-            && !data.fin
+        // Nagle's algorithm, or a tail loss probe: small segments after an unacknowledged small one
+        if data.is_small
+            && !data.has_fin
             && !hole
             && let Some(small) = self.small
             && !small.is_tainted
@@ -89,7 +90,7 @@ impl Sender {
             self.lockstep_count = self.lockstep_count.saturating_add(1);
         }
         let lockstep = in_step && self.lockstep_count >= SEVERAL.get() as u8;
-        if even && self.even_gaps >= SEVERAL.get() as u8 && !lockstep {
+        if even && self.gaps.even_count >= SEVERAL.get() as u8 && !lockstep {
             return Wait::Spaced;
         }
         // cork or congestion window
@@ -98,7 +99,7 @@ impl Sender {
         }
         // no wait at all, or one that the line or the path may have made
         if gap <= BURST_NS.get() {
-            return if self.last_was_full {
+            return if self.newest.was_full {
                 Wait::FullBurst
             } else {
                 Wait::Burst
@@ -107,7 +108,7 @@ impl Sender {
         if self.keeps_pace(data, gap) {
             return Wait::Spaced;
         }
-        if hole || self.last_was_full && self.una < data.start || self.may_be_held(data, gap) {
+        if hole || self.newest.was_full && self.acked.una < data.start_seq || self.may_be_held(data, gap) {
             return Wait::Unsure;
         }
         // the program, which wrote late; small segments in flight say whether Nagle's algorithm would have let it go
@@ -122,7 +123,7 @@ impl Sender {
         if self.left_over_small(data) {
             return Wait::Early {
                 sender_id: data.sender_id,
-                bytes: (data.end - data.start) as u32,
+                bytes: (data.end_seq - data.start_seq) as u32,
             };
         }
         Wait::App
@@ -141,17 +142,17 @@ impl Sender {
                 return self.freed_by_peer_data(&small, peer_sent, data);
             }
             self.answers_freely(peer_sent, data);
-        } else if self.last.is_none() {
+        } else if self.newest.at.is_none() {
             self.answers_freely(peer_sent, data);
         }
         None
     }
 
-    /// Returns the wait of a small segment behind an unacknowledged small one of its message: Nagle's algorithm, a tail
+    /// Returns the wait of a small segment after an unacknowledged small one of its message: Nagle's algorithm, a tail
     /// loss probe, or None if the segment did not wait.
     #[inline(always)]
     fn behind_small(&mut self, small: Small, gap: i64, missing: Option<u16>, data: &Data) -> Option<Wait> {
-        if self.window.opened_after(small.at.frame, data) {
+        if self.peer.window.opened_after(small.at.frame, data) {
             return None;
         }
         match small.ack {
@@ -159,10 +160,10 @@ impl Sender {
                 let mut candidate = candidate(&small, &ack, data, self.echoes_acks);
                 candidate.may_be_delayed = self.may_be_held(data, gap)
                     || missing != Some(0) && may_be_retransmission(data, small.at, 0);
-                candidate.is_after_peer_end = self.peer_has_ended;
+                candidate.is_after_peer_end = self.peer.has_sent_fin;
                 candidate.ack_late_ns = ack
                     .tsval
-                    .map_or(0, |tsval| self.peer_clock.late_ns(ack.at.time_ns, tsval));
+                    .map_or(0, |tsval| self.peer.clock.late_ns(ack.at.time_ns, tsval));
                 if data.own_rtt_ns >= AT_HOST_NS.get() {
                     candidate.is_clock_fine = self.clock.is_fine();
                     candidate.lateness_ns = data
@@ -179,7 +180,7 @@ impl Sender {
                 Some(Wait::Small(Box::new(candidate)))
             }
             None if self.received_unseen(&small, data) => {
-                Some(match candidate_with_unseen_ack(&small, data, &self.peer_clock) {
+                Some(match candidate_with_unseen_ack(&small, data, &self.peer.clock) {
                     Some(candidate) => Wait::Small(Box::new(candidate)),
                     None => Wait::Unsure, // the time of the ACK is unknown
                 })
@@ -200,24 +201,25 @@ impl Sender {
     #[inline(always)]
     fn held_by_kernel(&mut self, from: At, lockstep: bool, lacks: bool, data: &Data) -> Option<Wait> {
         let gap = data.at.time_ns - from.time_ns;
-        if data.small && self.last_was_full && self.una >= data.start {
+        if data.is_small && self.newest.was_full && self.acked.una >= data.start_seq {
             // nothing in flight, and silence since the last packet of either side
             let quiet = data.at.time_ns
                 - self
-                    .newest_answer
+                    .peer
+                    .newest
                     .map_or(from.time_ns, |answer| answer.time_ns.max(from.time_ns));
             // the timer is the retransmission timeout: 200 ms and a round trip (tcp_probe0_base)
             if (CORK_NS.least()..=CORK_NS.most() + data.rtt_ns).contains(&quiet) {
                 return Some(Wait::Cork);
             }
         }
-        if !data.pushed
-            && data.end - data.start <= i64::from(SMALLEST_MSS.get())
+        if !data.is_pushed
+            && data.end_seq - data.start_seq <= i64::from(SMALLEST_MSS.get())
             && let Some((small, ack)) = self.unfinished(from, gap)
         {
             return Some(Wait::Corked { small, ack });
         }
-        if let Some(advanced) = self.advanced
+        if let Some(advanced) = self.acked.newest
             && advanced.ack.frame > from.frame
             && gap > BURST_NS.get()
         {
@@ -229,7 +231,7 @@ impl Sender {
                 return Some(Wait::Spaced);
             }
             // (the ACK of a small segment would release by Nagle's algorithm instead)
-            let is_lone = advanced.is_lone && self.last_was_full && advanced.bytes <= data.mss;
+            let is_lone = advanced.is_lone && self.newest.was_full && advanced.bytes <= data.mss;
             return Some(if is_lone && lacks {
                 // the first copy never reached the capture; that ACK, or a timer, caused this one
                 self.taint();
@@ -284,7 +286,7 @@ impl Sender {
     ) -> Option<TurnDoubt> {
         let (time_ns, tsval, sender_id) = (data.at.time_ns, data.tsval.unwrap_or(0), data.sender_id);
         let late_ns = data.tsval.map_or(0, |tsval| self.clock.add(time_ns, tsval));
-        if data.small && has_cork_length(data.at, since) {
+        if data.is_small && has_cork_length(data.at, since) {
             let late_ns = if late_ns == 0 {
                 0
             } else {
@@ -296,7 +298,7 @@ impl Sender {
                 may_be_retransmission: missing != Some(0) && may_be_retransmission(data, since, acked_ns),
             });
         }
-        if self.pacer.keeps(data.start, gap) {
+        if self.pacer.keeps(data.start_seq, gap) {
             return Some(may_be_late_by(gap));
         }
         if late_ns > 0 {
@@ -323,7 +325,7 @@ impl Sender {
     #[cold]
     fn echoes_first(&self, data: &Data) -> Option<At> {
         let (before, echo) = (self.small?.tsecr?, data.tsecr?);
-        let passed = self.peer_clock.passed(echo)?;
+        let passed = self.peer.clock.passed(echo)?;
         let newest = data.at.time_ns - data.own_rtt_ns;
         let first = (echo.wrapping_sub(before) as i32) > 0 && data.own_rtt_ns >= SOON_NS.get();
         let with_it = (newest - passed).abs() <= NOISE_NS.get();
@@ -337,21 +339,21 @@ impl Sender {
     fn may_have_filled(&self, data: &Data) -> bool {
         let small = self.small.as_ref().filter(|small| !small.is_tainted);
         let is_open = |small: &Small| small.ack.as_ref().is_none_or(|ack| !had_arrived(ack, data));
-        !data.small && small.is_some_and(is_open)
+        !data.is_small && small.is_some_and(is_open)
     }
 
     /// Whether this is a small segment that left while another small one was unacknowledged.
     #[cold]
     fn left_over_small(&self, data: &Data) -> bool {
         let small = self.small.as_ref().filter(|small| !small.is_tainted);
-        let is_open = |small: &Small| !self.window.opened_after(small.at.frame, data);
-        data.small && !data.fin && small.is_some_and(is_open)
+        let is_open = |small: &Small| !self.peer.window.opened_after(small.at.frame, data);
+        data.is_small && !data.has_fin && small.is_some_and(is_open)
     }
 
     /// Returns for how long this side has sent nothing since the peer's data: since the first that it did not answer.
     #[cold]
     fn unanswered_for(&self, data: &Data, since: At) -> i64 {
-        let first = self.unanswered.unwrap_or(data.at);
+        let first = self.peer.unanswered.unwrap_or(data.at);
         (data.at.time_ns - since.time_ns).max(data.at.time_ns - first.time_ns)
     }
 
@@ -376,11 +378,11 @@ impl Sender {
     /// Whether this segment left upon the ACK of the one full segment in flight.
     #[inline(always)]
     fn leaves_with_lone_ack(&self, from: At, data: &Data) -> bool {
-        self.advanced.is_some_and(|advanced| {
+        self.acked.newest.is_some_and(|advanced| {
             let release = data.at.time_ns - advanced.ack.time_ns;
             let is_prompt = (data.own_rtt_ns / 2..=data.own_rtt_ns + PROMPT_NS.get()).contains(&release);
             advanced.is_lone
-                && self.last_was_full
+                && self.newest.was_full
                 && advanced.bytes <= data.mss
                 && advanced.ack.frame > from.frame
                 && is_prompt
@@ -393,23 +395,28 @@ impl Sender {
     fn may_be_held(&self, data: &Data, gap: i64) -> bool {
         let last_tsval = self.newest().and_then(|last| last.tsval);
         let by_path = |now| self.clock.may_have_held(data.at.time_ns, now, last_tsval, gap);
-        data.tsval.is_some_and(by_path) || self.pacer.may_have_held(data.start, gap, self.sent, data.mss)
+        data.tsval.is_some_and(by_path)
+            || self
+                .pacer
+                .may_have_held(data.start_seq, gap, self.recent.count, data.mss)
     }
 
     /// Whether this segment kept the pace of the line or of its sender's pacing.
     fn keeps_pace(&self, data: &Data, gap: i64) -> bool {
         self.line_was_busy(data, gap)
-            || self.pacer.keeps(data.start, gap)
-            || self.pacer.holds_tail(data, gap, self.sent)
+            || self.pacer.keeps(data.start_seq, gap)
+            || self.pacer.holds_tail(data, gap, self.recent.count)
     }
 
     /// Whether the line may have been busy with the segments before this one. A full segment without PSH shows that
-    /// there was more to send, so a full one behind it always counts. Behind a full one with PSH the program may have
+    /// there was more to send, so a full one after it always counts. Behind a full one with PSH the program may have
     /// paused, and a small tail may have been corked: those have to keep the pace.
     fn line_was_busy(&self, data: &Data, gap: i64) -> bool {
-        let paced = gap <= LARGE_RATIO.get() * self.pace;
-        if data.small || !self.last_had_more {
-            paced && (self.last_had_more || self.last_was_full && self.una < data.start && !data.small)
+        let paced = gap <= LARGE_RATIO.get() * self.gaps.pace_ns;
+        if data.is_small || !self.newest.had_more {
+            paced
+                && (self.newest.had_more
+                    || self.newest.was_full && self.acked.una < data.start_seq && !data.is_small)
         } else {
             true
         }
@@ -455,7 +462,7 @@ fn may_wait_elsewhere(data: &Data, since: At) -> bool {
     2 * waited >= HELD_ELSEWHERE_NS.least() && waited - data.rtt_ns <= 2 * HELD_ELSEWHERE_NS.most()
 }
 
-/// Returns the candidate of a small segment behind another where the capture lacks the ACK between them. The timestamp
+/// Returns the candidate of a small segment after another where the capture lacks the ACK between them. The timestamp
 /// that the second one echoes shows when that ACK left (RFC 7323 4.3), on the peer's clock.
 fn candidate_with_unseen_ack(small: &Small, data: &Data, peer: &PeerClock) -> Option<Candidate> {
     let time_ns = peer.passed(data.tsecr?)?;
@@ -471,7 +478,7 @@ fn candidate_with_unseen_ack(small: &Small, data: &Data, peer: &PeerClock) -> Op
     })
 }
 
-/// Returns the candidate of a small segment behind an acknowledged one. The ACK had arrived if the segment echoes its
+/// Returns the candidate of a small segment after an acknowledged one. The ACK had arrived if the segment echoes its
 /// timestamp. If it echoes an older one, the ACK had not arrived, unless the stack never echoes timestamps of pure
 /// ACKs: so an old echo counts only if the stack was seen to do that (`echoes`), or beside the host, where the round
 /// trip shows no more.
@@ -501,7 +508,7 @@ fn candidate_around(small: &Small, ack: At, data: &Data) -> Candidate {
         held_from: small.at,
         ack,
         freed: data.at,
-        freed_bytes: (data.end - data.start) as u32,
+        freed_bytes: (data.end_seq - data.start_seq) as u32,
         begins_message: small.begins_message,
         sender_id: data.sender_id,
         stream: data.stream,

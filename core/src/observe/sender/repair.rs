@@ -9,15 +9,16 @@ use crate::limits::{
 use crate::observe::{Data, Outcome, PeerPacket, Repair, Step, Wait};
 
 /// Number of newest retransmissions kept, which a DSACK may still report.
-const RESENT: usize = 16;
+const MAX_RETRANSMISSIONS: usize = 16;
 
 /// Bytes that the capture lacks so far.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hole {
-    pub(super) start: i64,
-    pub(super) end: i64,
-    /// The packet that showed the hole, and its IP identification.
-    pub(super) seen: At,
+    pub(super) start_seq: i64,
+    pub(super) end_seq: i64,
+    /// The packet that showed the hole.
+    pub(super) shown_by: At,
+    /// Its IP identification.
     pub(super) next_id: Option<u16>,
     /// A packet without data showed it: no data followed, so no SACK can have caused a retransmission.
     pub(super) is_tail: bool,
@@ -25,20 +26,23 @@ pub(super) struct Hole {
 
 /// A retransmission.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Resent {
-    start: i64,
-    end: i64,
+pub(super) struct Retransmission {
+    start_seq: i64,
+    end_seq: i64,
     at: At,
     tsval: Option<u32>,
 }
 
 impl Sender {
     /// Returns the newest retransmission, whose first copy may still be under way.
-    pub fn newest_repeat(&self) -> Option<At> {
-        self.resent.as_ref()?.back().map(|resent| resent.at)
+    pub fn newest_retransmission(&self) -> Option<At> {
+        self.retransmissions
+            .as_ref()?
+            .back()
+            .map(|retransmission| retransmission.at)
     }
 
-    /// Returns the newest retransmission that a packet of the peer shows to be needless, before that packet is read.
+    /// Returns the newest retransmission that a packet of the peer shows to be spurious, before that packet is read.
     /// There are two signs:
     ///
     /// 1. It acknowledges those bytes with a timestamp from before the retransmission (RFC 3522), or without timestamps
@@ -48,40 +52,44 @@ impl Sender {
         let too_soon = |sent: At| {
             rtt.is_some_and(|rtt| ((packet.at.time_ns - sent.time_ns) as f64) < rtt as f64 * NEARLY_ALL.get())
         };
-        let mut newest = self.resent.as_ref()?.iter().rev();
-        if packet.ack > self.una {
-            let una = self.una;
-            let repeat =
-                newest.find(|resent| resent.start <= una && una < resent.end && resent.end <= packet.ack)?;
-            let earlier = match (repeat.tsval, packet.tsecr) {
+        let mut newest = self.retransmissions.as_ref()?.iter().rev();
+        if packet.ack > self.acked.una {
+            let una = self.acked.una;
+            let retransmission = newest.find(|retransmission| {
+                retransmission.start_seq <= una
+                    && una < retransmission.end_seq
+                    && retransmission.end_seq <= packet.ack
+            })?;
+            let earlier = match (retransmission.tsval, packet.tsecr) {
                 (Some(sent), Some(echo)) => echo.wrapping_sub(sent).cast_signed() < 0,
-                _ => too_soon(repeat.at),
+                _ => too_soon(retransmission.at),
             };
-            return earlier.then_some(repeat.at);
+            return earlier.then_some(retransmission.at);
         }
-        let repeat = newest.next()?.at;
+        let retransmission = newest.next()?.at;
         let newest_sent = self.newest();
         // more than the retransmission may be under way
-        let is_one_under_way =
-            self.last != Some(repeat) && newest_sent.is_some_and(|sent| sent.start == self.una);
-        let is_quiet = self.is_acknowledged() || is_one_under_way && self.last.is_some_and(too_soon);
-        let is_unprompted = packet.is_duplicate && packet.len == 0 && packet.sacked.is_none() && is_quiet;
-        (is_unprompted && answers_late_copy(repeat, packet.at)).then_some(repeat)
+        let is_one_under_way = self.newest.at != Some(retransmission)
+            && newest_sent.is_some_and(|sent| sent.start_seq == self.acked.una);
+        let is_quiet = self.is_acknowledged() || is_one_under_way && self.newest.at.is_some_and(too_soon);
+        let is_unprompted =
+            packet.is_duplicate && packet.len == 0 && packet.highest_sacked.is_none() && is_quiet;
+        (is_unprompted && answers_late_copy(retransmission, packet.at)).then_some(retransmission)
     }
 
     /// Returns the newest retransmission of bytes that the peer received twice.
     pub fn came_twice(&mut self, (start, end): (i64, i64)) -> Option<At> {
-        let mut newest = self.resent.as_ref()?.iter().rev();
+        let mut newest = self.retransmissions.as_ref()?.iter().rev();
         newest
-            .find(|resent| resent.start < end && resent.end > start)
-            .map(|resent| resent.at)
+            .find(|retransmission| retransmission.start_seq < end && retransmission.end_seq > start)
+            .map(|retransmission| retransmission.at)
     }
 
     /// Takes a packet of this sender without data. A sequence number beyond all that was seen shows a hole: the bytes
     /// below were sent, and lost before the capture or, if the peer has acknowledged them, by it.
     #[inline(always)]
     pub fn passed(&mut self, seq: i64, at: At, ip_id: Option<u16>) {
-        if self.next.is_some_and(|next| seq > next) {
+        if self.next_seq.is_some_and(|next| seq > next) {
             self.passed_beyond(seq, at, ip_id);
         }
     }
@@ -89,19 +97,19 @@ impl Sender {
     #[cold]
     #[inline(never)]
     fn passed_beyond(&mut self, seq: i64, at: At, ip_id: Option<u16>) {
-        if let Some(next) = self.next
-            && seq > self.una
+        if let Some(next) = self.next_seq
+            && seq > self.acked.una
             && self.holes.len() < MAX_HOLES
         {
             let hole = Hole {
-                start: next,
-                end: seq,
-                seen: at,
+                start_seq: next,
+                end_seq: seq,
+                shown_by: at,
                 next_id: ip_id,
                 is_tail: true,
             };
             self.holes.insert(next, hole);
-            self.next = Some(seq);
+            self.next_seq = Some(seq);
         }
     }
 
@@ -109,7 +117,7 @@ impl Sender {
     /// one.
     pub fn has_too_many_holes(&self, start: i64) -> bool {
         let parts = self.holes.len();
-        parts >= MAX_PARTS || parts >= MAX_HOLES && self.next.is_some_and(|next| start > next)
+        parts >= MAX_PARTS || parts >= MAX_HOLES && self.next_seq.is_some_and(|next| start > next)
     }
 
     /// Returns the first hole that overlaps these bytes.
@@ -118,7 +126,7 @@ impl Sender {
             .holes
             .range(..=start)
             .next_back()
-            .filter(|(_, hole)| hole.end > start);
+            .filter(|(_, hole)| hole.end_seq > start);
         let behind = || self.holes.range(start..end).next();
         around.or_else(behind).map(|(_, hole)| *hole)
     }
@@ -126,7 +134,7 @@ impl Sender {
     /// Whether more than half of the segments are in the capture twice: two capture points, or a mirror port of both
     /// ways.
     pub fn is_doubled(&self) -> bool {
-        self.copies as usize > self.sent / 2
+        self.copies as usize > self.recent.count / 2
     }
 
     /// Whether a segment was sent before the newest one, by its timestamp or IP identification. A retransmission has
@@ -145,37 +153,44 @@ impl Sender {
     }
 
     /// Takes bytes that were sent before, or that fill a hole.
-    pub(super) fn repeat(&mut self, data: &Data, next: i64, first_copy: Option<At>) -> Outcome {
-        let from = self.last.unwrap_or(data.at);
-        if let Some(hole) = self.first_hole(data.start, data.end) {
-            self.holes.remove(&hole.start);
-            for (start, end) in [(hole.start, data.start), (data.end, hole.end)] {
+    pub(super) fn retransmit(&mut self, data: &Data, next: i64, first_copy: Option<At>) -> Outcome {
+        let from = self.newest.at.unwrap_or(data.at);
+        if let Some(hole) = self.first_hole(data.start_seq, data.end_seq) {
+            self.holes.remove(&hole.start_seq);
+            for (start, end) in [(hole.start_seq, data.start_seq), (data.end_seq, hole.end_seq)] {
                 if start < end && self.holes.len() < MAX_PARTS {
-                    self.holes.insert(start, Hole { start, end, ..hole });
+                    self.holes.insert(
+                        start,
+                        Hole {
+                            start_seq: start,
+                            end_seq: end,
+                            ..hole
+                        },
+                    );
                 }
             }
             let how = match filled_how(data, &hole) {
                 Repair::Fast if hole.is_tail => self.tail_how(data),
                 how => how,
             };
-            return self.repaired(data, from, how, None, Some(hole.seen));
+            return self.repaired(data, from, how, None, Some(hole.shown_by));
         }
         let is_copy = self.is_copy(data);
         if is_copy && first_copy.is_some_and(|first| data.at.time_ns - first.time_ns < TWO_TICKS_NS.get()) {
             self.copies = self.copies.saturating_add(1);
         }
-        if is_copy || (data.end <= self.una && data.end <= next) {
-            return Outcome::Needless;
+        if is_copy || (data.end_seq <= self.acked.una && data.end_seq <= next) {
+            return Outcome::NothingNew;
         }
         let how = self.retransmitted_how(data, from, next);
-        self.has_retransmitted = true;
-        let resent = self.resent.get_or_insert_default();
-        if resent.len() >= RESENT {
-            resent.pop_front();
+        self.acked.has_retransmitted = true;
+        let retransmission = self.retransmissions.get_or_insert_default();
+        if retransmission.len() >= MAX_RETRANSMISSIONS {
+            retransmission.pop_front();
         }
-        resent.push_back(Resent {
-            start: data.start,
-            end: data.end,
+        retransmission.push_back(Retransmission {
+            start_seq: data.start_seq,
+            end_seq: data.end_seq,
             at: data.at,
             tsval: data.tsval,
         });
@@ -186,26 +201,29 @@ impl Sender {
     /// original, a retransmission new ones.
     fn is_copy(&self, data: &Data) -> bool {
         let id = data.ip_id.unwrap_or(0);
-        let is_same = |sent: &Sent| sent.start == data.start && sent.ip_id == id && sent.tsval == data.tsval;
-        (id != 0 || data.tsval.is_some()) && self.recent.iter().flatten().any(is_same) || self.is_older(data)
+        let is_same =
+            |sent: &Sent| sent.start_seq == data.start_seq && sent.ip_id == id && sent.tsval == data.tsval;
+        (id != 0 || data.tsval.is_some()) && self.recent.ring.iter().flatten().any(is_same)
+            || self.is_older(data)
     }
 
     /// Returns what caused a retransmission: a timer expires long after the last ACK, and an ACK caused one that leaves
     /// sooner.
     fn retransmitted_how(&self, data: &Data, from: At, next: i64) -> Repair {
         let gap = data.at.time_ns - from.time_ns;
-        let is_called_for = self.sacked > data.start || self.duplicates >= DUPLICATES.get();
+        let is_called_for =
+            self.acked.highest_sacked > data.start_seq || self.acked.duplicates >= DUPLICATES.get();
         let signal = if is_called_for {
-            self.newest_answer
+            self.peer.newest
         } else {
-            self.advanced.map(|advanced| advanced.ack)
+            self.acked.newest.map(|advanced| advanced.ack)
         };
         let since = signal.map_or(i64::MAX, |ack| data.at.time_ns - ack.time_ns - data.own_rtt_ns);
         // a tail loss probe waits two round trips, and never as long as a connection's first timeout
         let may_probe = !INITIAL_RTO_NS.contains(gap) && (gap < RTO_NS.get() || gap >= data.rtt_ns * 3 / 2);
         if !is_called_for
-            && !self.has_retransmitted
-            && data.end >= next
+            && !self.acked.has_retransmitted
+            && data.end_seq >= next
             && may_probe
             && gap < 2 * data.rtt_ns + PROBE_NS.get()
         {
@@ -220,8 +238,9 @@ impl Sender {
     /// Returns which timer repaired a lost tail, by the time since the peer's last data.
     fn tail_how(&self, data: &Data) -> Repair {
         let since = self
-            .peer_data
-            .or(self.last)
+            .peer
+            .newest_data
+            .or(self.newest.at)
             .map_or(0, |at| data.at.time_ns - at.time_ns);
         if since < 2 * data.rtt_ns + PROBE_NS.get() + DELACK_MIN_NS.get() {
             Repair::TailProbe
@@ -240,29 +259,29 @@ impl Sender {
         filled: Option<At>,
     ) -> Outcome {
         self.taint();
-        self.next = Some(self.next.map_or(data.end, |next| next.max(data.end)));
+        self.next_seq = Some(self.next_seq.map_or(data.end_seq, |next| next.max(data.end_seq)));
         self.pacer.forget_burst();
-        self.last = Some(data.at);
-        self.last_was_full = !data.small;
+        self.newest.at = Some(data.at);
+        self.newest.was_full = !data.is_small;
         self.has_collapsed |= how == Repair::Timeout;
         self.remember(data);
         Outcome::Forward(Step {
             from,
             to: data.at,
-            wait: Wait::repair(how, first, filled, data.sacks || data.tsval.is_some()),
+            wait: Wait::repair(how, first, filled, data.has_sacks || data.tsval.is_some()),
         })
     }
 }
 
 /// Whether an ACK of nothing new may answer a late first copy: it follows the retransmission within a path's longest
 /// delay.
-pub fn answers_late_copy(repeat: At, ack: At) -> bool {
-    (0..=MOST_LATE_NS.get().cast_signed()).contains(&(ack.time_ns - repeat.time_ns))
+pub fn answers_late_copy(retransmission: At, ack: At) -> bool {
+    (0..=MOST_LATE_NS.get().cast_signed()).contains(&(ack.time_ns - retransmission.time_ns))
 }
 
 /// Returns how a hole was filled: by a reordered segment or by a retransmission.
 fn filled_how(data: &Data, hole: &Hole) -> Repair {
-    let age = data.at.time_ns - hole.seen.time_ns;
+    let age = data.at.time_ns - hole.shown_by.time_ns;
     // IP identifications count packets: a lower one than that of the packet that showed the hole was sent before it
     let older = match (data.ip_id, hole.next_id) {
         (Some(id), Some(next)) if id != 0 || next != 0 => Some((id.wrapping_sub(next) as i16) < 0),

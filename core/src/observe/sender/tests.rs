@@ -16,12 +16,12 @@ fn at(frame: u64, time_ns: i64) -> At {
 fn full(time_ns: i64, start: i64) -> Data {
     Data {
         at: at(9, time_ns),
-        start,
-        end: start + MSS,
-        pushed: true,
+        start_seq: start,
+        end_seq: start + MSS,
+        is_pushed: true,
         mss: MSS as u32,
         rtt_ns: 10 * MS,
-        server: true,
+        is_from_server: true,
         sender_id: 7,
         ..Data::default()
     }
@@ -29,8 +29,8 @@ fn full(time_ns: i64, start: i64) -> Data {
 
 fn small(time_ns: i64, start: i64) -> Data {
     Data {
-        end: start + 100,
-        small: true,
+        end_seq: start + 100,
+        is_small: true,
         ..full(time_ns, start)
     }
 }
@@ -90,8 +90,8 @@ fn a_window_opens_further_never_shuts_and_moves_once() {
             ..ack(MS, 100)
         });
         (
-            sender.window.edge,
-            sender.window.last_move.map(|(_, before)| before),
+            sender.peer.window.right_edge,
+            sender.peer.window.last_move.map(|(_, before)| before),
         )
     };
     assert_eq!(edge(100), (Some(200), Some(200)), "the first that is known");
@@ -99,12 +99,12 @@ fn a_window_opens_further_never_shuts_and_moves_once() {
     assert_eq!(edge(150), (Some(250), Some(200)), "as it was");
     assert_eq!(edge(50), (Some(250), Some(200)));
     assert_eq!(edge(160), (Some(260), Some(250)));
-    assert!(sender.window.zero_frame == 0);
+    assert!(sender.peer.window.zero_frame == 0);
     sender.answer(&PeerPacket {
         window: 0,
         ..ack(MS, 100)
     });
-    assert!(sender.window.zero_frame > 0);
+    assert!(sender.peer.window.zero_frame > 0);
     let mut unscaled = after(&[small(0, 0)]);
     let scale_known = false;
     unscaled.answer(&PeerPacket {
@@ -112,7 +112,7 @@ fn a_window_opens_further_never_shuts_and_moves_once() {
         ..ack(MS, 100)
     });
     assert_eq!(
-        (unscaled.window.edge, unscaled.window.room),
+        (unscaled.peer.window.right_edge, unscaled.peer.window.room_end),
         (None, Some(100 + (100 << 14)))
     );
 }
@@ -122,10 +122,10 @@ fn a_sack_is_of_what_there_was_room_for() {
     let sacked = |sacked| {
         let mut sender = after(&[small(0, 0)]);
         sender.answer(&PeerPacket {
-            sacked: Some(sacked),
+            highest_sacked: Some(sacked),
             ..ack(MS, 100)
         });
-        sender.sacked
+        sender.acked.highest_sacked
     };
     assert_eq!((sacked(200), sacked(201)), (200, 0));
 }
@@ -133,13 +133,13 @@ fn a_sack_is_of_what_there_was_room_for() {
 #[test]
 fn duplicates_count_until_something_new_is_acknowledged() {
     let mut sender = after(&[small(0, 0), small(1, 100)]);
-    sender.has_retransmitted = true;
+    sender.acked.has_retransmitted = true;
     let mut counts = |number, duplicate| {
         sender.answer(&PeerPacket {
             is_duplicate: duplicate,
             ..ack(MS, number)
         });
-        (sender.duplicates, sender.has_retransmitted)
+        (sender.acked.duplicates, sender.acked.has_retransmitted)
     };
     assert_eq!(counts(0, true), (1, true));
     assert_eq!(counts(0, true), (2, true));
@@ -159,7 +159,7 @@ fn an_ack_is_of_a_lone_segment_where_it_is_pure_and_of_all() {
             last_time: 0,
         });
         sender.answer(&PeerPacket { covered, ..packet });
-        sender.advanced.map(|advanced| advanced.is_lone)
+        sender.acked.newest.map(|advanced| advanced.is_lone)
     };
     assert_eq!(lone(ack(MS, 1000)), Some(true));
     assert_eq!(lone(ack(MS, 999)), Some(false), "more was in flight");
@@ -222,7 +222,7 @@ fn gaps_are_even_that_differ_by_a_quarter() {
             Some(0),
             None,
         );
-        sender.even_gaps
+        sender.gaps.even_count
     };
     let next = full(0, 2000);
     assert_eq!(
@@ -236,22 +236,25 @@ fn gaps_are_even_that_differ_by_a_quarter() {
     assert_eq!((even(BURST, BURST, next), even(BURST, BURST + 1, next)), (0, 1));
     let mut small_before = after(&[full(0, 0), small(4 * MS, 1000)]);
     small_before.data(&full(8 * MS, 1100), Some(0), None);
-    assert_eq!(small_before.even_gaps, 0);
+    assert_eq!(small_before.gaps.even_count, 0);
     let mut pace = after(&[full(0, 0), full(3 * MS, 1000), full(4 * MS, 2000)]);
-    assert_eq!((pace.pace, pace.last_gap), (3 * MS, MS));
+    assert_eq!((pace.gaps.pace_ns, pace.gaps.newest_ns), (3 * MS, MS));
     pace.data(&full(6 * MS, 3000), Some(0), None);
-    assert_eq!((pace.pace, pace.last_gap), (2 * MS, 2 * MS));
+    assert_eq!((pace.gaps.pace_ns, pace.gaps.newest_ns), (2 * MS, 2 * MS));
 }
 
 #[test]
 fn full_and_not_pushed_its_sender_had_more() {
-    let more = |d: Data| after(&[d]).last_had_more;
+    let more = |d: Data| after(&[d]).newest.had_more;
     let pushed = false;
-    assert!(more(Data { pushed, ..full(0, 0) }));
+    assert!(more(Data {
+        is_pushed: pushed,
+        ..full(0, 0)
+    }));
     assert!(
         !more(full(0, 0))
             && !more(Data {
-                pushed,
+                is_pushed: pushed,
                 ..small(0, 0)
             })
     );
@@ -261,7 +264,7 @@ fn full_and_not_pushed_its_sender_had_more() {
 fn a_collapsed_window_grows_with_two_in_flight() {
     let collapsed = |una| {
         let mut sender = after(&[full(0, 0)]);
-        (sender.has_collapsed, sender.una) = (true, una);
+        (sender.has_collapsed, sender.acked.una) = (true, una);
         sender.data(&full(MS, 1000), Some(0), None);
         sender.has_collapsed
     };
@@ -272,7 +275,7 @@ fn a_collapsed_window_grows_with_two_in_flight() {
 fn a_hole_is_the_captures_where_it_was_acknowledged() {
     let holes = |una| {
         let mut sender = after(&[small(0, 0)]);
-        sender.una = una;
+        sender.acked.una = una;
         sender.data(&small(MS, 150), Some(0), None);
         sender.holes.len()
     };
@@ -317,7 +320,7 @@ fn what_is_missing_of_a_first_message_shows_where_the_syn_was_seen() {
 
 #[test]
 fn behind_what_a_packet_without_data_showed_missing_there_is_a_hole() {
-    // an answer whose head was lost: 100 bytes, that long after the request, or its repeat
+    // an answer whose head was lost: 100 bytes, that long after the request, or its retransmission
     let answered = |passed: i64, start: i64| {
         let mut sender = after(&[small(0, 0)]);
         sender.peer_spoke(at(10, MS));
@@ -326,7 +329,7 @@ fn behind_what_a_packet_without_data_showed_missing_there_is_a_hole() {
         let outcome = sender.data(&small(260 * MS, start), Some(0), None);
         match outcome {
             Outcome::Forward(Step { wait, .. }) => wait,
-            Outcome::Needless => Wait::Hole,
+            Outcome::NothingNew => Wait::Hole,
         }
     };
     let (since, acked) = (at(12, 250 * MS), 0);
@@ -350,7 +353,7 @@ fn behind_what_a_packet_without_data_showed_missing_there_is_a_hole() {
 fn a_stamp_that_came_alone_is_one_that_acks_bring() {
     let echoes = |alone: u32, with_data: Option<u32>, echo: u32| {
         let mut sender = after(&[small(0, 0)]);
-        sender.peer_stamps = [Some(alone), with_data];
+        sender.peer.stamps = [Some(alone), with_data];
         let tsecr = Some(echo);
         sender.data(
             &Data {
@@ -375,7 +378,7 @@ fn a_stamp_that_came_alone_is_one_that_acks_bring() {
             tsval,
             ..ack(0, 0)
         });
-        sender.peer_stamps
+        sender.peer.stamps
     };
     assert_eq!((heard(0), heard(1)), ([Some(3), None], [None, Some(3)]));
 }
@@ -397,7 +400,7 @@ fn small_over_small_refutes_once_nothing_follows_it_at_once() {
     let mut early = after(&[small(MS, 0), small(3 * MS, 100)]);
     let pauses: Vec<_> = early
         .last_refutations()
-        .map(|early| (early.pause, early.at))
+        .map(|early| (early.pause_ns, early.time_ns))
         .collect();
     assert_eq!(pauses, [(2 * MS, 3 * MS)]);
     let mut missed = after(&[small(0, 0), small(MS, 100)]);

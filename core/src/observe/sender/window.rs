@@ -11,29 +11,29 @@ const MAX_SCALE: usize = 14;
 #[derive(Debug, Default)]
 pub(super) struct PeerWindow {
     /// The right edge.
-    pub(super) edge: Option<i64>,
+    pub(super) right_edge: Option<i64>,
     pub(super) last_move: Option<(At, i64)>,
     /// The first move since this side last sent.
     pub(super) first_move: Option<(At, i64)>,
     /// The newest frame in which the window was 0.
     pub(super) zero_frame: u64,
     /// Upper bound on the last byte that the peer had room for, where its window scale is unknown.
-    pub(super) room: Option<i64>,
+    pub(super) room_end: Option<i64>,
 }
 
 impl PeerWindow {
     pub(super) fn take(&mut self, packet: &PeerPacket) {
         if packet.is_scale_known {
             let edge = packet.ack + packet.window;
-            let before = self.edge.unwrap_or(edge);
-            if edge > before || self.edge.is_none() {
+            let before = self.right_edge.unwrap_or(edge);
+            if edge > before || self.right_edge.is_none() {
                 self.last_move = Some((packet.at, before));
                 self.first_move.get_or_insert((packet.at, before));
             }
-            self.edge = Some(before.max(edge));
+            self.right_edge = Some(before.max(edge));
         } else {
             let most = packet.ack.saturating_add(packet.window << MAX_SCALE);
-            self.room = self.room.max(Some(most));
+            self.room_end = self.room_end.max(Some(most));
         }
         if packet.window == 0 {
             self.zero_frame = packet.at.frame;
@@ -42,7 +42,7 @@ impl PeerWindow {
 
     /// Whether a segment begins too far beyond the window to be data of this connection.
     pub(super) fn is_far_beyond(&self, start: i64) -> bool {
-        let room = self.edge.or(self.room);
+        let room = self.right_edge.or(self.room_end);
         room.is_some_and(|room| start > room.saturating_add(BEYOND_ROOM.get()))
     }
 
@@ -56,26 +56,26 @@ impl PeerWindow {
     /// trip of the first was sent before the sender can have used the first, so the first counts.
     fn opened_for(&self, from: At, data: &Data) -> Option<At> {
         let (newest, before) = self.last_move.filter(|(newest, _)| newest.frame > from.frame)?;
-        if data.end > before {
+        if data.end_seq > before {
             return Some(newest);
         }
         let (first, before) = self.first_move?;
         let is_meanwhile = newest.time_ns - first.time_ns <= data.own_rtt_ns;
-        (first.frame > from.frame && data.end > before && is_meanwhile).then_some(first)
+        (first.frame > from.frame && data.end_seq > before && is_meanwhile).then_some(first)
     }
 
     /// Whether the window opened for a segment only after the small one before it (`small_frame`): then the window held
     /// it, not Nagle's algorithm.
     pub(super) fn opened_after(&self, small_frame: u64, data: &Data) -> bool {
         self.last_move
-            .is_some_and(|(opened, before)| opened.frame > small_frame && data.end > before)
+            .is_some_and(|(opened, before)| opened.frame > small_frame && data.end_seq > before)
     }
 
     /// Whether a segment, not full, ends at the window's edge and left a timer's time after the peer's newest packet
     /// (`newest_answer`): the sender had more data (RFC 9293 3.8.6.2.1), and its probe timer sent the part that fits.
     pub(super) fn is_filled_by(&self, data: &Data, newest_answer: At) -> bool {
-        self.edge == Some(data.end)
-            && data.end - data.start < i64::from(data.mss)
+        self.right_edge == Some(data.end_seq)
+            && data.end_seq - data.start_seq < i64::from(data.mss)
             && data.at.time_ns - newest_answer.time_ns >= RTO_NS.get()
     }
 }

@@ -32,20 +32,22 @@ fn rows_at(
         step: &step,
     };
     let paths = Paths {
-        best_rtts: [Some(receiver), Some(sender)],
+        best_rtts_ns: [Some(receiver), Some(sender)],
         ..Paths::default()
     };
     let ruling = Ruling::Held {
         hold_ns: 40 * MS,
+        program: ProgramTime {
+            max_ns: program,
+            likely_ns: likely,
+        },
         grounds: Grounds::proven(because),
-        program_max_ns: program,
-        program_likely_ns: likely,
     };
     let mut rows: Vec<Row> = Vec::new();
     attribute(&mut Cutter::new(&slice, &paths, &mut rows), &c, ruling);
     assert!(rows.iter().all(|row| row.owner != Owner::Network));
     rows.iter()
-        .map(|row| (row.cause, row.rule, row.grounds.grade, row.end))
+        .map(|row| (row.cause, row.rule, row.grounds.grade, row.end_ns))
         .collect()
 }
 
@@ -222,7 +224,7 @@ fn wait_of<T>(
     let mut rows: Vec<Row> = Vec::new();
     rows_of(&mut Cutter::new(&slice, paths, &mut rows));
     rows.iter()
-        .map(|row| (row.cause, row.rule, row.grounds.grade, row.end))
+        .map(|row| (row.cause, row.rule, row.grounds.grade, row.end_ns))
         .collect()
 }
 
@@ -275,15 +277,14 @@ fn what_the_end_of_a_pause_was_late_on_its_way_is_none_of_the_pause() {
 fn pauses_inside_messages_do_not_bound_how_long_an_answer_took() {
     let c = candidate(41 * MS, 40 * US);
     let paths = Paths {
-        best_rtts: [Some(MS), Some(20 * US)],
+        best_rtts_ns: [Some(MS), Some(20 * US)],
         ..Paths::default()
     };
     let held = |because| {
         let ruling = Ruling::Held {
             hold_ns: 40 * MS,
+            program: ProgramTime::default(),
             grounds: Grounds::proven(because),
-            program_max_ns: 0,
-            program_likely_ns: 0,
         };
         let rows = wait_of(c.freed.time_ns, &paths, |cutter| {
             judge_turn(cutter, c.small, &c, Some(ruling));

@@ -271,7 +271,7 @@ fn what_outlasts_held_acks_beside_its_host_was_seen_to_pause() {
     let proven = |count, outlasting: &[i64], at_host| {
         let mut controls = Controls {
             is_at_host: at_host,
-            longest_held: 44 * MS,
+            longest_held_ns: 44 * MS,
             ..followed(count, outlasting)
         };
         controls.all.outlasting = outlasting.iter().map(|ns| pause(1, *ns, true)).collect();
@@ -307,7 +307,7 @@ fn a_tenth_and_three_that_left_before_late_acks_go_without_them() {
 fn pauses_of_one_length_lie_beyond_every_hold() {
     let one_length = |late: &[i64], longest_held, unheld_ns: &[i64]| {
         let mut controls = Controls {
-            longest_held,
+            longest_held_ns: longest_held,
             ..followed(8, late)
         };
         controls.all.unheld = unheld(unheld_ns);
@@ -324,7 +324,7 @@ fn pauses_of_one_length_lie_beyond_every_hold() {
     );
     // then eight held ACKs follow, whatever the late ones are
     let mut controls = Controls {
-        longest_held: 45 * MS,
+        longest_held_ns: 45 * MS,
         ..followed(8, &three)
     };
     assert!(controls.always_follow());

@@ -76,7 +76,7 @@ fn no_path_makes_pauses_that_keep_their_length_late() {
     assert_eq!((tight(3 * MS + 1), tight(3 * MS)), (Some(3 * MS), None));
 }
 
-/// Held ACKs behind which segments passed so late, and by their sender's clock the path took so much of that.
+/// Held ACKs after which segments passed so late, and by their sender's clock the path took so much of that.
 fn clocked(each: &[(usize, i64, u32)], fine: bool) -> Vec<Candidate> {
     let gap = |late: i64, way| Candidate {
         lateness_ns: Some(way),

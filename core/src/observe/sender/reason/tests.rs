@@ -6,6 +6,7 @@ mod turns;
 use super::*;
 use crate::observe::sender::Advanced;
 use crate::observe::sender::PeerWindow;
+use crate::observe::sender::{Acked, Gaps, Newest, Peer};
 
 const MS: i64 = 1_000_000;
 const MSS: i64 = 1000;
@@ -19,23 +20,35 @@ fn at(frame: u64, time_ns: i64) -> At {
 /// It has sent bytes 0 to 100 at 0 in frame 1, all acknowledged, and nothing else is known.
 fn sender() -> Sender {
     Sender {
-        last: Some(at(1, 0)),
-        next: Some(100),
-        una: 100,
+        newest: Newest {
+            at: Some(at(1, 0)),
+            ..Newest::default()
+        },
+        acked: Acked {
+            una: 100,
+            ..Acked::default()
+        },
+        next_seq: Some(100),
         ..Sender::default()
     }
 }
 
 /// The same, and nobody has acknowledged these.
 fn in_flight() -> Sender {
-    Sender { una: 0, ..sender() }
+    Sender {
+        acked: Acked {
+            una: 0,
+            ..sender().acked
+        },
+        ..sender()
+    }
 }
 
 /// Its small segment, with an ACK that came in frame 2, so long after it.
 fn small(acked: Option<i64>) -> Small {
     Small {
         at: at(1, 0),
-        end: 100,
+        end_seq: 100,
         tsecr: None,
         ack: acked.map(|time_ns| AckSeen {
             at: at(2, time_ns),
@@ -54,13 +67,13 @@ fn small(acked: Option<i64>) -> Small {
 fn next(time_ns: i64) -> Data {
     Data {
         at: at(9, time_ns),
-        start: 100,
-        end: 300,
-        small: true,
-        pushed: true,
+        start_seq: 100,
+        end_seq: 300,
+        is_small: true,
+        is_pushed: true,
         mss: MSS as u32,
         rtt_ns: RTT,
-        server: true,
+        is_from_server: true,
         sender_id: 7,
         ..Data::default()
     }
@@ -68,8 +81,8 @@ fn next(time_ns: i64) -> Data {
 
 fn full(time_ns: i64) -> Data {
     Data {
-        end: 100 + MSS,
-        small: false,
+        end_seq: 100 + MSS,
+        is_small: false,
         ..next(time_ns)
     }
 }
@@ -83,7 +96,7 @@ fn why_of(sender: &mut Sender, d: &Data) -> Wait {
 }
 
 fn why_so(mut sender: Sender, d: Data, hole: bool, missing: u16) -> Wait {
-    let from = sender.last.unwrap_or(d.at);
+    let from = sender.newest.at.unwrap_or(d.at);
     sender.classify(&d, from, hole, false, Some(missing))
 }
 
@@ -132,8 +145,14 @@ fn what_nothing_held_is_the_programs_or_left_at_once() {
         let last_full = true;
         why(
             Sender {
-                last_was_full: last_full,
-                una,
+                newest: Newest {
+                    was_full: last_full,
+                    ..sender().newest
+                },
+                acked: Acked {
+                    una,
+                    ..sender().acked
+                },
                 ..sender()
             },
             d,
@@ -154,10 +173,19 @@ fn the_line_is_busy_behind_full_segments_that_were_not_pushed() {
     let behind = |last_more, last_full, una, d| {
         let pace = MS;
         let state = Sender {
-            last_had_more: last_more,
-            last_was_full: last_full,
-            una,
-            pace,
+            newest: Newest {
+                had_more: last_more,
+                was_full: last_full,
+                ..sender().newest
+            },
+            acked: Acked {
+                una,
+                ..sender().acked
+            },
+            gaps: Gaps {
+                pace_ns: pace,
+                ..sender().gaps
+            },
             ..sender()
         };
         why(state, d)
@@ -169,7 +197,7 @@ fn the_line_is_busy_behind_full_segments_that_were_not_pushed() {
         "a tail in the pace"
     );
     assert_eq!(behind(true, true, 0, next(4 * MS + 1)), Wait::Unsure);
-    // pushed: only a full one behind an unacknowledged one, in the pace
+    // pushed: only a full one after an unacknowledged one, in the pace
     assert_eq!(behind(false, true, 99, full(4 * MS)), Wait::Spaced);
     assert_eq!(behind(false, true, 99, full(4 * MS + 1)), Wait::Unsure);
     assert_eq!(behind(false, true, 100, full(4 * MS)), Wait::App);
@@ -195,7 +223,7 @@ fn a_timer_after_a_missing_frame_sent_this_one_again() {
     // in a turn since the peer spoke, and what was small then tells of no Nagle any more
     let turn = |spoke| {
         let mut state = sender();
-        (state.peer_data, state.small) = (Some(at(5, spoke)), Some(small(None)));
+        (state.peer.newest_data, state.small) = (Some(at(5, spoke)), Some(small(None)));
         let from = at(1, 0);
         let wait = state.classify(&next(300 * MS), from, false, false, Some(1));
         (
@@ -213,8 +241,8 @@ fn a_timer_after_a_missing_frame_sent_this_one_again() {
 fn a_window_held_what_did_not_fit_before_it_opened() {
     let window = |opened, before, zero: Option<u64>| {
         let mut state = sender();
-        state.window.last_move = Some((at(opened, 5 * MS), before));
-        state.window.zero_frame = zero.unwrap_or(0);
+        state.peer.window.last_move = Some((at(opened, 5 * MS), before));
+        state.peer.window.zero_frame = zero.unwrap_or(0);
         // an ACK that clocks it else
         why(state, next(6 * MS))
     };
@@ -250,8 +278,8 @@ fn a_window_that_opened_twice_held_what_did_not_fit_before_the_first_time() {
     let window = |before, meanwhile| {
         let mut state = sender();
         let first = at(3, 4 * MS);
-        state.window.first_move = Some((first, before));
-        state.window.last_move = Some((at(4, first.time_ns + meanwhile), 1_000));
+        state.peer.window.first_move = Some((first, before));
+        state.peer.window.last_move = Some((at(4, first.time_ns + meanwhile), 1_000));
         let d = Data {
             own_rtt_ns: MS,
             ..next(6 * MS)
@@ -274,12 +302,18 @@ fn a_window_that_opened_twice_held_what_did_not_fit_before_the_first_time() {
 fn what_fills_the_window_after_a_timer_had_no_room() {
     let fills = |edge, una, time_ns, d: Data| {
         let state = Sender {
-            newest_answer: Some(at(1, -MS)),
-            window: PeerWindow {
-                edge: Some(edge),
-                ..PeerWindow::default()
+            peer: Peer {
+                newest: Some(at(1, -MS)),
+                window: PeerWindow {
+                    right_edge: Some(edge),
+                    ..PeerWindow::default()
+                },
+                ..sender().peer
             },
-            una,
+            acked: Acked {
+                una,
+                ..sender().acked
+            },
             ..sender()
         };
         let at = at(9, time_ns);
@@ -295,12 +329,20 @@ fn what_fills_the_window_after_a_timer_had_no_room() {
         100,
         189 * MS,
         Data {
-            end: end - 1,
+            end_seq: end - 1,
             ..next(0)
         }
     ));
     assert!(
-        !fills(end, 100, 189 * MS, Data { end, ..next(0) }),
+        !fills(
+            end,
+            100,
+            189 * MS,
+            Data {
+                end_seq: end,
+                ..next(0)
+            }
+        ),
         "a full segment"
     );
     assert!(!fills(
@@ -308,7 +350,7 @@ fn what_fills_the_window_after_a_timer_had_no_room() {
         100,
         189 * MS,
         Data {
-            small: false,
+            is_small: false,
             ..next(0)
         }
     ));
@@ -322,7 +364,10 @@ fn a_cork_lets_go_after_its_timer() {
     };
     let last_full = true;
     let state = || Sender {
-        last_was_full: last_full,
+        newest: Newest {
+            was_full: last_full,
+            ..sender().newest
+        },
         ..sender()
     };
     let (least, most) = (200 * MS, 213 * MS + RTT);
@@ -330,18 +375,41 @@ fn a_cork_lets_go_after_its_timer() {
     assert!(corked(most, state(), next(0)) && !corked(most + 1, state(), next(0)));
     assert!(!corked(least, sender(), next(0)), "behind a small one");
     assert!(
-        !corked(least, Sender { una: 99, ..state() }, next(0)),
+        !corked(
+            least,
+            Sender {
+                acked: Acked {
+                    una: 99,
+                    ..state().acked
+                },
+                ..state()
+            },
+            next(0)
+        ),
         "in flight"
     );
     assert!(!corked(least, state(), full(0)));
     let peer_data = Some(at(5, 0));
     assert!(
-        !corked(least, Sender { peer_data, ..state() }, next(0)),
+        !corked(
+            least,
+            Sender {
+                peer: Peer {
+                    newest_data: peer_data,
+                    ..state().peer
+                },
+                ..state()
+            },
+            next(0)
+        ),
         "an answer"
     );
     // since the peer was last heard
     let heard = |time_ns| Sender {
-        newest_answer: Some(at(2, time_ns)),
+        peer: Peer {
+            newest: Some(at(2, time_ns)),
+            ..state().peer
+        },
         ..state()
     };
     assert!(corked(least + MS, heard(MS), next(0)) && !corked(least, heard(MS), next(0)));
@@ -352,13 +420,19 @@ fn a_cork_lets_go_after_its_timer() {
 fn advanced(frame: u64, time_ns: i64, bytes: u32, lone: bool) -> Sender {
     let (ack, acked) = (at(frame, time_ns), at(1, 0));
     Sender {
-        advanced: Some(Advanced {
-            ack,
-            acked,
-            bytes,
-            is_lone: lone,
-        }),
-        last_was_full: true,
+        acked: Acked {
+            newest: Some(Advanced {
+                ack,
+                acked,
+                bytes,
+                is_lone: lone,
+            }),
+            ..sender().acked
+        },
+        newest: Newest {
+            was_full: true,
+            ..sender().newest
+        },
         ..sender()
     }
 }
@@ -374,15 +448,24 @@ fn an_ack_clocks_what_follows_it() {
     );
     let peer_data = Some(at(5, 0));
     let turn = Sender {
-        peer_data,
+        peer: Peer {
+            newest_data: peer_data,
+            ..advanced(4, 0, 100, false).peer
+        },
         ..advanced(4, 0, 100, false)
     };
     assert!(!clocked(turn, full(MS)));
     // later than promptly it may keep the line's pace instead
     let late = |time_ns, pace, own_rtt_ns| {
         let state = Sender {
-            una: 0,
-            pace,
+            acked: Acked {
+                una: 0,
+                ..advanced(4, MS, 100, false).acked
+            },
+            gaps: Gaps {
+                pace_ns: pace,
+                ..advanced(4, MS, 100, false).gaps
+            },
             ..advanced(4, MS, 100, false)
         };
         clocked(
@@ -403,7 +486,10 @@ fn the_ack_of_the_one_full_segment_in_flight_may_have_been_held() {
     let lone = |state, missing| why_so(state, full(50 * MS), false, missing);
     let held = |bytes, lone_ack, last_full| {
         let state = Sender {
-            last_was_full: last_full,
+            newest: Newest {
+                was_full: last_full,
+                ..advanced(4, 49 * MS, bytes, lone_ack).newest
+            },
             ..advanced(4, 49 * MS, bytes, lone_ack)
         };
         matches!(lone(state, 0), Wait::LoneClocked { single: false, .. })

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::observe::sender::Advanced;
+use crate::observe::sender::Recent;
 
 mod late;
 
@@ -14,13 +15,13 @@ fn data(time_ns: i64, start: i64, end: i64) -> Data {
             frame: time_ns as u64 + 1,
             time_ns,
         },
-        start,
-        end,
-        small: true,
-        pushed: true,
+        start_seq: start,
+        end_seq: end,
+        is_small: true,
+        is_pushed: true,
         mss: 1448,
         rtt_ns: 10 * MS,
-        server: true,
+        is_from_server: true,
         ..Data::default()
     }
 }
@@ -51,9 +52,9 @@ fn a_hole_closes_soon_or_by_a_timer_or_as_its_number_tells() {
             time_ns: 7 * MS,
         };
         let hole = Hole {
-            start: 0,
-            end: 100,
-            seen,
+            start_seq: 0,
+            end_seq: 100,
+            shown_by: seen,
             next_id: behind,
             is_tail: false,
         };
@@ -100,11 +101,11 @@ fn a_tail_is_probed_until_two_round_trips_and_the_probe_timer() {
     assert_eq!(again(sent(), 233 * MS), Some(Repair::Timeout));
     // a long path's probe is none of the first timer, which is 3 s, nor sooner than the path allows
     let far = |time_ns, rtt_ns| {
-        let repeat = Data {
+        let retransmission = Data {
             rtt_ns,
             ..data(time_ns, 0, 100)
         };
-        match sent().data(&repeat, Some(0), None) {
+        match sent().data(&retransmission, Some(0), None) {
             Outcome::Forward(Step {
                 wait: Wait::Repair(repaired),
                 ..
@@ -129,8 +130,8 @@ fn a_tail_is_probed_until_two_round_trips_and_the_probe_timer() {
 fn three_duplicates_call_for_a_repeat_and_silence_for_a_timer() {
     let how = |duplicates, repeated, time_ns| {
         let mut sender = sent();
-        (sender.duplicates, sender.has_retransmitted) = (duplicates, repeated);
-        sender.newest_answer = Some(At { frame: 1, time_ns: 0 });
+        (sender.acked.duplicates, sender.acked.has_retransmitted) = (duplicates, repeated);
+        sender.peer.newest = Some(At { frame: 1, time_ns: 0 });
         again(sender, time_ns)
     };
     assert_eq!(
@@ -148,7 +149,7 @@ fn three_duplicates_call_for_a_repeat_and_silence_for_a_timer() {
     );
     let sacked = |sacked| {
         let mut sender = sent();
-        (sender.sacked, sender.newest_answer) = (sacked, Some(At { frame: 1, time_ns: 0 }));
+        (sender.acked.highest_sacked, sender.peer.newest) = (sacked, Some(At { frame: 1, time_ns: 0 }));
         again(sender, MS)
     };
     assert_eq!(
@@ -157,13 +158,13 @@ fn three_duplicates_call_for_a_repeat_and_silence_for_a_timer() {
     );
     let acknowledged = |una| {
         let mut sender = sent();
-        sender.una = una;
+        sender.acked.una = una;
         again(sender, MS)
     };
     assert_eq!(
         (acknowledged(99), acknowledged(100)),
         (Some(Repair::TailProbe), None),
-        "needless"
+        "spurious"
     );
 }
 
@@ -180,8 +181,11 @@ fn a_second_point_of_capture_lies_near_the_first() {
             frame: 1,
             time_ns: 5 * MS,
         });
-        let needless = matches!(sender.data(&numbered(time_ns), Some(0), first), Outcome::Needless);
-        (needless, sender.copies, sender.is_doubled())
+        let spurious = matches!(
+            sender.data(&numbered(time_ns), Some(0), first),
+            Outcome::NothingNew
+        );
+        (spurious, sender.copies, sender.is_doubled())
     };
     assert_eq!(copies(25 * MS - 1), (true, 1, true));
     assert_eq!(copies(25 * MS), (true, 0, false));
@@ -191,8 +195,11 @@ fn a_second_point_of_capture_lies_near_the_first() {
 fn more_than_half_came_twice_where_a_capture_is_of_two_points() {
     let doubled = |copies, sent| {
         let sender = Sender {
+            recent: Recent {
+                count: sent,
+                ..Recent::default()
+            },
             copies,
-            sent,
             ..Sender::default()
         };
         sender.is_doubled()
@@ -224,13 +231,16 @@ fn an_older_stamp_or_number_was_sent_before() {
 #[test]
 fn the_newest_repeats_of_these_bytes_are_remembered() {
     let mut sender = sent();
-    for number in 1..=RESENT as i64 + 3 {
+    for number in 1..=MAX_RETRANSMISSIONS as i64 + 3 {
         sender.data(&data(number * MS, 0, 100), Some(0), None);
     }
-    assert_eq!(sender.resent.as_ref().map_or(0, |all| all.len()), RESENT);
+    assert_eq!(
+        sender.retransmissions.as_ref().map_or(0, |all| all.len()),
+        MAX_RETRANSMISSIONS
+    );
     assert_eq!(
         sender.came_twice((99, 300)).map(|at| at.time_ns),
-        Some((RESENT as i64 + 3) * MS)
+        Some((MAX_RETRANSMISSIONS as i64 + 3) * MS)
     );
     assert_eq!(
         (sender.came_twice((100, 300)), sender.came_twice((-50, 0))),
@@ -244,9 +254,9 @@ fn what_was_sent_below_a_number_is_a_hole_once() {
     let at = At { frame: 9, time_ns: 9 };
     let holes = |una, seq| {
         let mut sender = sent();
-        sender.una = una;
+        sender.acked.una = una;
         sender.passed(seq, at, None);
-        (sender.holes.len(), sender.next)
+        (sender.holes.len(), sender.next_seq)
     };
     assert_eq!((holes(0, 100), holes(0, 101)), ((0, Some(100)), (1, Some(101))));
     assert_eq!(
@@ -259,10 +269,10 @@ fn what_was_sent_below_a_number_is_a_hole_once() {
         sender.passed(200 + number, at, None);
     }
     assert_eq!(sender.holes.len(), MAX_HOLES);
-    assert!(!sender.has_too_many_holes(sender.next.unwrap()), "it follows");
-    assert_eq!(sender.first_hole(100, 101).map(|hole| hole.end), Some(200));
-    assert_eq!(sender.first_hole(199, 200).map(|hole| hole.start), Some(100));
-    assert_eq!(sender.first_hole(200, 201).map(|hole| hole.start), Some(200));
+    assert!(!sender.has_too_many_holes(sender.next_seq.unwrap()), "it follows");
+    assert_eq!(sender.first_hole(100, 101).map(|hole| hole.end_seq), Some(200));
+    assert_eq!(sender.first_hole(199, 200).map(|hole| hole.start_seq), Some(100));
+    assert_eq!(sender.first_hole(200, 201).map(|hole| hole.start_seq), Some(200));
 }
 
 /// The last segment, and then every other one: no more parts of that hole are remembered than is stated, and that is told.
@@ -283,8 +293,8 @@ fn what_is_left_of_holes_is_bounded_and_told() {
     assert_eq!((told, most), (true, MAX_PARTS));
     let mut behind = 0;
     for (start, hole) in &sender.holes {
-        assert!(*start == hole.start && behind <= *start && hole.start < hole.end);
-        behind = hole.end;
+        assert!(*start == hole.start_seq && behind <= *start && hole.start_seq < hole.end_seq);
+        behind = hole.end_seq;
     }
 }
 
@@ -296,11 +306,11 @@ fn a_timer_runs_from_the_last_ack_and_its_way() {
             time_ns: 7 * MS,
         };
         let mut sender = sent();
-        sender.has_retransmitted = true;
+        sender.acked.has_retransmitted = true;
         if called {
-            (sender.sacked, sender.newest_answer) = (1, Some(ack));
+            (sender.acked.highest_sacked, sender.peer.newest) = (1, Some(ack));
         } else {
-            sender.advanced = Some(Advanced {
+            sender.acked.newest = Some(Advanced {
                 ack,
                 acked: ack,
                 bytes: 1,
@@ -330,7 +340,7 @@ fn a_timer_runs_from_the_last_ack_and_its_way() {
 fn a_tail_is_waited_for_since_the_peer_was_heard() {
     let how = |time_ns| {
         let mut sender = sent();
-        sender.peer_data = Some(At {
+        sender.peer.newest_data = Some(At {
             frame: 2,
             time_ns: 7 * MS,
         });

@@ -63,7 +63,7 @@ fn pauses_of_two_lengths_say_nothing_of_what_ends_in_between() {
     );
 }
 
-/// A sender whose unheld segment had 300 bytes, and which paused so long behind it or behind the one before.
+/// A sender whose unheld segment had 300 bytes, and which paused so long after it or after the one before.
 fn of_300_bytes(first: bool, pause: i64) -> Controls {
     let judged = SenderVerdict {
         path: SenderPath {

@@ -35,7 +35,7 @@ fn what_left_later_than_the_path_wavers_was_the_programs_pause() {
 
 #[test]
 fn what_comes_late_after_as_long_as_pauses_take_may_be_one() {
-    // so many left 60 ms after their small segments, and one after `total`, so late behind its ACK
+    // so many left 60 ms after their small segments, and one after `total`, so late after its ACK
     let may_be = |pauses, sender_rtt, total, late| {
         let judged = SenderVerdict {
             path: SenderPath {

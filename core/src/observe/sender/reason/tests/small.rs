@@ -6,8 +6,11 @@ use super::*;
 fn small_behind_acknowledged_small_may_be_nagles() {
     let freed = |p: Small, d: Data, hole: bool, turn: bool| {
         let state = Sender {
+            peer: Peer {
+                newest_data: turn.then_some(at(5, 41 * MS)),
+                ..sender().peer
+            },
             small: Some(p),
-            peer_data: turn.then_some(at(5, 41 * MS)),
             ..sender()
         };
         matches!(why_so(state, d, hole, 0), Wait::Small(_))
@@ -19,7 +22,7 @@ fn small_behind_acknowledged_small_may_be_nagles() {
     assert!(!freed(
         acked,
         Data {
-            fin: true,
+            has_fin: true,
             ..next(41 * MS)
         },
         false,
@@ -103,8 +106,11 @@ fn small_over_small_refutes_unless_an_ack_was_heard() {
         let mut p = small(None);
         p.tsecr = Some(1_000);
         let mut state = Sender {
+            peer: Peer {
+                stamps: [Some(1_005), Some(990)],
+                ..in_flight().peer
+            },
             small: Some(p),
-            peer_stamps: [Some(1_005), Some(990)],
             ..in_flight()
         };
         let from = at(1, 0);
@@ -119,7 +125,7 @@ fn small_over_small_refutes_unless_an_ack_was_heard() {
             false,
             Some(0),
         );
-        (wait == Wait::Unsure, state.refuting.is_some())
+        (wait == Wait::Unsure, state.refutations.newest.is_some())
     };
     // newer than any stamp of the peer that the capture has
     assert_eq!((ticks(1_005), ticks(1_006)), ((false, true), (true, false)));
@@ -155,8 +161,8 @@ fn an_ack_that_the_capture_lacks_is_dated_between_the_segments() {
             tsecr: Some(900),
             ..p
         });
-        state.peer_clock.record(-1_000 * MS, 0);
-        state.peer_clock.record(0, 1_000);
+        state.peer.clock.record(-1_000 * MS, 0);
+        state.peer.clock.record(0, 1_000);
         let tsecr = Some(echo);
         let d = Data {
             tsecr,
@@ -225,15 +231,21 @@ fn neither_full_nor_pushed_behind_small_was_corked() {
     };
     // what is Nagle's otherwise, as neither is small to him: it was not pushed
     let open = |time_ns| Data {
-        small: false,
-        pushed: false,
+        is_small: false,
+        is_pushed: false,
         ..next(time_ns)
     };
     let acked = small(Some(100_000));
     assert!(corked(acked, open(BURST + 1)) && !corked(acked, open(BURST)));
     assert!(!corked(small(None), open(MS)), "not acknowledged");
     let pushed = true;
-    assert!(!corked(acked, Data { pushed, ..open(MS) }));
+    assert!(!corked(
+        acked,
+        Data {
+            is_pushed: pushed,
+            ..open(MS)
+        }
+    ));
     let tainted = true;
     assert!(!corked(
         Small {
@@ -249,18 +261,26 @@ fn neither_full_nor_pushed_behind_small_was_corked() {
     );
     let end = 100 + 536;
     assert!(
-        corked(acked, Data { end, ..open(MS) })
-            && !corked(
-                acked,
-                Data {
-                    end: end + 1,
-                    ..open(MS)
-                }
-            )
+        corked(
+            acked,
+            Data {
+                end_seq: end,
+                ..open(MS)
+            }
+        ) && !corked(
+            acked,
+            Data {
+                end_seq: end + 1,
+                ..open(MS)
+            }
+        )
     );
     let turn = Sender {
+        peer: Peer {
+            newest_data: Some(at(5, 0)),
+            ..sender().peer
+        },
         small: Some(acked),
-        peer_data: Some(at(5, 0)),
         ..sender()
     };
     assert!(!matches!(why(turn, open(MS)), Wait::Corked { .. }));

@@ -6,8 +6,14 @@ use super::*;
 fn even_gaps_in_a_row_are_a_pace() {
     let spaced = |even, gaps, turn: bool| {
         let mut state = Sender {
-            even_gaps: gaps,
-            peer_data: turn.then_some(at(5, MS)),
+            gaps: Gaps {
+                even_count: gaps,
+                ..sender().gaps
+            },
+            peer: Peer {
+                newest_data: turn.then_some(at(5, MS)),
+                ..sender().peer
+            },
             ..sender()
         };
         let wait = state.classify(&full(4 * MS), at(1, 0), false, even, Some(0));
@@ -47,12 +53,12 @@ fn what_the_path_may_have_held_is_not_surely_the_programs() {
 /// After thirteen full segments, of which the last two left 9 ms ago: 3 Mbit/s, as the pacing may do.
 fn paced() -> Sender {
     let mut state = sender();
-    state.sent = 12;
+    state.recent.count = 12;
     state.pacer.sent(
         &Data {
-            start: 1,
-            end: 1 + 3 * MSS,
-            small: false,
+            start_seq: 1,
+            end_seq: 1 + 3 * MSS,
+            is_small: false,
             ..next(0)
         },
         0,
@@ -69,8 +75,8 @@ fn what_may_have_been_paced_is_not_surely_the_programs() {
         why(
             paced(),
             Data {
-                start,
-                end,
+                start_seq: start,
+                end_seq: end,
                 ..next(time_ns)
             },
         )
@@ -94,7 +100,10 @@ fn is_certain(wait: &Wait) -> bool {
 /// The peer's last byte came at 0 in frame 5.
 fn asked() -> Sender {
     Sender {
-        peer_data: Some(at(5, 0)),
+        peer: Peer {
+            newest_data: Some(at(5, 0)),
+            ..sender().peer
+        },
         ..sender()
     }
 }
@@ -102,7 +111,10 @@ fn asked() -> Sender {
 #[test]
 fn an_answer_as_late_as_a_timer_is_suspected() {
     let state = || Sender {
-        peer_data: Some(at(5, 7 * MS)),
+        peer: Peer {
+            newest_data: Some(at(5, 7 * MS)),
+            ..sender().peer
+        },
         ..sender()
     };
     let late = |d| {
@@ -221,7 +233,7 @@ fn an_answer_that_was_late_by_its_clock_was_queued() {
 fn what_came_in_time_as_late_as_a_timer_was_not_queued() {
     let mut state = asked();
     let mut wait = |time_ns: i64, tsval, d: Data| {
-        state.peer_data = Some(at(5, time_ns - 210 * MS));
+        state.peer.newest_data = Some(at(5, time_ns - 210 * MS));
         let tsval = Some(tsval);
         why_of(
             &mut state,
@@ -260,9 +272,9 @@ fn an_answer_in_its_senders_pace_may_have_been_paced() {
             let end = start + segments * MSS;
             let before = if segments == 3 && shown { 6 } else { 3 };
             let d = Data {
-                start,
-                end,
-                small: false,
+                start_seq: start,
+                end_seq: end,
+                is_small: false,
                 ..next(0)
             };
             state.pacer.sent(&d, before * MS, 20);
@@ -271,8 +283,8 @@ fn an_answer_in_its_senders_pace_may_have_been_paced() {
         let last = if shown { 6 } else { 3 };
         let end = start + 200;
         let d = Data {
-            start,
-            end,
+            start_seq: start,
+            end_seq: end,
             ..next(last * factor * MS)
         };
         why(state, d)
@@ -294,9 +306,9 @@ fn an_answer_in_its_senders_pace_may_have_been_paced() {
 fn a_program_is_as_quick_as_it_answers_freely() {
     let answered = |first: bool, acked: Option<u64>, heard: u64| {
         let mut state = asked();
-        state.peer_data = Some(at(heard, 0));
+        state.peer.newest_data = Some(at(heard, 0));
         if first {
-            state.last = None;
+            state.newest.at = None;
         }
         state.small = acked.map(|frame| {
             let p = small(Some(0));
@@ -307,7 +319,7 @@ fn a_program_is_as_quick_as_it_answers_freely() {
             Small { ack, ..p }
         });
         state.classify(&next(3 * MS), at(1, 0), false, false, Some(0));
-        state.freed.answered_in
+        state.freed.fastest_answer_ns
     };
     assert_eq!(answered(true, None, 5), Some(3 * MS), "its first message");
     assert_eq!(answered(false, None, 5), None);
@@ -320,7 +332,10 @@ fn a_program_is_as_quick_as_it_answers_freely() {
 fn what_came_as_late_as_a_repeat_may_be_one_unless_the_numbers_go_on() {
     let wait = |missing, acked: Option<i64>, own_rtt_ns, time_ns| {
         let mut state = Sender {
-            peer_data: Some(at(5, 7 * MS)),
+            peer: Peer {
+                newest_data: Some(at(5, 7 * MS)),
+                ..sender().peer
+            },
             ..sender()
         };
         if let Some(acked) = acked {
@@ -341,7 +356,7 @@ fn what_came_as_late_as_a_repeat_may_be_one_unless_the_numbers_go_on() {
         !wait(Some(0), soon, far, least),
         "its sender counts, and nothing is missing"
     );
-    // a held ACK would have carried what had been written: the timer began behind it
+    // a held ACK would have carried what had been written: the timer began after it
     let held = 20 * MS + 35 * MS; // DELACK_LEAST_NS
     assert!(!wait(None, Some(held), far, least) && wait(None, Some(held - 1), far, least));
     assert!(

@@ -95,10 +95,10 @@ fn an_ack_of_nothing_new_answers_a_late_first_copy() {
     assert_eq!(
         lost.answers_first_copy(&called, Some(20 * MS)),
         None,
-        "it calls for the repeat"
+        "it calls for the retransmission"
     );
     let sacked = PeerPacket {
-        sacked: Some(300),
+        highest_sacked: Some(300),
         ..at(300 * MS)
     };
     assert!(!shown(&[], sacked), "it reports a hole");
