@@ -93,7 +93,7 @@ impl Pipeline {
         if !spurious.is_empty() && is_near_client() {
             exchange.end_with_first_copy(spurious);
         }
-        if exchange.before.is_some() {
+        if exchange.held_before.is_some() {
             self.begin_before(exchange);
         }
     }
@@ -104,7 +104,7 @@ impl Pipeline {
     fn begin_before(&self, exchange: &mut Exchange) {
         let paths = self.paths(exchange);
         let (side, judged_senders) = (exchange.first_sender(), self.senders.all());
-        let since = (exchange.before.as_deref())
+        let since = (exchange.held_before.as_deref())
             .and_then(|step| judge::held_since(&step.wait, side, judged_senders, &paths));
         if let Some(since) = since {
             exchange.move_start_back(since);
@@ -154,10 +154,10 @@ impl Pipeline {
 
     /// RTTs of both halves of the exchange's path.
     pub(super) fn paths(&self, exchange: &Exchange) -> Paths {
-        let rounds = exchange.rounds;
+        let rounds = exchange.kernel_rtts;
         let Some(pair) = self.streams.pairs.get(exchange.pair) else {
             return Paths {
-                rounds,
+                kernel_rtts: rounds,
                 by_program: [true; 2],
                 ..Paths::default()
             };
@@ -166,7 +166,7 @@ impl Pipeline {
         Paths {
             best_rtts_ns: rtts.map(Rtt::min),
             handshake_behind_middlebox_ns: rtts.map(Rtt::handshake_behind_middlebox),
-            rounds,
+            kernel_rtts: rounds,
             by_program: rtts.map(|rtt| !rtt.has_kernel_answer()),
             by_one_answer: rtts.map(Rtt::is_one_answer),
         }
@@ -210,7 +210,7 @@ pub(super) fn judge_rows(exchange: &Exchange, context: &ExchangeContext<'_>, row
     let interactive = exchange.protocol.is_some_and(Protocol::is_interactive);
     if exchange.kind == MessageKind::Turn || interactive {
         // A TLS handshake is read and waits for its server. The client of an interactive session may wait for a person.
-        judge::cap_unknown_protocol(rows, exchange.dialogue && !interactive);
+        judge::cap_unknown_protocol(rows, exchange.is_dialogue && !interactive);
     }
     if exchange.kind == MessageKind::LongPoll {
         judge::cap_long_poll(rows);
@@ -230,13 +230,13 @@ pub(super) fn judge_rows(exchange: &Exchange, context: &ExchangeContext<'_>, row
         };
         judge::cap_event_stream(rows, since.time_ns);
     }
-    if let Some(until) = exchange.behind_until {
+    if let Some(until) = exchange.previous_response_until_ns {
         judge::cap_behind_answers(rows, until);
     }
     if exchange.row == RowKind::Pause {
         judge::cap_piggyback(rows);
     }
-    if exchange.doubled {
+    if exchange.is_doubled {
         judge::cap_doubled(rows);
     }
     if context.is_spread {

@@ -123,7 +123,7 @@ impl Pipeline {
 
     /// Times of request and response, if the exchange was answered and may nest.
     fn span(&self, exchange: &Exchange) -> Option<Span> {
-        if exchange.row != RowKind::Exchange || !exchange.complete {
+        if exchange.row != RowKind::Exchange || !exchange.is_complete {
             return None;
         }
         let store = &self.streams.context.sender_store;

@@ -25,8 +25,8 @@ struct DataConnection {
     /// Stream of the control connection, if known.
     control: Option<u32>,
     /// Times of its first data and of its end, in ns.
-    start: i64,
-    end: i64,
+    start_ns: i64,
+    end_ns: i64,
 }
 
 /// A port that a control connection announces for a data connection.
@@ -60,7 +60,7 @@ impl DataConnections {
     /// Records the end of one side of a stream on which one side alone has sent since `start`.
     pub fn ended(&mut self, pair: u32, stream: u32, control: Option<u32>, start: i64, end: i64) {
         if let Some(connection) = self.connections.iter_mut().find(|c| c.stream == stream) {
-            connection.end = end;
+            connection.end_ns = end;
             return;
         }
         if self.connections.len() >= MAX_DATA_CONNECTIONS {
@@ -70,8 +70,8 @@ impl DataConnections {
             pair,
             stream,
             control,
-            start,
-            end,
+            start_ns: start,
+            end_ns: end,
         });
     }
 
@@ -150,10 +150,10 @@ impl DataConnections {
             .connections
             .iter()
             .filter(|t| t.pair == pair && t.stream != stream || t.control == Some(stream))
-            .filter(|t| (from..=to).contains(&t.end));
+            .filter(|t| (from..=to).contains(&t.end_ns));
         // the server sends the response on the control connection after the client has got all data
-        let end = |t: &DataConnection| if t.control == Some(stream) { to } else { t.end };
-        let longest = passed.map(|t| end(t) - t.start.max(from)).max().unwrap_or(0);
+        let end = |t: &DataConnection| if t.control == Some(stream) { to } else { t.end_ns };
+        let longest = passed.map(|t| end(t) - t.start_ns.max(from)).max().unwrap_or(0);
         if longest <= (to - from) / 2 {
             return;
         }

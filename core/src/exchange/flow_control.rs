@@ -21,21 +21,21 @@ const MAX_PENDING: usize = 1024;
 /// Bytes that may still be sent, and the largest value of that.
 #[derive(Debug, Clone, Copy)]
 struct Window {
-    available: i64,
-    largest: i64,
+    available_bytes: i64,
+    largest_bytes: i64,
 }
 
 impl Window {
     fn new(available: i64) -> Self {
         Window {
-            available,
-            largest: available,
+            available_bytes: available,
+            largest_bytes: available,
         }
     }
 
     fn add(&mut self, bytes: i64) {
-        self.available += bytes;
-        self.largest = self.largest.max(self.available);
+        self.available_bytes += bytes;
+        self.largest_bytes = self.largest_bytes.max(self.available_bytes);
     }
 }
 
@@ -52,7 +52,7 @@ enum Grant {
 #[derive(Debug)]
 struct Direction {
     connection: Window,
-    initial: i64,
+    initial_bytes: i64,
     streams: BTreeMap<u32, Window>,
     /// Grants that the sender has not acknowledged, each with the TCP stream offset after it.
     pending: VecDeque<(i64, Grant)>,
@@ -70,7 +70,7 @@ impl Default for Direction {
     fn default() -> Self {
         Direction {
             connection: Window::new(INITIAL),
-            initial: INITIAL,
+            initial_bytes: INITIAL,
             streams: BTreeMap::new(),
             pending: VecDeque::new(),
             frame: (0, 0),
@@ -162,8 +162,8 @@ impl Direction {
             Grant::Update(0, bytes) => self.connection.add(bytes),
             Grant::Update(stream, bytes) => self.stream(stream).add(bytes),
             Grant::Initial(bytes) => {
-                let more = bytes - self.initial;
-                self.initial = bytes;
+                let more = bytes - self.initial_bytes;
+                self.initial_bytes = bytes;
                 self.streams.values_mut().for_each(|window| window.add(more));
             }
         }
@@ -173,7 +173,9 @@ impl Direction {
         if self.streams.len() >= MAX_STREAMS && !self.streams.contains_key(&stream) {
             self.streams.pop_first();
         }
-        self.streams.entry(stream).or_insert(Window::new(self.initial))
+        self.streams
+            .entry(stream)
+            .or_insert(Window::new(self.initial_bytes))
     }
 
     /// Begins a DATA frame; returns whether the windows permit it.
@@ -181,24 +183,24 @@ impl Direction {
         self.shut = None;
         self.apply_known(acked);
         self.frame = (stream, bytes);
-        if self.connection.available < bytes || self.stream(stream).available < bytes {
+        if self.connection.available_bytes < bytes || self.stream(stream).available_bytes < bytes {
             // it knows of a grant: its ACK is missing in the capture
             self.apply_known(i64::MAX);
         }
-        self.connection.available -= bytes;
-        self.stream(stream).available -= bytes;
-        self.connection.available >= 0 && self.stream(stream).available >= 0
+        self.connection.available_bytes -= bytes;
+        self.stream(stream).available_bytes -= bytes;
+        self.connection.available_bytes >= 0 && self.stream(stream).available_bytes >= 0
     }
 
     fn end_frame(&mut self, last: bool, acked: i64) {
         self.apply_known(acked);
         let (stream, bytes) = self.frame;
         let window = *self.stream(stream);
-        let empty = |window: Window| window.available <= 0 || window.available < bytes;
+        let empty = |window: Window| window.available_bytes <= 0 || window.available_bytes < bytes;
         self.shut = if empty(self.connection) {
-            Some((0, self.connection.largest))
+            Some((0, self.connection.largest_bytes))
         } else if !last && empty(window) {
-            Some((stream, window.largest))
+            Some((stream, window.largest_bytes))
         } else {
             None
         };

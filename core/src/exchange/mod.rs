@@ -47,11 +47,11 @@ pub struct Message {
     whole: At,
     pub bytes: u64,
     /// Whether its end was seen.
-    pub complete: bool,
+    pub is_complete: bool,
     /// Stream offset after its last byte.
     end_offset: i64,
     /// Repeats of its bytes. Any of them may be the copy that the receiver got.
-    copies: Retransmissions,
+    retransmissions: Retransmissions,
 }
 
 /// The retransmissions of one message, allocated only if there are any.
@@ -78,8 +78,8 @@ impl Retransmissions {
 #[derive(Debug, Clone, Copy)]
 struct RetransmittedBytes {
     at: At,
-    start: i64,
-    end: i64,
+    start_seq: i64,
+    end_seq: i64,
     tsval: Option<u32>,
 }
 
@@ -90,9 +90,9 @@ impl Message {
             last,
             whole,
             bytes,
-            complete,
+            is_complete: complete,
             end_offset,
-            copies,
+            retransmissions: copies,
         } = self;
         (*first, *last, *whole) = (At::default(), At::default(), At::default());
         (*bytes, *end_offset, *complete) = (0, 0, false);
@@ -100,17 +100,17 @@ impl Message {
     }
 
     fn repeated(&mut self, at: At, data: &Data) {
-        self.copies.push(RetransmittedBytes {
+        self.retransmissions.push(RetransmittedBytes {
             at,
-            start: data.start_seq,
-            end: data.end_seq,
+            start_seq: data.start_seq,
+            end_seq: data.end_seq,
             tsval: data.tsval,
         });
     }
 
     /// The newest retransmission, if it came after the packet that counts as the message's end.
     fn newest_copy(&self) -> Option<At> {
-        self.copies
+        self.retransmissions
             .iter()
             .next_back()
             .map(|copy| copy.at)
@@ -228,7 +228,7 @@ pub struct Exchange {
     pub tags: Option<Box<Tags>>,
     pub status: Option<u16>,
     pub status_text: Option<SmolStr>,
-    pub error: bool,
+    pub is_error: bool,
     pub pieces: BodyPartStats,
     pub request: Message,
     /// Highest byte that the client had acknowledged when it began the request: the response lies beyond it.
@@ -238,8 +238,8 @@ pub struct Exchange {
     /// sent.
     answered_from: Option<At>,
     /// Both sides sent in turn before it was over.
-    pub dialogue: bool,
-    pub complete: bool,
+    pub is_dialogue: bool,
+    pub is_complete: bool,
     pub cut_by: Option<CutBy>,
     /// Id of the pair of hosts, for their RTTs.
     pub pair: u32,
@@ -248,15 +248,15 @@ pub struct Exchange {
     /// Id of the evidence on its request's sender.
     pub sender_id: u32,
     /// RTTs to each side that its kernel answered.
-    pub rounds: [KernelRtt; 2],
+    pub kernel_rtts: [KernelRtt; 2],
     /// The capture contains every segment of the connection twice.
-    pub doubled: bool,
+    pub is_doubled: bool,
     /// Time in ns of the previous response's end, if this request was complete before it and the protocol keeps the
     /// order of requests: until then the server may not have begun on this one.
-    pub behind_until: Option<i64>,
+    pub previous_response_until_ns: Option<i64>,
     /// The step that the first segment ended, if its kernel held it behind another message of its sender until an
     /// ACK.
-    pub before: Option<Box<Step>>,
+    pub held_before: Option<Box<Step>>,
     /// All steps of client and server that overlap the exchange; others may be among them.
     pub steps: [Vec<Step>; 2],
 }
@@ -279,9 +279,9 @@ impl Exchange {
             pair: _,
             ports: _,
             sender_id,
-            rounds,
-            doubled,
-            behind_until,
+            kernel_rtts: rounds,
+            is_doubled: doubled,
+            previous_response_until_ns: behind_until,
             row,
             opening,
             kind,
@@ -294,16 +294,16 @@ impl Exchange {
             tags,
             status,
             status_text,
-            error,
+            is_error: error,
             pieces,
             request,
             ack_at_request,
             response,
             answered_from,
-            dialogue,
-            complete,
+            is_dialogue: dialogue,
+            is_complete: complete,
             cut_by,
-            before,
+            held_before: before,
             steps,
         } = self;
         (*row, *kind, *key, *by_server) = (RowKind::Exchange, MessageKind::Turn, None, false);
@@ -354,7 +354,7 @@ impl Exchange {
     #[cold]
     pub fn move_start_back(&mut self, since: At) {
         let side = self.first_sender();
-        if let Some(step) = self.before.take() {
+        if let Some(step) = self.held_before.take() {
             self.request.first = since;
             if side == Side::Server {
                 self.request.last = since; // no request
@@ -367,7 +367,7 @@ impl Exchange {
 
     /// Calls `give` for the slices of its time, in order and without holes.
     pub fn slices<'a>(&'a self, mut give: impl FnMut(TimeSlice<'a>)) {
-        if self.dialogue {
+        if self.is_dialogue {
             let (start, _, end) = self.boundaries();
             let [client, server] = &self.steps;
             take_turns([client, server], start, end, &mut give);
@@ -409,7 +409,7 @@ impl Exchange {
     #[inline(always)]
     pub fn is_plain(&self) -> bool {
         let [client, server] = &self.steps;
-        self.before.is_none()
+        self.held_before.is_none()
             && (!client.iter().chain(server).any(|step| step.wait.needs_evidence())
                 || self.slices_are_plain())
     }

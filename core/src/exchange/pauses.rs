@@ -138,10 +138,10 @@ pub fn push_suspected(gap: &Suspect, seen: Side, origin: RowOrigin, context: &mu
 
 fn push(row: RowKind, step: Step, sender: Side, origin: RowOrigin, context: &mut Context) {
     let mut exchange = context.open(origin.stream, origin.index, origin.pair);
-    (exchange.rounds, exchange.doubled) = (origin.rounds, origin.doubled);
+    (exchange.kernel_rtts, exchange.is_doubled) = (origin.rounds, origin.doubled);
     exchange.row = row;
     (exchange.request.first, exchange.request.last) = (step.from, step.to);
-    exchange.dialogue = true;
+    exchange.is_dialogue = true;
     sender.pick_mut(&mut exchange.steps).push(step);
     context.queue(exchange);
 }

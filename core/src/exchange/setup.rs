@@ -189,7 +189,7 @@ impl Setup {
         }
         let last = self.used.or(self.ended).unwrap_or(self.answered_again);
         let whole = |message: &mut Message, first, last| {
-            (message.first, message.last, message.complete) = (first, last, true);
+            (message.first, message.last, message.is_complete) = (first, last, true);
         };
         whole(&mut exchange.request, first_syn, self.last_syn);
         if let Some(first) = self.answered {
@@ -214,7 +214,7 @@ impl Setup {
             (false, None) => Some(CutBy::CaptureEnd),
             (false, Some(_)) => None,
         };
-        exchange.dialogue = true;
+        exchange.is_dialogue = true;
         Some(exchange)
     }
 }

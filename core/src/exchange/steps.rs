@@ -6,13 +6,13 @@ use crate::observe::{Step, Wait};
 /// A step, cut to the exchange that it belongs to; times in ns.
 #[derive(Debug, Clone, Copy)]
 pub struct TimeSlice<'a> {
-    pub start: i64,
-    pub end: i64,
+    pub start_ns: i64,
+    pub end_ns: i64,
     /// Packets at its two ends: the step's own, or the exchange's where the step was cut.
     pub from_frame: u64,
     pub to_frame: u64,
     /// When this side's part of the exchange began, in ns: for the server, when it had the request.
-    pub request_at: i64,
+    pub request_at_ns: i64,
     pub sender: Side,
     pub step: &'a Step,
 }
@@ -93,11 +93,11 @@ impl<'a> Iterator for CutSteps<'a> {
         let until = if until.time_ns <= end.time_ns { until } else { end };
         self.at = until;
         Some(TimeSlice {
-            start: at.time_ns,
-            end: until.time_ns,
+            start_ns: at.time_ns,
+            end_ns: until.time_ns,
             from_frame: at.frame,
             to_frame: until.frame,
-            request_at: self.start_ns,
+            request_at_ns: self.start_ns,
             sender: self.sender,
             step,
         })
@@ -127,8 +127,8 @@ pub(super) fn take_turns<'a>(
         };
         if until.time_ns > at.time_ns {
             give(TimeSlice {
-                start: at.time_ns,
-                end: until.time_ns,
+                start_ns: at.time_ns,
+                end_ns: until.time_ns,
                 // among packets with equal time stamps, the step's own
                 from_frame: if step.from.time_ns == at.time_ns {
                     step.from.frame
@@ -136,7 +136,7 @@ pub(super) fn take_turns<'a>(
                     at.frame
                 },
                 to_frame: until.frame,
-                request_at: at.time_ns,
+                request_at_ns: at.time_ns,
                 sender,
                 step,
             });
@@ -145,11 +145,11 @@ pub(super) fn take_turns<'a>(
     }
     if at.time_ns < end.time_ns {
         give(TimeSlice {
-            start: at.time_ns,
-            end: end.time_ns,
+            start_ns: at.time_ns,
+            end_ns: end.time_ns,
             from_frame: at.frame,
             to_frame: end.frame,
-            request_at: at.time_ns,
+            request_at_ns: at.time_ns,
             sender: Side::Server,
             step: &UNSEEN,
         });

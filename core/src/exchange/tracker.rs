@@ -43,16 +43,16 @@ const MAX_SPARE_TRACKERS: usize = 16;
 pub struct ReadSoFar {
     pub protocol: Option<Protocol>,
     /// Number of requests, without the dropped heartbeats.
-    pub exchanges: u32,
+    pub exchange_count: u32,
     /// Name and version that the server gives itself; set when the stream has ended.
     pub software: Option<Symbol>,
     /// Total time of all exchanges, in ns.
-    pub busy: i64,
+    pub busy_ns: i64,
     /// The capture contains each segment twice.
-    pub doubled: bool,
+    pub is_doubled: bool,
     pub begun: Beginning,
     /// An RST ended it. A side that did not accept the RST may go on.
-    pub cut: bool,
+    pub is_cut: bool,
     /// Id of the two addresses in `Pairs`; 0 before any data.
     pub pair: u32,
 }
@@ -66,11 +66,11 @@ pub struct Tracker {
     /// The side of which packets were captured, and its gaps, while the other side has none.
     one_way: Option<Box<(Side, OneWay)>>,
     /// Whether each side has ended.
-    closed: [bool; 2],
+    have_ended: [bool; 2],
     /// Time of the first data, in ns.
     first_data_ns: i64,
     /// Latest time of a packet, in ns.
-    clock: i64,
+    latest_ns: i64,
 }
 
 impl Tracker {
@@ -81,9 +81,9 @@ impl Tracker {
             messages: Messages::new(),
             pairing: Pairing::new(ids),
             one_way: None,
-            closed: [false; 2],
+            have_ended: [false; 2],
             first_data_ns: 0,
-            clock: i64::MIN,
+            latest_ns: i64::MIN,
         }
     }
 
@@ -99,9 +99,9 @@ impl Tracker {
             messages,
             pairing,
             one_way,
-            closed,
+            have_ended: closed,
             first_data_ns,
-            clock,
+            latest_ns: clock,
         } = &mut *tracker;
         (*closed, *first_data_ns, *clock) = ([false; 2], 0, i64::MIN);
         for (sender, assembler) in senders.iter_mut().zip(assemblers) {
@@ -138,8 +138,9 @@ impl Tracker {
     /// Continues a stream whose earlier tracker was dropped.
     pub fn resume(&mut self, read: &ReadSoFar) {
         let pairing = &mut self.pairing;
-        (pairing.exchanges, pairing.busy_ns, pairing.begun) = (read.exchanges, read.busy, read.begun);
-        (pairing.doubled, pairing.protocol) = (read.doubled, read.protocol);
+        (pairing.exchange_count, pairing.busy_ns, pairing.begun) =
+            (read.exchange_count, read.busy_ns, read.begun);
+        (pairing.is_doubled, pairing.protocol) = (read.is_doubled, read.protocol);
         if let Some(carried) = read.begun.carries {
             self.carry(carried);
         }
@@ -167,12 +168,12 @@ impl Tracker {
         let heartbeats = pairing.beats.as_ref().map_or(0, |beats| beats.dropped);
         ReadSoFar {
             protocol: pairing.protocol,
-            exchanges: pairing.exchanges - heartbeats,
+            exchange_count: pairing.exchange_count - heartbeats,
             software: None,
-            busy: pairing.busy_ns,
-            doubled: pairing.doubled,
+            busy_ns: pairing.busy_ns,
+            is_doubled: pairing.is_doubled,
             begun: pairing.begun,
-            cut: false,
+            is_cut: false,
             pair: pairing.ids.pair,
         }
     }
@@ -198,7 +199,7 @@ impl Tracker {
 
     /// Whether both sides have ended, and no exchange is open.
     pub fn is_done(&self) -> bool {
-        self.closed == [true; 2] && self.pairing.is_idle()
+        self.have_ended == [true; 2] && self.pairing.is_idle()
     }
 
     /// Name and version that the server gives itself.
@@ -210,9 +211,9 @@ impl Tracker {
     #[inline(always)]
     pub fn segment(&mut self, seen: &SeenSegment<'_, '_>, context: &mut Context, release: &mut Release) {
         // no interval may be negative where the capture's clock goes back
-        self.clock = self.clock.max(seen.at.time_ns);
+        self.latest_ns = self.latest_ns.max(seen.at.time_ns);
         let at = At {
-            time_ns: self.clock,
+            time_ns: self.latest_ns,
             ..seen.at
         };
         self.pairing.current.frame = at.frame;
@@ -364,7 +365,7 @@ impl Tracker {
 
     /// Ends a side. When the server ends, requests that are still open will not be answered.
     fn close(&mut self, side: Side, at: At, how: Close, context: &mut Context) {
-        if std::mem::replace(side.pick_mut(&mut self.closed), true) && how == Close::Fin {
+        if std::mem::replace(side.pick_mut(&mut self.have_ended), true) && how == Close::Fin {
             return;
         }
         let (assembler, other) = side.split_mut(&mut self.assemblers);

@@ -90,10 +90,10 @@ pub struct Marks {
     pub scale: Scale,
     window: u32,
     next_seq: u32,
-    next_seq_time: i64,
+    next_seq_time_ns: i64,
     max_seq_to_be_acked: u32,
     last_ack: u32,
-    last_ack_time: i64,
+    last_ack_time_ns: i64,
     duplicate_acks: u32,
     last_flags: u16,
     bytes_in_flight_valid: bool,
@@ -103,7 +103,7 @@ pub struct Marks {
     push_bytes_sent: u32,
     sacked_bytes: u32,
     /// Highest relative sequence number so far, unwrapped.
-    pub high: i64,
+    pub highest_seq: i64,
 }
 
 impl Default for Marks {
@@ -113,10 +113,10 @@ impl Default for Marks {
             scale: Scale::Unknown,
             window: WINDOW_UNKNOWN,
             next_seq: 0,
-            next_seq_time: 0,
+            next_seq_time_ns: 0,
             max_seq_to_be_acked: 0,
             last_ack: 0,
-            last_ack_time: 0,
+            last_ack_time_ns: 0,
             duplicate_acks: 0,
             last_flags: 0,
             bytes_in_flight_valid: true,
@@ -124,7 +124,7 @@ impl Default for Marks {
             push_set_last: false,
             push_bytes_sent: 0,
             sacked_bytes: 0,
-            high: 0,
+            highest_seq: 0,
         }
     }
 }
@@ -134,7 +134,7 @@ impl Marks {
     #[inline(always)]
     fn advance(&mut self, seq: u32, next: u32, now: i64) {
         if self.next_seq == 0 || lt(self.next_seq, next) {
-            (self.next_seq, self.next_seq_time) = (next, now);
+            (self.next_seq, self.next_seq_time_ns) = (next, now);
         }
         if self.max_seq_to_be_acked == 0 || self.max_seq_to_be_acked == seq {
             self.max_seq_to_be_acked = self.next_seq;
@@ -170,7 +170,7 @@ impl Flow {
             seq,
             next,
             frame: at.frame,
-            time: at.time_ns,
+            time_ns: at.time_ns,
         };
         self.unacked.push(self.marks.base.unwrap_or(0), sent);
         next
@@ -185,7 +185,7 @@ impl Flow {
         let first = self.unacked.first_copy(marks.base.unwrap_or(0), seq)?;
         Some(At {
             frame: first.frame,
-            time_ns: first.time,
+            time_ns: first.time_ns,
         })
     }
 }
@@ -225,9 +225,9 @@ pub struct Shared {
 pub struct Covered {
     pub bytes: u32,
     pub first_frame: u64,
-    pub first_time: i64,
+    pub first_time_ns: i64,
     pub last_frame: u64,
-    pub last_time: i64,
+    pub last_time_ns: i64,
 }
 
 /// One segment's facts. Relative numbers are unwrapped to 64 bits.
@@ -258,7 +258,7 @@ pub fn is_reuse(segment: &Segment<'_>, base: Option<u32>) -> bool {
 /// Facts of a segment that is not analysed: its own numbers, relative if the stream's bases are known.
 pub fn unanalysed(segment: &Segment<'_>, fwd: &Flow, rev: &Flow) -> Facts {
     let relative = |number: u32, flow: &Flow| match flow.marks.base {
-        Some(base) => unwrap_near(number.wrapping_sub(base), flow.marks.high),
+        Some(base) => unwrap_near(number.wrapping_sub(base), flow.marks.highest_seq),
         None => i64::from(number),
     };
     let seq = relative(segment.seq, fwd);
@@ -355,7 +355,7 @@ impl Analysis<'_> {
         }
         own.window = u32::from(segment.window);
         own.last_ack = ack;
-        own.last_ack_time = now;
+        own.last_ack_time_ns = now;
         own.last_flags = flags;
 
         let peer_base = self.rev.marks.base.unwrap_or(0);
@@ -405,14 +405,14 @@ impl Analysis<'_> {
             Scale::Shift(shift) if !has(SYN) => window << shift.min(14),
             _ => window,
         };
-        facts.seq = unwrap_near(segment.seq.wrapping_sub(own.base.unwrap_or(0)), own.high);
+        facts.seq = unwrap_near(segment.seq.wrapping_sub(own.base.unwrap_or(0)), own.highest_seq);
         facts.next_seq = facts.seq + i64::from(segment.len) + i64::from(has(SYN | FIN));
-        if facts.next_seq > own.high {
-            own.high = facts.next_seq;
+        if facts.next_seq > own.highest_seq {
+            own.highest_seq = facts.next_seq;
         }
         facts.ack = match peer.base {
             Some(base) if ORDINARY || segment.has(ACK) => {
-                unwrap_near(segment.ack.wrapping_sub(base), peer.high)
+                unwrap_near(segment.ack.wrapping_sub(base), peer.highest_seq)
             }
             _ => i64::from(segment.ack),
         };

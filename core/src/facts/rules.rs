@@ -98,11 +98,11 @@ impl Analysis<'_> {
             return 0;
         }
         // Differences are unsigned in Wireshark: a clock that was set back makes them huge.
-        let since_ack = now.wrapping_sub(rev.last_ack_time) as u64;
+        let since_ack = now.wrapping_sub(rev.last_ack_time_ns) as u64;
         if rev.duplicate_acks >= 2 && rev.last_ack == seq && since_ack < FAST_RETRANSMIT_NS {
             return flag::FAST_RETRANSMISSION | flag::RETRANSMISSION;
         }
-        let since_next = now.wrapping_sub(fwd.next_seq_time) as u64;
+        let since_next = now.wrapping_sub(fwd.next_seq_time_ns) as u64;
         let limit = match self.shared.initial_rtt_ns() {
             Some(rtt) => rtt as u64,
             _ => DEFAULT_REORDER_NS,

@@ -30,7 +30,7 @@ pub struct Sent {
     pub(super) seq: u32,
     pub(super) next: u32,
     pub(super) frame: u64,
-    pub(super) time: i64,
+    pub(super) time_ns: i64,
 }
 
 /// Result of an ACK: the segment that it acknowledges, and the bytes that it newly covers.
@@ -224,7 +224,7 @@ impl Unacked {
     pub(super) fn acknowledge(&mut self, base: u32, ack: u32, now: i64, facts: &mut Facts) {
         if !self.rising {
             let (credited, covered) = self.acknowledge_any(base, ack);
-            facts.acks = credited.map(|sent| (sent.frame, now.wrapping_sub(sent.time)));
+            facts.acks = credited.map(|sent| (sent.frame, now.wrapping_sub(sent.time_ns)));
             facts.covered = covered;
             return;
         }
@@ -236,17 +236,17 @@ impl Unacked {
             let c = facts.covered.get_or_insert(Covered {
                 bytes: ack.wrapping_sub(front.seq),
                 first_frame: front.frame,
-                first_time: front.time,
+                first_time_ns: front.time_ns,
                 last_frame: front.frame,
-                last_time: front.time,
+                last_time_ns: front.time_ns,
             });
-            (c.last_frame, c.last_time) = (front.frame, front.time);
+            (c.last_frame, c.last_time_ns) = (front.frame, front.time_ns);
             if !is_whole {
                 front.seq = ack;
                 break;
             }
             if front.next == ack {
-                facts.acks = Some((front.frame, now.wrapping_sub(front.time)));
+                facts.acks = Some((front.frame, now.wrapping_sub(front.time_ns)));
             }
             self.list.pop_front();
         }
@@ -315,9 +315,9 @@ impl AckedSegments {
         let covered = self.first.zip(self.last).map(|(first, last)| Covered {
             bytes: ack.wrapping_sub(first.seq),
             first_frame: first.frame,
-            first_time: first.time,
+            first_time_ns: first.time_ns,
             last_frame: last.frame,
-            last_time: last.time,
+            last_time_ns: last.time_ns,
         });
         (self.credited, covered)
     }

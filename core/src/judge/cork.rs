@@ -65,7 +65,7 @@ pub(super) fn judge_turn(cutter: &mut Cutter<'_>, turn: &Turn, late_ns: u32, jud
             let grounds = Grounds::probable(Because::TimerOnTick, Cause::program_of(side));
             let evidence = cutter.end_frames();
             let cork = Attribution::new(Cause::Cork, Owner::of(side), Rule::CorkPool, grounds, evidence);
-            cutter.attribute(slice.end, cork);
+            cutter.attribute(slice.end_ns, cork);
         }
         _ if paths.rtt_behind_middlebox(side, waited).is_some() => turn::judge(cutter, turn),
         Some(judged)
@@ -76,7 +76,7 @@ pub(super) fn judge_turn(cutter: &mut Cutter<'_>, turn: &Turn, late_ns: u32, jud
             let mut program = turn_attribution_bounded_by_ack(cutter, turn, 0);
             let cap = Grounds::probable(Because::TimerLength, Cause::Cork);
             program.grounds.at_most(cap);
-            cutter.attribute(slice.end, program);
+            cutter.attribute(slice.end_ns, program);
         }
         _ if late_ns > 0 => turn::judge_queued(cutter, turn, late_ns, 0, false),
         _ => turn::judge(cutter, turn),
@@ -88,7 +88,7 @@ pub(super) fn tail(cutter: &mut Cutter<'_>) {
     let (slice, side, ends) = (cutter.slice, cutter.slice.sender, cutter.end_frames());
     let grounds = Grounds::probable(Because::TimerLength, Cause::program_of(side));
     cutter.attribute(
-        slice.end,
+        slice.end_ns,
         Attribution::new(Cause::Cork, Owner::of(side), Rule::CorkTimer, grounds, ends),
     );
 }
@@ -107,7 +107,7 @@ pub(super) fn unfinished(cutter: &mut Cutter<'_>, small: At, ack: At) {
         let grounds = Grounds::probable(Because::LateAfterAck, Cause::Cork);
         program_attribution(side, Rule::App, grounds, ends)
     };
-    cutter.attribute(slice.end, attribution);
+    cutter.attribute(slice.end_ns, attribution);
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub(super) fn clocked(cutter: &mut Cutter<'_>, ack: At, acked: At) {
     if releaser.cause == Cause::program_of(slice.sender) {
         attribute_request_path(cutter);
     }
-    cutter.attribute(slice.end, releaser);
+    cutter.attribute(slice.end_ns, releaser);
 }
 
 /// Judges a segment after the ACK of the only full segment in flight. If its sender has room for one (`single`), it

@@ -52,7 +52,7 @@ pub(super) fn judge_turn(cutter: &mut Cutter<'_>, turn: &Turn, judged: Option<&S
         (Cause::DelayedAck, Rule::Elsewhere, grounds)
     };
     let attribution = Attribution::new(cause, Owner::Server, rule, grounds, evidence);
-    cutter.attribute(slice.end, attribution);
+    cutter.attribute(slice.end_ns, attribution);
 }
 
 #[cfg(test)]

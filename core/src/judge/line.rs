@@ -14,5 +14,5 @@ pub(super) fn judge(cutter: &mut Cutter<'_>, rule: Rule, because: Because) {
     let grounds = Grounds::probable(because, Hypothesis::Pacing);
     let frames = cutter.end_frames();
     let bandwidth = Attribution::new(Cause::Bandwidth, Owner::Network, rule, grounds, frames);
-    cutter.attribute(cutter.slice.end, bandwidth);
+    cutter.attribute(cutter.slice.end_ns, bandwidth);
 }

@@ -19,5 +19,5 @@ pub(super) fn unjudged(cutter: &mut Cutter<'_>) {
 
 fn attribute_to_capture(cutter: &mut Cutter<'_>, cause: Cause, rule: Rule, grounds: Grounds) {
     let attribution = Attribution::new(cause, Owner::Capture, rule, grounds, cutter.end_frames());
-    cutter.attribute(cutter.slice.end, attribution);
+    cutter.attribute(cutter.slice.end_ns, attribution);
 }

@@ -88,7 +88,7 @@ impl ExchangeContext<'_> {
 
 /// Judges the time of one exchange slice by slice, in order, and appends the rows.
 pub fn judge_exchange(exchange: &Exchange, context: &ExchangeContext<'_>, rows: &mut Vec<Row>) {
-    if context.spurious_frames.is_some() || exchange.dialogue {
+    if context.spurious_frames.is_some() || exchange.is_dialogue {
         return judge_with_spurious_or_dialogue(exchange, context, rows);
     }
     // two loops, so that the compiler specialises `judge` for each side
@@ -110,7 +110,7 @@ fn judge_with_spurious_or_dialogue(exchange: &Exchange, context: &ExchangeContex
         if let Some(request) = request {
             if slice.sender == Side::Server {
                 // the request had arrived the first time, so its retransmission is part of the wait for the answer
-                (slice.start, slice.request_at) = (request.start, request.start);
+                (slice.start_ns, slice.request_at_ns) = (request.start_ns, request.start_ns);
                 slice.from_frame = request.from_frame;
             } else {
                 judge_any(request, context, rows);
@@ -183,7 +183,7 @@ fn judge_any(slice: TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Vec
         }
         Wait::Filled { sender_id } => nagle::filled(cutter, context.sender(*sender_id), context.stream),
         Wait::Early { sender_id, bytes } => {
-            let waited = slice.end - slice.start;
+            let waited = slice.end_ns - slice.start_ns;
             let grounds = context
                 .sender(*sender_id)
                 .map_or(Grounds::proven(Because::LeftBeforeAck), |judged| {

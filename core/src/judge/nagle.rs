@@ -348,14 +348,14 @@ pub(super) fn filled(cutter: &mut Cutter<'_>, judged: Option<&SenderVerdict>, st
         }
         _ => Grounds::probable(Because::FillsSegment, Cause::Nagle),
     };
-    let first = judged.and_then(|judged| judged.first_write_ns(stream, slice.end - slice.start));
+    let first = judged.and_then(|judged| judged.first_write_ns(stream, slice.end_ns - slice.start_ns));
     if let Some(first) = first {
         attribute_request_path(cutter);
         let program = program_attribution(side, Rule::App, grounds, evidence);
-        cutter.attribute((slice.start + first).min(slice.end), program);
+        cutter.attribute((slice.start_ns + first).min(slice.end_ns), program);
         let grounds = Grounds::probable(Because::FillsSegment, Cause::program_of(side));
         let nagle = Attribution::new(Cause::Nagle, Owner::of(side), Rule::NagleWait, grounds, evidence);
-        return cutter.attribute(slice.end, nagle);
+        return cutter.attribute(slice.end_ns, nagle);
     }
     paused(cutter, grounds);
 }

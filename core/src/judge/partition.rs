@@ -94,8 +94,8 @@ impl<'a> Cutter<'a> {
             rows,
             slice,
             paths,
-            attributed_until_ns: slice.start,
-            end_ns: slice.end,
+            attributed_until_ns: slice.start_ns,
+            end_ns: slice.end_ns,
             from_frame: slice.from_frame,
             to_frame: slice.to_frame,
         }
@@ -168,11 +168,11 @@ pub(super) mod slices {
 
     pub(in crate::judge) fn slice(step: &Step, sender: Side) -> TimeSlice<'_> {
         TimeSlice {
-            start: 0,
-            end: step.to.time_ns,
+            start_ns: 0,
+            end_ns: step.to.time_ns,
             from_frame: 1,
             to_frame: 9,
-            request_at: 0,
+            request_at_ns: 0,
             sender,
             step,
         }

@@ -18,7 +18,7 @@ pub struct Paths {
     /// Best round trips; None where none was seen.
     pub best_rtts_ns: [Option<i64>; 2],
     /// Recent round trips of the exchange's own connection, by answers of kernels.
-    pub rounds: [KernelRtt; 2],
+    pub kernel_rtts: [KernelRtt; 2],
     /// No kernel has answered by itself: the best round trip may contain a program's time.
     pub by_program: [bool; 2],
     /// The only round trip ever seen is an answer of the program.
@@ -61,7 +61,7 @@ impl Paths {
 #[inline(always)]
 pub(super) fn attribute_request_path(cutter: &mut Cutter<'_>) {
     if cutter.slice.sender == Side::Server {
-        attribute_path(cutter, cutter.slice.request_at, Side::Server);
+        attribute_path(cutter, cutter.slice.request_at_ns, Side::Server);
     }
 }
 
@@ -101,11 +101,11 @@ pub(super) fn handshake(cutter: &mut Cutter<'_>) {
     let (slice, ends) = (cutter.slice, cutter.end_frames());
     let network = |cause, rule, grounds| Attribution::new(cause, Owner::Network, rule, grounds, ends);
     if cutter.paths.best_rtt(slice.sender).is_some() {
-        attribute_path(cutter, slice.start, slice.sender);
+        attribute_path(cutter, slice.start_ns, slice.sender);
         let grounds = Grounds::probable(Because::KernelWasLate, Hypothesis::BusyHost);
-        cutter.attribute(slice.end, network(Cause::Queueing, Rule::Handshake, grounds));
+        cutter.attribute(slice.end_ns, network(Cause::Queueing, Rule::Handshake, grounds));
     } else {
         let grounds = Grounds::probable(Because::NoRoundTrip, Cause::Queueing);
-        cutter.attribute(slice.end, network(Cause::Network, Rule::Rtt, grounds));
+        cutter.attribute(slice.end_ns, network(Cause::Network, Rule::Rtt, grounds));
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn paused(cutter: &mut Cutter<'_>, grounds: Grounds) {
     attribute_request_path(cutter);
     let (slice, ends) = (cutter.slice, cutter.end_frames());
     cutter.attribute(
-        slice.end,
+        slice.end_ns,
         program_attribution(slice.sender, Rule::App, grounds, ends),
     );
 }
@@ -44,7 +44,7 @@ pub(super) fn closed_late(cutter: &mut Cutter<'_>) {
         Grounds::proven(Because::NothingOpen)
     };
     cutter.attribute(
-        slice.end,
+        slice.end_ns,
         program_attribution(slice.sender, Rule::LateClose, grounds, ends),
     );
 }
@@ -55,7 +55,7 @@ pub(super) fn wrote_again(cutter: &mut Cutter<'_>) {
     let (slice, ends) = (cutter.slice, cutter.end_frames());
     let grounds = Grounds::proven(Because::NothingOpen);
     cutter.attribute(
-        slice.end,
+        slice.end_ns,
         program_attribution(slice.sender, Rule::WriteGap, grounds, ends),
     );
 }

@@ -22,7 +22,7 @@ pub(super) fn judge(cutter: &mut Cutter<'_>, repaired: &Repaired, context: &Exch
     if context.is_spurious(to.frame) {
         let (cause, rule, grounds) = spurious_cause(repaired.how);
         let spurious = Attribution::new(cause, Owner::Network, rule, grounds, cutter.end_frames());
-        return cutter.attribute(slice.end, spurious);
+        return cutter.attribute(slice.end_ns, spurious);
     }
     let (cause, rule, grounds) = repair_cause(repaired);
     let first = repaired.first_copy;
@@ -40,7 +40,7 @@ pub(super) fn judge(cutter: &mut Cutter<'_>, repaired: &Repaired, context: &Exch
         let silent = Grounds::probable(Because::NobodyTells, Cause::Queueing);
         attribution.grounds.at_most(silent);
     }
-    cutter.attribute(slice.end, attribution);
+    cutter.attribute(slice.end_ns, attribution);
 }
 
 /// Returns the cause of a wait for a retransmission whose first copy had arrived, the rule, and the grounds.
@@ -114,7 +114,7 @@ pub(super) fn probe(cutter: &mut Cutter<'_>, small: At, sender_id: u32, context:
             let evidence = [small.frame, slice.step.to.frame, 0];
             let grounds = Grounds::proven(Because::TimerRanOut);
             cutter.attribute(
-                slice.end,
+                slice.end_ns,
                 Attribution::new(Cause::Tlp, Owner::Network, Rule::TailProbe, grounds, evidence),
             );
         }

@@ -24,19 +24,19 @@ pub(super) fn judge(cutter: &mut Cutter<'_>, turn: &Turn) {
     let mut program = turn_attribution_bounded_by_ack(cutter, turn, 0);
     if !paths.is_away(side)
         && side == Side::Server
-        && since.time_ns - slice.request_at >= NOISE_NS.get()
+        && since.time_ns - slice.request_at_ns >= NOISE_NS.get()
         && slice.step.to.time_ns - since.time_ns <= AT_HOST_NS.get()
     {
         // the peer's last segment is not the request, but carried an ACK: the answer may have been written before
         let freed = Grounds::probable(Because::WithTheAck, Cause::Nagle);
         program.grounds.at_most(freed);
     }
-    if HELD_ELSEWHERE_NS.contains(slice.end - cutter.attributed_until_ns) {
+    if HELD_ELSEWHERE_NS.contains(slice.end_ns - cutter.attributed_until_ns) {
         program
             .grounds
             .at_most(Grounds::probable(Because::TimerLength, Hypothesis::OtherPath));
     }
-    cutter.attribute(slice.end, queue_if_likelier(program, cutter));
+    cutter.attribute(slice.end_ns, queue_if_likelier(program, cutter));
 }
 
 /// Judges the first segment of a turn that was late on its way, by its sender's timestamps. The numbers are those of
@@ -49,7 +49,7 @@ pub(super) fn judge_queued(
     is_clock_fine: bool,
 ) {
     let since = turn.since;
-    let (paths, side, end) = (cutter.paths, cutter.slice.sender, cutter.slice.end);
+    let (paths, side, end) = (cutter.paths, cutter.slice.sender, cutter.slice.end_ns);
     // (where timestamps prove a part of the delay, the handshakes were in the same queue)
     let far = paths.rtt_behind_middlebox(side, cutter.slice.step.to.time_ns - since.time_ns);
     if let Some(far) = far.filter(|far| i64::from(queued_ns) < far / 8) {
@@ -85,7 +85,7 @@ fn judge_behind_middlebox(cutter: &mut Cutter<'_>, reached: i64) {
         probable(Cause::Network, Owner::Network, Rule::Rtt, program),
     );
     cutter.attribute(
-        slice.end,
+        slice.end_ns,
         probable(program, Owner::of(slice.sender), Rule::Turn, Cause::Network),
     );
 }
@@ -120,7 +120,7 @@ pub(super) fn turn_attribution(cutter: &Cutter<'_>, side: Side, late_ns: u32) ->
     let grounds = match cutter.paths.best_rtt(side) {
         None => Grounds::probable(Because::NoRoundTrip, Cause::Network),
         Some(best) => {
-            let round = *side.pick(&cutter.paths.rounds);
+            let round = *side.pick(&cutter.paths.kernel_rtts);
             let beyond = round.beyond(best) + i64::from(late_ns);
             if beyond >= NOISE_NS.get() && beyond > (cutter.end_ns - cutter.attributed_until_ns) / 2 {
                 Grounds::suspected(Because::PathMayBeMore, Cause::Queueing)
@@ -136,7 +136,7 @@ pub(super) fn turn_attribution(cutter: &Cutter<'_>, side: Side, late_ns: u32) ->
 /// Over labelled paths of varying delay, a twentieth of such time was the program's.
 fn queue_if_likelier(program: Attribution, cutter: &Cutter<'_>) -> Attribution {
     let (side, paths) = (cutter.slice.sender, cutter.paths);
-    let round = *side.pick(&paths.rounds);
+    let round = *side.pick(&paths.kernel_rtts);
     let is_mostly_path = 2 * round.beyond(paths.rtt_to(side)) > cutter.end_ns - cutter.attributed_until_ns;
     if !is_mostly_path || program.grounds.because != Because::PathMayBeMore {
         return program;
@@ -195,7 +195,7 @@ fn attribute_until_kernel_answer(cutter: &mut Cutter<'_>, turn: &Turn, late_ns: 
         let acked_at = since.time_ns + i64::from(acked_ns);
         let evidence = cutter.end_frames();
         // ACKs that could not be held were as late just before: this one was in the same queue
-        let round = *side.pick(&paths.rounds);
+        let round = *side.pick(&paths.kernel_rtts);
         if beyond < DELACK_LEAST_NS.get() || beyond <= round.beyond(paths.rtt_to(side)) + NOISE_NS.get() {
             was_queued = beyond >= DELACK_LEAST_NS.get();
             let grounds = Grounds::probable(Because::KernelWasLate, Hypothesis::BusyHost);
@@ -240,7 +240,7 @@ mod tests {
             let slice = slice(&step, Side::Server);
             let paths = Paths {
                 best_rtts_ns: [Some(0), Some(6 * MS)],
-                rounds: [KernelRtt::default(), KernelRtt::new(round, true)],
+                kernel_rtts: [KernelRtt::default(), KernelRtt::new(round, true)],
                 ..Paths::default()
             };
             let mut rows: Vec<Row> = Vec::new();

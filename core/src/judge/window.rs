@@ -23,7 +23,7 @@ pub(super) fn opened(cutter: &mut Cutter<'_>, opened: At, was_zero: bool) {
         Grounds::proven(Because::DidNotFit),
     );
     cutter.attribute(
-        slice.end,
+        slice.end_ns,
         Attribution::new(cause, owner, Rule::Window, grounds, evidence),
     );
 }
@@ -36,7 +36,7 @@ pub(super) fn filled(cutter: &mut Cutter<'_>, since: At) {
     let owner = Owner::of(slice.sender.other());
     let grounds = Grounds::probable(Because::FillsWindow, Cause::program_of(slice.sender));
     cutter.attribute(
-        slice.end,
+        slice.end_ns,
         Attribution::new(Cause::ReceiveWindow, owner, Rule::Window, grounds, evidence),
     );
 }

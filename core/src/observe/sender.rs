@@ -237,7 +237,7 @@ impl Sender {
         if let Some(covered) = packet.covered {
             let acked = At {
                 frame: covered.last_frame,
-                time_ns: covered.last_time,
+                time_ns: covered.last_time_ns,
             };
             self.acked.newest = Some(Advanced {
                 ack: at,
@@ -254,7 +254,7 @@ impl Sender {
         {
             let held_from = packet.covered.map_or(small.at, |covered| At {
                 frame: covered.first_frame,
-                time_ns: covered.first_time,
+                time_ns: covered.first_time_ns,
             });
             small.ack = Some(AckSeen {
                 at,

@@ -678,9 +678,9 @@ impl Transfer {
             .covered
             .filter(|acked| acked.first_frame > self.losses.newest_late_frame);
         if let Some(covered) = covered.filter(|_| !self.losses.are_being_repaired()) {
-            smooth(&mut self.rounds.to_receiver_ns, now - covered.first_time);
+            smooth(&mut self.rounds.to_receiver_ns, now - covered.first_time_ns);
             if self.is_near {
-                best(&mut self.rounds.current.best_rtt_ns, now - covered.last_time);
+                best(&mut self.rounds.current.best_rtt_ns, now - covered.last_time_ns);
             }
         }
     }

@@ -112,7 +112,7 @@ pub(super) struct Closed {
     last: At,
     counts: [Counts; 2],
     /// `i64::MAX` for None.
-    rtts: [i64; 2],
+    rtts_ns: [i64; 2],
     /// Set if the set-up may have a row, or further segments may belong to it.
     setup: Option<CompactSetup>,
     read: ReadSoFar,
@@ -201,7 +201,7 @@ impl Stream {
     pub(super) fn take_closed(&mut self, has_lookups: bool) -> Closed {
         let read = self.tracking.read_so_far();
         let lasts =
-            |setup: &Setup| has_lookups || setup.pending() || setup.deserves_row(read.busy, 0, read.begun);
+            |setup: &Setup| has_lookups || setup.pending() || setup.deserves_row(read.busy_ns, 0, read.begun);
         let waiting = Outstanding::of(&mut self.flows);
         let [low, high] = &self.flows;
         Closed {
@@ -218,7 +218,7 @@ impl Stream {
             first: self.first,
             last: self.last,
             counts: std::mem::take(&mut self.counts),
-            rtts: self.rtts.map(|rtt| rtt.unwrap_or(i64::MAX)),
+            rtts_ns: self.rtts_ns.map(|rtt| rtt.unwrap_or(i64::MAX)),
             setup: self
                 .setup
                 .take()
@@ -247,7 +247,7 @@ impl Stream {
         self.setting_up = closed.setting_up;
         (self.first, self.last) = (closed.first, closed.last);
         self.counts = closed.counts;
-        self.rtts = closed.rtts.map(|rtt| (rtt != i64::MAX).then_some(rtt));
+        self.rtts_ns = closed.rtts_ns.map(|rtt| (rtt != i64::MAX).then_some(rtt));
         self.transfers = closed
             .transfers
             .map_or_else(Transfers::default, |transfers| *transfers);

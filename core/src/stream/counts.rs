@@ -215,11 +215,11 @@ pub(super) fn sample_rtt(
     if covered.first_frame <= peer.newest_late_frame() {
         return None;
     }
-    let sample = at.time_ns - covered.last_time;
+    let sample = at.time_ns - covered.last_time_ns;
     if sample < 0 {
         return None;
     }
-    let rtt = side.pick_mut(&mut stream.rtts);
+    let rtt = side.pick_mut(&mut stream.rtts_ns);
     // A FIN acknowledged much sooner than anything else was acknowledged by a middlebox: not an RTT of the path.
     let counts = !segment.has(FIN) || rtt.is_none_or(|rtt| sample.saturating_mul(LARGE_RATIO.get()) >= rtt);
     let best = rtt.map_or(sample, |rtt| if counts { rtt.min(sample) } else { rtt });
@@ -236,6 +236,6 @@ pub(super) fn sample_rtt(
     if segment.has(SYN) {
         return None;
     }
-    let held = at.time_ns - covered.first_time;
+    let held = at.time_ns - covered.first_time_ns;
     Some((held - best).max(0))
 }

@@ -19,9 +19,9 @@ pub struct Event<'a> {
     /// SACK blocks, relative and unwrapped; None without the option.
     pub sack: Option<&'a [(i64, i64)]>,
     /// Time since the stream's previous packet, in ns.
-    pub time_delta: i64,
+    pub time_delta_ns: i64,
     /// How long an ACK was delayed beyond the best RTT, in ns; None if it measures no RTT.
-    pub hold: Option<i64>,
+    pub hold_ns: Option<i64>,
     pub release: &'a Release,
 }
 
@@ -37,7 +37,7 @@ pub(super) fn relative_sack(segment: &Segment<'_>, rev: &Flow) -> Option<Box<[(i
     }
     let blocks = segment.options.sack.blocks();
     let base = rev.marks.base.unwrap_or(0);
-    let relative = |n: u32| unwrap_near(n.wrapping_sub(base), rev.marks.high);
+    let relative = |n: u32| unwrap_near(n.wrapping_sub(base), rev.marks.highest_seq);
     Some(
         blocks
             .iter()

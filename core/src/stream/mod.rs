@@ -67,7 +67,7 @@ pub struct Stream {
     /// By `Side`.
     pub counts: [Counts; 2],
     /// Best RTTs from the capture point to each side and back in ns, by `Side`.
-    pub rtts: [Option<i64>; 2],
+    pub rtts_ns: [Option<i64>; 2],
     /// Some segment had the timestamps option.
     pub timestamps: bool,
     pub closed_by: Option<Closing>,
@@ -169,7 +169,7 @@ impl Stream {
             first: At::default(),
             last: At::default(),
             counts: Default::default(),
-            rtts: [None; 2],
+            rtts_ns: [None; 2],
             timestamps: false,
             closed_by: None,
             reused: false,
@@ -188,7 +188,7 @@ impl Stream {
     #[inline(never)]
     fn watch_transfers(&mut self, segment: &Segment<'_>, facts: &Facts, side: Side, at: At, scaled: bool) {
         let stream = transfer::StreamFacts {
-            rtts: &self.rtts,
+            rtts: &self.rtts_ns,
             mss: self.side(side).full.mss() as u16,
             scaled,
         };
@@ -209,7 +209,7 @@ impl Stream {
             first,
             last,
             counts,
-            rtts,
+            rtts_ns: rtts,
             timestamps,
             closed_by,
             reused: reuses,
@@ -403,8 +403,8 @@ impl Streams {
             segment,
             facts: &facts,
             sack: None,
-            time_delta,
-            hold: None,
+            time_delta_ns: time_delta,
+            hold_ns: None,
             release: &Release::default(),
         });
     }
@@ -481,8 +481,8 @@ impl Streams {
             segment,
             facts: &facts,
             sack,
-            time_delta,
-            hold,
+            time_delta_ns: time_delta,
+            hold_ns: hold,
             release: &release,
         });
         if stream.only_syns || stream.tracking.is_over() {

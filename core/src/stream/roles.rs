@@ -89,7 +89,7 @@ impl Stream {
             if client_is_low != self.client_is_low {
                 self.client_is_low = client_is_low;
                 self.counts.reverse();
-                self.rtts.reverse();
+                self.rtts_ns.reverse();
                 self.closed_by = self.closed_by.map(|closing| Closing {
                     by: closing.by.other(),
                     ..closing

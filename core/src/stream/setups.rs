@@ -51,20 +51,20 @@ impl Streams {
         let read = stream.tracking.read_so_far();
         let setup = stream.setup.as_ref()?;
         if !setup.deserves_row(
-            read.busy,
+            read.busy_ns,
             lookup.as_ref().map_or(0, |l| l.duration_ns),
             read.begun,
         ) {
             return None;
         }
-        let mut exchange = setup.exchange(id, read.exchanges, read.begun, &mut self.context)?;
-        exchange.doubled = read.doubled;
+        let mut exchange = setup.exchange(id, read.exchange_count, read.begun, &mut self.context)?;
+        exchange.is_doubled = read.is_doubled;
         if let Some(opening) = &mut exchange.opening {
             opening.lookup = lookup;
         }
         let of_ends = || self.pairs.find(stream.client().0, stream.server().0);
         let pair = stream.tracking.pair().or_else(of_ends);
-        let mut min = stream.rtts;
+        let mut min = stream.rtts_ns;
         for (side, rtt) in Side::BOTH.into_iter().zip(&mut min) {
             *rtt = pair.and_then(|pair| self.pairs.min(pair, side)).or(*rtt);
         }

@@ -62,7 +62,7 @@ impl Tracking {
         match self {
             Tracking::Before => true,
             Tracking::Live(_) => false,
-            Tracking::Over(read) => read.cut,
+            Tracking::Over(read) => read.is_cut,
         }
     }
 
@@ -74,7 +74,7 @@ impl Tracking {
             self.end(at, context);
         }
         if let Tracking::Over(read) = self {
-            read.cut |= done;
+            read.is_cut |= done;
         }
         done
     }
@@ -147,7 +147,7 @@ pub(super) fn track(
         small: counted.small,
         syn_seen: own.has_syn(),
         sacks: client.sack == Some(true) && server.sack == Some(true),
-        rtts: &stream.rtts,
+        rtts: &stream.rtts_ns,
         trips: &own.trips,
         sack: counted.sack,
         scale_known: counted.scale_known,
@@ -170,8 +170,8 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, context: &mut Context,
     let (client, server) = (stream.client(), stream.server());
     let pair = pairs.id(client.0, server.0);
     let read = stream.tracking.read_so_far();
-    for (side, rtt) in Side::BOTH.into_iter().zip(stream.rtts) {
-        if let Some(rtt) = rtt.filter(|_| !read.cut) {
+    for (side, rtt) in Side::BOTH.into_iter().zip(stream.rtts_ns) {
+        if let Some(rtt) = rtt.filter(|_| !read.is_cut) {
             pairs.add_handshake_rtt(pair, side, rtt);
         }
     }
@@ -183,7 +183,7 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, context: &mut Context,
     };
     let mut tracker = Tracker::boxed(ids, context);
     tracker.begin(at.time_ns);
-    if read.cut {
+    if read.is_cut {
         tracker.resume(&read);
     } else {
         for (side, counts) in Side::BOTH.into_iter().zip(&stream.counts) {

@@ -131,7 +131,7 @@ impl Events {
         let flags = usize::from(segment.flags) % FLAG_SETS;
         columns.header_flags.set(slot, flags, flags_text);
         columns.window.set(slot, facts.window);
-        columns.time_delta.set(slot, ms(e.time_delta));
+        columns.time_delta.set(slot, ms(e.time_delta_ns));
         let mut bits = u32::from(facts.flags);
         if e.from_client {
             bits |= bit::FROM_CLIENT;
@@ -149,7 +149,7 @@ impl Events {
         }
         bits |= columns.bytes_in_flight.set_some(slot, facts.bytes_in_flight);
         bits |= columns.push_bytes_sent.set_some(slot, facts.push_bytes_sent);
-        bits |= columns.hold.set_some(slot, e.hold.map(ms));
+        bits |= columns.hold.set_some(slot, e.hold_ns.map(ms));
         let released_by = e.release.by.map(|word| word as i32);
         bits |= columns.released_by.0.set_some(slot, released_by);
         bits |= columns.release_frame.set_some(slot, e.release.frame);

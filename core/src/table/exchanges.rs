@@ -181,11 +181,11 @@ impl Exchanges {
         columns.request_bytes.set(slot, e.request.bytes);
         if let Some(response) = &e.response {
             bits |= columns.set_response(slot, response, start);
-            if e.complete {
+            if e.is_complete {
                 bits |= columns.set_latency(slot, e, response, paths);
             }
         }
-        if e.complete {
+        if e.is_complete {
             bits |= bit::COMPLETE;
         }
         bits |= columns.set_pieces(slot, &e.pieces, start);
@@ -221,9 +221,9 @@ impl Batch for Exchanges {
 
 /// Returns the bits of the column `error`. It is null without a known protocol and without a complete response.
 fn error_bits(e: &Exchange) -> u32 {
-    if e.error {
+    if e.is_error {
         bit::ERROR | bit::ERROR_KNOWN
-    } else if e.complete && matches!(e.kind, Kind::Request | Kind::LongPoll | Kind::EventStream) {
+    } else if e.is_complete && matches!(e.kind, Kind::Request | Kind::LongPoll | Kind::EventStream) {
         bit::ERROR_KNOWN
     } else {
         0

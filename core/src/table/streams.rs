@@ -157,14 +157,14 @@ impl StreamColumns {
         columns.first_frame.set(slot, stream.first.frame);
         columns.last_frame.set(slot, stream.last.frame);
         columns.completeness.set(slot, stream.completeness());
-        columns.exchanges.set(slot, read.exchanges);
+        columns.exchanges.set(slot, read.exchange_count);
         let protocol = read.protocol.map(Protocol::word);
         let mut bits = columns.initial_rtt.set_some(slot, stream.initial_rtt().map(ms));
         bits |= columns.protocol.set_some(slot, protocol);
         bits |= columns
             .control
             .set_some(slot, carried.map(|carried| carried.control));
-        let [client_rtt, server_rtt] = stream.rtts;
+        let [client_rtt, server_rtt] = stream.rtts_ns;
         bits |= columns.client_rtt.set_some(slot, client_rtt.map(ms));
         bits |= columns.server_rtt.set_some(slot, server_rtt.map(ms));
         let position = position(stream).map(|at| (at as usize, at.word()));
@@ -255,7 +255,7 @@ impl Position {
 /// Estimates the position from the round trips between the capture and each side. `None` if both are so short that
 /// either side could be the host of the capture.
 fn position(stream: &Stream) -> Option<Position> {
-    let [Some(client), Some(server)] = stream.rtts else {
+    let [Some(client), Some(server)] = stream.rtts_ns else {
         return None;
     };
     if client.max(server) < AT_HOST_NS.get() {

@@ -43,7 +43,7 @@ pub fn push_transfers(id: u32, stream: &Stream, rows: &mut Vec<Row>) {
         if !transfer::matters(transfer) {
             continue;
         }
-        let [client_rtt, server_rtt] = stream.rtts;
+        let [client_rtt, server_rtt] = stream.rtts_ns;
         let path_rtt = client_rtt.zip(server_rtt).map(|(client, server)| client + server);
         let idle_rtt = path_rtt.or(stream.initial_rtt());
         let read = stream.tracking.read_so_far();

@@ -46,7 +46,7 @@ pub fn cut(wait: Wait, from: i64, to: i64, judged: &[SenderVerdict], paths: &Pat
     let mut rows = Vec::new();
     let mut exchange = Exchange::default();
     (exchange.request.first, exchange.request.last) = (step.from, step.to);
-    exchange.dialogue = true;
+    exchange.is_dialogue = true;
     exchange.steps[1].push(step);
     let known = ExchangeContext {
         paths,

@@ -72,11 +72,11 @@ impl Play {
             let c = covered.get_or_insert(Covered {
                 bytes: (ack - una) as u32,
                 first_frame: sent.frame,
-                first_time: sent.time_ns,
+                first_time_ns: sent.time_ns,
                 last_frame: sent.frame,
-                last_time: sent.time_ns,
+                last_time_ns: sent.time_ns,
             });
-            (c.last_frame, c.last_time) = (sent.frame, sent.time_ns);
+            (c.last_frame, c.last_time_ns) = (sent.frame, sent.time_ns);
         }
         self.una = self.una.max(ack);
         let answer = PeerPacket {

@@ -22,9 +22,9 @@ pub(super) struct Arrival {
     at: At,
     tsecr: Option<u32>,
     /// Best RTT to the client in ns, if known.
-    rtt: Option<i64>,
+    rtt_ns: Option<i64>,
     /// The D-SACK block: bytes that arrived twice.
-    twice: Option<(i64, i64)>,
+    dsack_block: Option<(i64, i64)>,
 }
 
 impl Arrival {
@@ -32,8 +32,8 @@ impl Arrival {
     /// segment that advanced the window), or follows the copy by less than a round trip.
     fn answers_earlier(&self, copy: &RetransmittedBytes) -> bool {
         if self
-            .twice
-            .is_some_and(|(start, end)| copy.start < end && copy.end > start)
+            .dsack_block
+            .is_some_and(|(start, end)| copy.start_seq < end && copy.end_seq > start)
         {
             return true; // the copy was the second one to arrive
         }
@@ -42,7 +42,7 @@ impl Arrival {
         {
             return (echo.wrapping_sub(tsval) as i32) < 0;
         }
-        self.rtt
+        self.rtt_ns
             .is_some_and(|rtt| ((self.at.time_ns - copy.at.time_ns) as f64) < rtt as f64 * NEARLY_ALL.get())
     }
 }
@@ -69,7 +69,7 @@ impl Tracker {
                 context,
             );
         }
-        let acked = side.pick_mut(&mut self.pairing.acked);
+        let acked = side.pick_mut(&mut self.pairing.acked_seqs);
         *acked = (*acked).max(ack);
         if side == Side::Client {
             self.pairing.finish_arrived(seen, at, context);
@@ -93,8 +93,8 @@ impl Pairing {
                 Some(Arrival {
                     at,
                     tsecr,
-                    rtt: client_rtt,
-                    twice: seen.dsack_block(),
+                    rtt_ns: client_rtt,
+                    dsack_block: seen.dsack_block(),
                 }),
                 context,
             );
@@ -109,7 +109,12 @@ impl Pairing {
         if let Some(response) = &mut exchange.response {
             // Repeats that were never acknowledged repaired nothing: the client had left.
             let arrived = |copy: &&RetransmittedBytes| arrival.is_some_and(|a| !a.answers_earlier(copy));
-            let late = response.copies.iter().rev().find(arrived).map(|copy| copy.at);
+            let late = response
+                .retransmissions
+                .iter()
+                .rev()
+                .find(arrived)
+                .map(|copy| copy.at);
             if let Some(copy) = late.filter(|at| at.frame > response.last.frame) {
                 response.whole = response.last;
                 response.last = copy;
@@ -123,15 +128,15 @@ impl Pairing {
     pub(super) fn finish(&mut self, mut exchange: Box<Exchange>, context: &mut Context) {
         exchange.protocol = exchange.protocol.or(self.protocol);
         let request = &mut exchange.request;
-        let lost = exchange.response.is_none() && request.copies.0.is_some() && !exchange.by_server;
-        let [_, server_acked] = self.acked;
+        let lost = exchange.response.is_none() && request.retransmissions.0.is_some() && !exchange.by_server;
+        let [_, server_acked] = self.acked_seqs;
         if lost && request.whole.frame > 0 && server_acked < request.end_offset {
             request.last = request.whole; // no retransmission reached a server that was still there
         }
-        (exchange.rounds, exchange.doubled) = (self.rounds, self.doubled);
+        (exchange.kernel_rtts, exchange.is_doubled) = (self.kernel_rtts, self.is_doubled);
         let (start, end) = exchange.span();
         self.busy_ns = self.busy_ns.saturating_add(end.time_ns - start.time_ns);
-        if exchange.dialogue && exchange.complete && exchange.protocol == Some(Protocol::Tls) {
+        if exchange.is_dialogue && exchange.is_complete && exchange.protocol == Some(Protocol::Tls) {
             self.begun.tls_ns = self.begun.tls_ns.or(NonZeroI64::new(end.time_ns - start.time_ns));
         }
         if let (Some(host), None) = (&exchange.host, self.begun.named) {
@@ -154,7 +159,7 @@ impl Pairing {
     #[inline(never)]
     fn share_steps(&mut self, exchange: &mut Exchange) {
         let (start, border, end) = exchange.boundaries();
-        let parts = if exchange.dialogue {
+        let parts = if exchange.is_dialogue {
             [(start, end); 2]
         } else {
             [(start, border), (border, end)]
@@ -198,16 +203,16 @@ mod tests {
     fn an_ack_within_most_of_a_round_trip_answers_what_was_sent_before() {
         let copy = RetransmittedBytes {
             at: At { frame: 1, time_ns: 0 },
-            start: 0,
-            end: 1,
+            start_seq: 0,
+            end_seq: 1,
             tsval: None,
         };
         let earlier = |time_ns| {
             let arrival = Arrival {
                 at: At { frame: 2, time_ns },
                 tsecr: None,
-                rtt: Some(1_000_000),
-                twice: None,
+                rtt_ns: Some(1_000_000),
+                dsack_block: None,
             };
             arrival.answers_earlier(&copy)
         };

@@ -34,7 +34,7 @@ pub(super) struct Beats {
 fn sizes(e: &Exchange) -> Option<[u64; 2]> {
     let answer = e.response.as_ref()?;
     let same = |first: u64, last: u64| first == last;
-    let alone = !matches!(e.cut_by, Some(CutBy::Gap | CutBy::Reset)) && !e.dialogue && e.key.is_none();
+    let alone = !matches!(e.cut_by, Some(CutBy::Gap | CutBy::Reset)) && !e.is_dialogue && e.key.is_none();
     let small = e.request.bytes.max(answer.bytes) <= BEAT_BYTES.get() as u64;
     let is_whole =
         same(e.request.first.frame, e.request.last.frame) && same(answer.first.frame, answer.last.frame);

@@ -90,7 +90,7 @@ impl Tracker {
         if let Outcome::Forward(step) = outcome {
             self.pairing.has_unread = self.messages.has_unreported_bytes();
             self.pairing.keep_step(side, step, context);
-            if self.pairing.doubled {
+            if self.pairing.is_doubled {
                 self.weigh_copies();
             }
         } else {
@@ -109,8 +109,8 @@ impl Tracker {
     #[cold]
     fn silence(&mut self, side: Side, step: &Step, start: i64, context: &mut Context) {
         let pairing = &self.pairing;
-        let acknowledged = *side.other().pick(&pairing.acked);
-        let over = i64::from(pairing.exchanges) - (pairing.open.len() + pairing.settling.len()) as i64;
+        let acknowledged = *side.other().pick(&pairing.acked_seqs);
+        let over = i64::from(pairing.exchange_count) - (pairing.open.len() + pairing.settling.len()) as i64;
         let rhythm = pairing.busy_ns / over.max(1);
         let min_quiet = match self.messages.turn_unit() {
             Some(TurnUnit::Segments) => SILENCE_NS.get(),
@@ -193,7 +193,7 @@ impl Tracker {
                 }
             }
             Wait::Turn(turn) => {
-                *side.pick_mut(&mut self.pairing.rounds) = trips.round(data.tsval.is_some());
+                *side.pick_mut(&mut self.pairing.kernel_rtts) = trips.round(data.tsval.is_some());
                 let (waited, senders) = (at.time_ns - turn.since.time_ns, &mut context.sender_store);
                 if let Some(TurnDoubt::CorkLength { sender_id, .. }) = turn.doubt {
                     senders.message_began(sender_id, Some((waited, at.time_ns)));
@@ -207,7 +207,7 @@ impl Tracker {
             Wait::FreedTurn { since, .. } => {
                 self.pairing.current.freed_since = Some(*since).filter(|_| side == Side::Server);
                 self.pairing.current.is_freed = side == Side::Client;
-                *side.pick_mut(&mut self.pairing.rounds) = trips.round(data.tsval.is_some());
+                *side.pick_mut(&mut self.pairing.kernel_rtts) = trips.round(data.tsval.is_some());
             }
             Wait::Repair(repaired) => {
                 self.pairing.current.loss_shown_by = repaired.filled;
@@ -224,7 +224,7 @@ impl Tracker {
     /// Updates whether the capture contains each segment of this stream twice.
     #[cold]
     fn weigh_copies(&mut self) {
-        self.pairing.doubled = self.senders.iter().any(Sender::is_doubled);
+        self.pairing.is_doubled = self.senders.iter().any(Sender::is_doubled);
     }
 
     /// Stops counting the steps of a stream that has ended.
@@ -259,7 +259,7 @@ impl Pairing {
     #[cold]
     pub(super) fn keep_fin(&mut self, side: Side, at: At, wait: Wait, context: &mut Context) {
         let begun = (self.open.iter().rev())
-            .find_map(|e| e.response.as_ref().filter(|r| !r.complete).map(|r| r.last));
+            .find_map(|e| e.response.as_ref().filter(|r| !r.is_complete).map(|r| r.last));
         if let (Side::Server, Some(from)) = (side, begun)
             && from.time_ns < at.time_ns
         {
@@ -276,7 +276,7 @@ impl Pairing {
                 .as_ref()
                 .is_some_and(|r| r.end_offset <= data.start_seq)
         };
-        let sent = |e: &Exchange| e.request.complete && e.request.end_offset <= data.start_seq;
+        let sent = |e: &Exchange| e.request.is_complete && e.request.end_offset <= data.start_seq;
         let settling = self
             .settling
             .iter_skipping(|e| !few && (side == Side::Client || answered(e)));
@@ -287,12 +287,14 @@ impl Pairing {
             if e.requester() != side {
                 // an open response has no end yet: the retransmission is of its bytes
                 let hit = e.response.as_mut();
-                if let Some(response) = hit.filter(|r| !r.complete || data.start_seq < r.end_offset) {
+                if let Some(response) = hit.filter(|r| !r.is_complete || data.start_seq < r.end_offset) {
                     return response.repeated(at, data);
                 }
-            } else if e.response.is_none() && (!e.request.complete || data.start_seq < e.request.end_offset) {
+            } else if e.response.is_none()
+                && (!e.request.is_complete || data.start_seq < e.request.end_offset)
+            {
                 e.request.repeated(at, data);
-                if e.request.complete {
+                if e.request.is_complete {
                     e.request.last = at;
                 }
                 return;

@@ -19,7 +19,7 @@ impl Exchange {
         if let Some(text) = status.text {
             self.status_text = Some(text.into());
         }
-        self.error |= status.error;
+        self.is_error |= status.error;
     }
 
     fn named(&mut self, named: RequestName<'_>) {
@@ -81,7 +81,7 @@ impl Pairing {
             (ExchangeEvent::RequestName(named), _) => e.named(named),
             (ExchangeEvent::Tags(tags), _) => e.add_tags(tags),
             // A complete request may get more bytes before its response: the next round of a log-in.
-            (ExchangeEvent::Bytes(bytes), true) if !e.request.complete || e.response.is_none() => {
+            (ExchangeEvent::Bytes(bytes), true) if !e.request.is_complete || e.response.is_none() => {
                 e.request.bytes = e.request.bytes.saturating_add(bytes);
                 e.request.last = at;
             }
@@ -93,13 +93,13 @@ impl Pairing {
             (ExchangeEvent::RequestEnd, _) => {
                 e.request.whole = e.request.last;
                 e.request.last = e.request.newest_copy().unwrap_or(e.request.last);
-                (e.request.complete, e.request.end_offset) = (true, read_until);
+                (e.request.is_complete, e.request.end_offset) = (true, read_until);
             }
             (ExchangeEvent::AnswerBegin, false) => drop(e.answer(at)),
             (ExchangeEvent::Status(status), _) => e.set_status(status),
             (ExchangeEvent::IsEventStream, _) => e.kind = Kind::EventStream,
             (ExchangeEvent::Piece, false) => e.pieces.add(at),
-            (ExchangeEvent::Dialogue, _) => e.dialogue = true,
+            (ExchangeEvent::Dialogue, _) => e.is_dialogue = true,
             (ExchangeEvent::Interim, _) => (e.response, e.pieces) = (None, Default::default()),
             _ => {}
         }
@@ -191,12 +191,12 @@ impl Pairing {
             return self.finish(e, context);
         }
         if event == ExchangeEvent::Unanswered {
-            e.complete = e.cut_by.is_none();
+            e.is_complete = e.cut_by.is_none();
             return self.finish(e, context);
         }
         let response = e.answer(at);
-        (response.last, response.end_offset, response.complete) = (at, read_until, true);
-        e.complete = e.cut_by.is_none();
+        (response.last, response.end_offset, response.is_complete) = (at, read_until, true);
+        e.is_complete = e.cut_by.is_none();
         if e.by_server {
             return self.finish(e, context); // arrival is only tracked at the client
         }

@@ -123,20 +123,20 @@ impl Listener for PairingListener<'_> {
                 message: message.into(),
             }),
             Note::Flow(event) => {
-                let acked = *self.side.pick(&pairing.acked);
+                let acked = *self.side.pick(&pairing.acked_seqs);
                 let position = self.to as i64 - BIAS;
                 FlowControl::frame(&mut pairing.flow_control, self.side, event, position, acked);
             }
             Note::Dialogue => {
                 if let Some(request) = pairing.newest_request() {
-                    request.dialogue = true;
+                    request.is_dialogue = true;
                 }
             }
             Note::Response { status, interim } => {
                 pairing.is_interim = interim;
                 if let Some(exchange) = pairing.answered_exchange().filter(|_| !interim) {
                     exchange.status = Some(status);
-                    exchange.error = status >= FIRST_ERROR;
+                    exchange.is_error = status >= FIRST_ERROR;
                 }
             }
             Note::End { side, at, bytes } => {

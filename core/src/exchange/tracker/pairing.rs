@@ -38,9 +38,9 @@ pub(super) struct Pairing {
     /// Number of steps that are counted in `Context::step_count`; 0 while there are few.
     pub(super) counted_steps: usize,
     /// By side: recent RTTs of the path, at the end of that side's last turn.
-    pub(super) rounds: [KernelRtt; 2],
+    pub(super) kernel_rtts: [KernelRtt; 2],
     /// The capture contains each segment of the stream twice.
-    pub(super) doubled: bool,
+    pub(super) is_doubled: bool,
     /// Requests without a complete response, oldest first; boxed, as an exchange is moved several times.
     pub(super) open: Queue<Box<Exchange>>,
     /// Answered exchanges that later packets may still change, oldest first.
@@ -60,14 +60,14 @@ pub(super) struct Pairing {
     /// The server has pushed a message: its steps are kept for the next one.
     pub(super) has_pushed: bool,
     /// The highest byte that each side has acknowledged, by `Side`.
-    pub(super) acked: [i64; 2],
+    pub(super) acked_seqs: [i64; 2],
     pub(super) lost_answers: LostAnswers,
     /// State of HTTP/2 flow control, if the beginning of the connection was read.
     pub(super) flow_control: Option<Box<FlowControl>>,
     pub(super) current: CurrentSegment,
     pub(super) pauses: Pauses,
     /// Number of exchanges so far, and index of the next one.
-    pub(super) exchanges: u32,
+    pub(super) exchange_count: u32,
     pub(super) keys: Keys,
     /// What preceded the first request.
     pub(super) begun: Beginning,
@@ -87,7 +87,7 @@ pub(super) struct LostAnswers {
     /// Bytes of the server are missing, so that some responses may be missing.
     pub(super) has_hole: bool,
     /// What the client had acknowledged when it sent a series of requests whose responses are indistinguishable.
-    mixed: Option<i64>,
+    mixed_since_seq: Option<i64>,
     /// The last response had no request: the capture may lack that request.
     is_last_unsolicited: bool,
     /// The newest open request was captured after its response (see `is_last_unsolicited`).
@@ -164,10 +164,10 @@ impl Pairing {
     pub(super) fn row_origin(&self) -> RowOrigin {
         RowOrigin {
             stream: self.ids.stream,
-            index: self.exchanges,
+            index: self.exchange_count,
             pair: self.ids.pair,
-            rounds: self.rounds,
-            doubled: self.doubled,
+            rounds: self.kernel_rtts,
+            doubled: self.is_doubled,
         }
     }
 
@@ -187,19 +187,19 @@ impl Pairing {
     pub(super) fn answer(&mut self, at: At, offset: u64, asking: Option<(At, u64)>, context: &mut Context) {
         let (at, unseen) = self.seen(at);
         (self.is_interim, self.lost_answers.is_newest_answered) = (false, false);
-        if unseen || self.lost_answers.has_hole || self.lost_answers.mixed.is_some() {
+        if unseen || self.lost_answers.has_hole || self.lost_answers.mixed_since_seq.is_some() {
             self.give_up_answered(offset as i64 - BIAS, context);
             self.lost_answers.has_hole = unseen;
         }
         let Some(e) = self.open.front_mut() else {
             self.is_unsolicited = true; // a greeting, or a notice before the server closes
-            if self.exchanges == 0 {
+            if self.exchange_count == 0 {
                 self.begun.greeted = self.begun.greeted.or(NonZeroI64::new(at.time_ns));
             }
             return;
         };
         self.is_unsolicited = false;
-        if let (false, Some((last, bytes))) = (e.request.complete, asking) {
+        if let (false, Some((last, bytes))) = (e.request.is_complete, asking) {
             // answered before it was complete; if it never is, this is the request
             (e.request.last, e.request.bytes) = (last, bytes);
         }
@@ -242,7 +242,7 @@ impl Pairing {
                 .front()
                 .is_some_and(|first| first.ack_at_request == *mixed)
         };
-        self.lost_answers.mixed = self.lost_answers.mixed.filter(still);
+        self.lost_answers.mixed_since_seq = self.lost_answers.mixed_since_seq.filter(still);
     }
 
     /// Begins a request.
@@ -256,7 +256,7 @@ impl Pairing {
         if self.pauses.current.is_some() {
             self.end_pause(context);
         }
-        let mut exchange = context.open(self.ids.stream, self.exchanges, self.ids.pair);
+        let mut exchange = context.open(self.ids.stream, self.exchange_count, self.ids.pair);
         // a request that was lost before the capture point was sent no later than the packet that showed the loss
         exchange.request.first = self
             .current
@@ -265,18 +265,18 @@ impl Pairing {
             .unwrap_or(at);
         exchange.request.last = at;
         (exchange.sender_id, exchange.ports) = (self.ids.sender_ids[0], self.ids.ports);
-        [exchange.ack_at_request, _] = self.acked;
+        [exchange.ack_at_request, _] = self.acked_seqs;
         exchange.kind = self.protocol.map_or(Kind::Turn, Protocol::kind);
         exchange.cut_by = unseen.then_some(CutBy::Gap);
         if self.tags.is_some() {
             exchange.tags.clone_from(&self.tags);
         }
         if self.current.is_freed {
-            exchange.before = self.waited_behind(at);
+            exchange.held_before = self.waited_behind(at);
         }
         self.open.push_back(exchange);
         self.keys.are_rising = false;
-        self.exchanges += 1;
+        self.exchange_count += 1;
     }
 
     /// Begins a request of the server. A pause or held data of the client stays for the client's next request.
@@ -344,7 +344,7 @@ impl Pairing {
         if self.protocol.map_or(Kind::Turn, Protocol::kind) == Kind::Turn {
             return; // all its bytes are part of a turn
         }
-        let asks = |e: &Exchange| !e.request.complete || e.request.last.frame == at.frame;
+        let asks = |e: &Exchange| !e.request.is_complete || e.request.last.frame == at.frame;
         let [client, _] = &self.steps;
         if let Some(step) = client.last().filter(|step| step.to.frame == at.frame)
             && !self.open.iter().any(|e| asks(e))
@@ -377,7 +377,7 @@ impl Pairing {
             request.last = request.newest_copy().unwrap_or(at);
             request.bytes = bytes;
             request.end_offset = end_offset;
-            request.complete = cut.is_none();
+            request.is_complete = cut.is_none();
             if unseen {
                 e.cut_by = Some(CutBy::Gap);
             }
@@ -387,10 +387,10 @@ impl Pairing {
     /// The newest exchange whose request is not complete.
     #[inline(always)]
     fn newest_incomplete(&mut self) -> Option<&mut Box<Exchange>> {
-        if self.open.back().is_some_and(|newest| !newest.request.complete) {
+        if self.open.back().is_some_and(|newest| !newest.request.is_complete) {
             return self.open.back_mut();
         }
-        self.open.iter_mut().rev().find(|e| !e.request.complete)
+        self.open.iter_mut().rev().find(|e| !e.request.is_complete)
     }
 
     fn response_end(&mut self, at: At, bytes: u64, end_offset: i64, cut: Option<Close>) {
@@ -411,7 +411,7 @@ impl Pairing {
         if let Some(r) = &mut e.response {
             r.last = at;
             r.bytes = bytes;
-            r.complete = cut.is_none();
+            r.is_complete = cut.is_none();
             r.end_offset = end_offset;
         }
         if self.lost_answers.has_hole
@@ -419,14 +419,14 @@ impl Pairing {
             && next.request.first.frame < at.frame
         {
             // the missing bytes may contain its end, and the responses to requests sent meanwhile or together with it
-            self.lost_answers.mixed = Some(e.ack_at_request);
+            self.lost_answers.mixed_since_seq = Some(e.ack_at_request);
         }
-        e.cut_by = if unseen || self.lost_answers.mixed == Some(e.ack_at_request) {
+        e.cut_by = if unseen || self.lost_answers.mixed_since_seq == Some(e.ack_at_request) {
             Some(CutBy::Gap)
         } else {
             e.cut_by.or(cut.map(CutBy::from))
         };
-        e.complete = e.cut_by.is_none();
+        e.is_complete = e.cut_by.is_none();
         e.protocol = self.protocol;
         self.settles(e, at);
     }
@@ -436,7 +436,7 @@ impl Pairing {
     pub(super) fn settles(&mut self, mut e: Box<Exchange>, at: At) {
         let before = std::mem::replace(&mut self.answered_until_ns, at.time_ns);
         if before > e.request.last.time_ns && self.protocol.is_some_and(Protocol::answers_in_order) {
-            e.behind_until = Some(before);
+            e.previous_response_until_ns = Some(before);
         }
         self.settling.push_back(e);
     }
@@ -445,11 +445,11 @@ impl Pairing {
     #[cold]
     pub(super) fn drop_unanswered(&mut self, context: &mut Context) {
         let unanswered =
-            |e: &Exchange| e.kind == Kind::Turn && e.key.is_none() && e.response.is_none() && !e.dialogue;
+            |e: &Exchange| e.kind == Kind::Turn && e.key.is_none() && e.response.is_none() && !e.is_dialogue;
         while let Some(pending) = self.open.take(|e| unanswered(e)) {
             context.recycle(pending);
             self.beats.get_or_insert_default().unmatched += 1;
-            self.exchanges = self.exchanges.saturating_sub(1); // it was among the newest
+            self.exchange_count = self.exchange_count.saturating_sub(1); // it was among the newest
         }
     }
 

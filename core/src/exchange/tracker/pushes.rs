@@ -44,8 +44,8 @@ impl Pairing {
         if let Some(number) = push.subscription {
             self.subscribed(number, last);
         }
-        let mut exchange = context.open(self.ids.stream, self.exchanges, self.ids.pair);
-        (exchange.rounds, exchange.doubled) = (self.rounds, self.doubled);
+        let mut exchange = context.open(self.ids.stream, self.exchange_count, self.ids.pair);
+        (exchange.kernel_rtts, exchange.is_doubled) = (self.kernel_rtts, self.is_doubled);
         (exchange.row, exchange.protocol) = (RowKind::Push, self.protocol);
         exchange.kind = self.protocol.unwrap_or_default().kind();
         let named = |text: &str| (!text.is_empty()).then(|| text.into());
@@ -65,7 +65,7 @@ impl Pairing {
             && !context.ends_in(self.ids.stream, first.frame)
         {
             // Only the first message of its segment: a later one may have been written at any time before it left.
-            exchange.before = Some(Box::new(held.clone()));
+            exchange.held_before = Some(Box::new(held.clone()));
         }
         let earliest = own.first().map_or(last, |step| step.from);
         if first.time_ns < earliest.time_ns {
@@ -138,7 +138,7 @@ impl Pairing {
         } else {
             Kind::Request
         };
-        if own.pieces.count > 0 || row.response.is_some() || !row.complete {
+        if own.pieces.count > 0 || row.response.is_some() || !row.is_complete {
             return context.queue(row);
         }
         // neither a response nor a message (an inbox of NATS): no row

@@ -24,9 +24,9 @@ impl Plain {
         let found = first.zip(last).map(|(first, last)| Covered {
             bytes: ack.wrapping_sub(first.seq),
             first_frame: first.frame,
-            first_time: first.time,
+            first_time_ns: first.time_ns,
             last_frame: last.frame,
-            last_time: last.time,
+            last_time_ns: last.time_ns,
         });
         self.0.retain(|sent| lt(ack, sent.next));
         for sent in &mut self.0 {
@@ -96,7 +96,7 @@ proptest! {
                     }
                     let seq = start.wrapping_add(at);
                     let frame = number as u64 / 2;
-                    let sent = Sent { seq, next: seq.wrapping_add(len), frame, time: frame as i64 };
+                    let sent = Sent { seq, next: seq.wrapping_add(len), frame, time_ns: frame as i64 };
                     list.push(base, sent);
                     plain.0.push(sent);
                 }
@@ -108,7 +108,7 @@ proptest! {
                     }
                     let told = acknowledge(&mut list, base, ack);
                     let (credited, covered) = plain.acknowledge(ack);
-                    prop_assert_eq!(told.acks, credited.map(|sent| (sent.frame, -sent.time)));
+                    prop_assert_eq!(told.acks, credited.map(|sent| (sent.frame, -sent.time_ns)));
                     prop_assert_eq!(told.covered, covered);
                 }
                 Step::Ask(at) => {
@@ -140,7 +140,7 @@ fn what_a_kernel_never_sends_is_not_remembered() {
         seq,
         next: seq.wrapping_add(9),
         frame,
-        time: 0,
+        time_ns: 0,
     };
     let (mut copies, mut anywhere) = (Unacked::default(), Unacked::default());
     for number in 0..1000_u32 {
@@ -166,7 +166,7 @@ fn ten_thousand_in_any_order_are_sorted() {
                 seq,
                 next: seq + 100,
                 frame,
-                time: 0,
+                time_ns: 0,
             },
         );
     }

@@ -154,9 +154,9 @@ fn an_ack_is_of_a_lone_segment_where_it_is_pure_and_of_all() {
         let covered = Some(Covered {
             bytes: 1000,
             first_frame: 9,
-            first_time: 0,
+            first_time_ns: 0,
             last_frame: 9,
-            last_time: 0,
+            last_time_ns: 0,
         });
         sender.answer(&PeerPacket { covered, ..packet });
         sender.acked.newest.map(|advanced| advanced.is_lone)

@@ -150,13 +150,13 @@ fn read(packets: &[Drawn], rests: bool, cut: bool) -> Vec<String> {
         );
         let rest = (
             &stream.counts,
-            stream.rtts,
+            stream.rtts_ns,
             stream.timestamps,
             stream.reused,
             &stream.syns,
         );
         let mut so_far = stream.tracking.read_so_far();
-        so_far.cut = false;
+        so_far.is_cut = false;
         if stream.closed_by.is_some() {
             so_far.begun.greeted = None; // what a server had begun to say may be a greeting whose end a RST has cut
         }
@@ -217,7 +217,7 @@ fn a_stream_that_goes_on_behind_a_rst_is_read_on() {
     let packets: Vec<Drawn> = [&shake[..], &turn, &reset, &turn].concat();
     let rows = read(&packets, true, true);
     assert!(
-        rows.iter().any(|row| row.contains("exchanges: 2,")),
+        rows.iter().any(|row| row.contains("exchange_count: 2,")),
         "{:?}",
         rows.last()
     );

@@ -23,11 +23,11 @@ fn rows_at(
         wait: Wait::App,
     };
     let slice = TimeSlice {
-        start: 0,
-        end: c.freed.time_ns,
+        start_ns: 0,
+        end_ns: c.freed.time_ns,
         from_frame: 1,
         to_frame: 3,
-        request_at: 0,
+        request_at_ns: 0,
         sender: Side::Server,
         step: &step,
     };
@@ -213,11 +213,11 @@ fn wait_of<T>(
         wait: Wait::App,
     };
     let slice = TimeSlice {
-        start: 0,
-        end,
+        start_ns: 0,
+        end_ns: end,
         from_frame: 1,
         to_frame: 3,
-        request_at: 0,
+        request_at_ns: 0,
         sender: Side::Server,
         step: &step,
     };
