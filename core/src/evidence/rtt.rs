@@ -67,7 +67,7 @@ impl Rtt {
             !by_program && sample < self.min_ns.unwrap_or(sample) + DELACK_LEAST_NS.get();
         let brief = Sample::new(sample, by_program);
         let index = (self.count % MAX_SAMPLES as u64) as usize;
-        push_newest(&mut self.recent, [MAX_SAMPLES, SAMPLES_GROWTH], index, brief);
+        push_newest(&mut self.recent, MAX_SAMPLES, SAMPLES_GROWTH, index, brief);
         self.count += 1;
     }
 
@@ -93,8 +93,13 @@ impl Rtt {
                 .map_or(sample, |soonest| soonest.min(sample)),
         );
         let index = self.handshake_count % MAX_HANDSHAKES;
-        let bounds = [MAX_HANDSHAKES, HANDSHAKES_GROWTH];
-        push_newest(&mut self.handshakes, bounds, index, brief(sample));
+        push_newest(
+            &mut self.handshakes,
+            MAX_HANDSHAKES,
+            HANDSHAKES_GROWTH,
+            index,
+            brief(sample),
+        );
         self.handshake_count += 1;
     }
 
@@ -183,7 +188,7 @@ impl Rtt {
 }
 
 /// Appends a value to a list of at most `max` that grows by `growth`; if it is full, replaces the one at `index`.
-fn push_newest<T>(newest: &mut Vec<T>, [max, growth]: [usize; 2], index: usize, value: T) {
+fn push_newest<T>(newest: &mut Vec<T>, max: usize, growth: usize, index: usize, value: T) {
     if newest.len() >= max {
         if let Some(slot) = newest.get_mut(index) {
             *slot = value;

@@ -63,6 +63,17 @@ pub struct Holds {
     pub sent_median_ns: Option<i64>,
 }
 
+/// Numbers of connections.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StreamCounts {
+    /// With any evidence.
+    pub all: usize,
+    /// On which Nagle's algorithm acts.
+    pub nagle: usize,
+    /// With early segments and no stalls.
+    pub nodelay: usize,
+}
+
 /// Judgement on one sender.
 #[derive(Debug, Clone, Default)]
 pub struct SenderVerdict {
@@ -85,12 +96,7 @@ pub struct SenderVerdict {
     pub is_sometimes_corked: bool,
     /// Answers end on a timer's tick after about the length of a held ACK, which must be on another connection.
     pub waits_elsewhere: bool,
-    /// Connections with any evidence.
-    pub streams: usize,
-    /// Connections on which Nagle's algorithm acts.
-    pub nagle_streams: usize,
-    /// Connections that refute it.
-    pub nodelay_streams: usize,
+    pub streams: StreamCounts,
     /// Change of the socket option during the capture, if there was exactly one.
     pub change: Option<Change>,
     /// Pauses of the program where nothing was held.
@@ -236,7 +242,7 @@ impl SenderVerdict {
         } else {
             NagleUse::Unknown
         };
-        [self.streams, self.nagle_streams, self.nodelay_streams] = self.controls.streams(stalls);
+        self.streams = self.controls.count_streams(stalls);
     }
 
     /// Whether refutations are too many for chance: several, or a large share of the opportunities.

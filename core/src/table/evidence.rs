@@ -42,9 +42,9 @@ pub fn columns(streams: &Streams, judged: &[SenderVerdict]) -> Vec<Column> {
         optional("release_p95_ms", rows, |r| r.1.holds.release_p95_ns.map(Ms)),
         optional("tick_ms", rows, |r| r.1.holds.tick.map(|tick| Ms(tick.period_ns))),
         optional("tick_p", rows, |r| r.1.holds.tick.map(|tick| tick.luck)),
-        required("streams", rows, |r| r.1.streams as u64),
-        required("nagle_streams", rows, |r| r.1.nagle_streams as u64),
-        required("nodelay_streams", rows, |r| r.1.nodelay_streams as u64),
+        required("streams", rows, |r| r.1.streams.all as u64),
+        required("nagle_streams", rows, |r| r.1.streams.nagle as u64),
+        required("nodelay_streams", rows, |r| r.1.streams.nodelay as u64),
         optional("changed_frame", rows, |r| Some(r.1.change?.frame)),
         optional("changed_to", rows, |r| {
             Some(if r.1.change?.nagle { "nagle" } else { "nodelay" })

@@ -61,7 +61,7 @@ fn where_connections_differ_each_is_judged_by_its_own_evidence() {
             let differ =
                 judged.nagle_use == NagleUse::Mixed || pause > 43 * MS && judged.nagle_use == NagleUse::Acts;
             assert!(differ, "{case}");
-            assert_eq!((judged.streams, judged.nagle_streams), (8, 4), "{case}");
+            assert_eq!((judged.streams.all, judged.streams.nagle), (8, 4), "{case}");
             let sure = proven(&mut e);
             for (stream, sure) in sure.iter().take(8).enumerate() {
                 assert_eq!(
@@ -112,7 +112,7 @@ fn a_few_exchanges_of_a_connection_say_little_and_many_connections_together_enou
         mixture(&mut e, 16, 4, |_| 50 * US, &mut random);
         let judged = e.judged();
         assert_eq!(
-            (judged.nagle_use, judged.nagle_streams),
+            (judged.nagle_use, judged.streams.nagle),
             (NagleUse::Mixed, 8),
             "{judged:?}"
         );

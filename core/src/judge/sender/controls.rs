@@ -18,8 +18,8 @@ pub(super) use self::group::Pause;
 use self::group::{Group, partition_about};
 #[cfg(test)]
 use super::SenderPath;
-use super::SenderVerdict;
 use super::spread::{at_share, sorted};
+use super::{SenderVerdict, StreamCounts};
 use crate::evidence::SenderEvidence;
 use crate::limits::{
     HELD_AWAY, HELD_NS, LONGER_TIMES, MAJORITY_ONE_IN, MIN_SAMPLES, NOISE_NS, OUTLASTED, OUTLIER_ONE_IN,
@@ -405,9 +405,8 @@ impl Controls {
         !self.is_at_host || MAJORITY_ONE_IN.get() * count >= (MAJORITY_ONE_IN.get() - 1) * self.soon_count
     }
 
-    /// Returns the number of connections with any evidence, of those with stalls, and of those with early segments and
-    /// no stalls. `stalls` holds the stream of each stall.
-    pub(in crate::judge) fn streams(&self, stalls: Vec<u32>) -> [usize; 3] {
+    /// Counts connections. `stalls` holds the stream of each stall.
+    pub(in crate::judge) fn count_streams(&self, stalls: Vec<u32>) -> StreamCounts {
         let distinct = |mut streams: Vec<u32>| {
             streams.sort_unstable();
             streams.dedup();
@@ -418,7 +417,11 @@ impl Controls {
         let unheld = self.all.unheld.iter().map(|pause| pause.stream).collect();
         let every = distinct([unheld, early.clone(), self.all.held.clone()].concat());
         let off = early.iter().filter(|stream| held.binary_search(stream).is_err());
-        [every.len(), held.len(), off.count()]
+        StreamCounts {
+            all: every.len(),
+            nagle: held.len(),
+            nodelay: off.count(),
+        }
     }
 }
 
