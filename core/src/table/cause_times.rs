@@ -67,7 +67,7 @@ impl ColumnBuffer for CauseTimes {
     fn build(&mut self, bits: &BatchBits, name: Cow<'static, str>, columns: &mut Vec<Column>) {
         for (times, cause) in self.columns.iter_mut().zip(Cause::WORDS) {
             let times = Float64Array::new(times.take(bits.rows()), None);
-            columns.push(column(format!("{cause}_{name}"), Arc::new(times)));
+            columns.push(column([cause, "_", &name].concat(), Arc::new(times)));
         }
     }
 }

@@ -78,7 +78,7 @@ macro_rules! batch_columns {
                 $(
                     let name = match prefix {
                         "" => std::borrow::Cow::Borrowed($title),
-                        _ => std::borrow::Cow::Owned(format!("{prefix}_{}", $title)),
+                        _ => std::borrow::Cow::Owned([prefix, "_", $title].concat()),
                     };
                     $crate::table::columns::ColumnBuffer::build(&mut self.$column, bits, name, &mut columns);
                 )*

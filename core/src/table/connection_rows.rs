@@ -231,7 +231,7 @@ fn common_tail<R: AsRef<Common>>(rows: &[R]) -> Vec<Column> {
     let mut columns = Vec::new();
     for (index, cause) in Cause::WORDS.into_iter().enumerate() {
         let ns = |r: &R| r.as_ref().cause_ns.get(index).copied().unwrap_or(0);
-        columns.push(required(format!("{cause}_ms"), rows, |r| Ms(ns(r))));
+        columns.push(required([cause, "_ms"].concat(), rows, |r| Ms(ns(r))));
     }
     columns.push(optional("top_cause", rows, |r| r.as_ref().top_cause()));
     columns
