@@ -200,9 +200,9 @@ def test_a_lone_stall_is_only_probable() -> None:
 
 def test_frames_of_one_piece_say_how_much_they_show() -> None:
     whole = {"pieces": 1, "longest_ms": 40.0, "ms": 40.0}
-    assert text._shown(whole) == text._shown(whole | {"pieces": 3, "longest_ms": 39.0}) == "40.0 ms"
+    assert text._time_shown(whole) == text._time_shown(whole | {"pieces": 3, "longest_ms": 39.0}) == "40.0 ms"
     parts = whole | {"pieces": 1200, "longest_ms": 1.5}
-    assert text._shown(parts) == "1.50 ms, the longest of 1,200 pieces that make 40.0 ms"
+    assert text._time_shown(parts) == "1.50 ms, the longest of 1,200 pieces that make 40.0 ms"
     typical = read("nginx-good.pcap").why().to_dict()["typical"]
     assert typical["pieces"] >= 1 and 0 < typical["longest_ms"] <= typical["ms"]
 

@@ -19,8 +19,10 @@ from latpcap.answers import headline as answer
 def test_most_of_the_time(monkeypatch: pytest.MonkeyPatch, share: float, most: bool) -> None:
     monkeypatch.setattr(answer, "_is_below_path", lambda _: False)
     data: Any = SimpleNamespace(families=[{"share": share, "causes": {}}, {"share": 1.0, "causes": {}}])
-    assert answer._part(data, answer.PART_OF_TIME) == ("most time" if most else "the largest part of the time")
-    assert answer._part(data, answer.PART_OF_THEIR_TIME) == f"{'most' if most else 'the largest part'} of their time"
+    assert answer._part_text(data, answer.PART_OF_TIME) == ("most time" if most else "the largest part of the time")
+    assert (
+        answer._part_text(data, answer.PART_OF_THEIR_TIME) == f"{'most' if most else 'the largest part'} of their time"
+    )
 
 
 def test_a_cause_of_few_slow_requests_is_called_so() -> None:

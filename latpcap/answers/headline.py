@@ -185,7 +185,7 @@ def headline(facts: Facts, lead: Finding | None, push: Finding | None) -> Headli
     finding = lead or _other_sentence(facts, push)
     if finding is not None:
         is_of_server = finding.cause == "syn_flood" or finding.kind == "setup"
-        return _of_finding(finding, at_server=is_of_server)
+        return _headline_of(finding, at_server=is_of_server)
     if facts.common.capture_sentence:
         ends = _ends(facts) if facts.common.capture_kind == "one_direction" and isinstance(facts, NoRequests) else ""
         # a kind of failed connections has the sentence of the first finding of that cause
@@ -194,7 +194,7 @@ def headline(facts: Facts, lead: Finding | None, push: Finding | None) -> Headli
     return nothing_judged(facts) if isinstance(facts, NoRequests) else of_requests(facts)
 
 
-def _of_finding(finding: Finding, *, at_server: bool = False) -> Headline:
+def _headline_of(finding: Finding, *, at_server: bool = False) -> Headline:
     """The headline with this finding's sentence, `at_server` with the server's name before it."""
     text = finding.text or ""
     clause = words.say("of_server", server=server_of(finding), text=text) if at_server else text
@@ -226,13 +226,13 @@ def of_requests(facts: RequestFacts) -> Headline:
     if not isinstance(facts, Judged):
         return Headline(words.say("no_time", server=facts.server))
     if late_setup := late_request(facts.requests):
-        return _of_finding(late_setup, at_server=True)
+        return _headline_of(late_setup, at_server=True)
     if traffic.is_login_only(facts.requests.traffic):
-        return _log_in(facts)
+        return _describe_login(facts)
     answers = traffic.sentence(facts.requests.traffic, facts.requests.server)
     if answers is None:
-        return _times(facts, words.say("at_server", server=facts.requests.server))
-    times = _times(facts, "")
+        return _describe_times(facts, words.say("at_server", server=facts.requests.server))
+    times = _describe_times(facts, "")
     return replace(times, clause=words.joined([answers, words.inside(times.clause)]))
 
 
@@ -245,47 +245,47 @@ def queued(requests: WithRequests) -> Finding | None:
     return None
 
 
-def _times(facts: Judged, at: str) -> Headline:
+def _describe_times(facts: Judged, at: str) -> Headline:
     """Describe how long the requests took, and why. `at`: the server's name, where a sentence begins with it."""
     queue = queued(facts.requests)
     if queue is not None:
-        return _of_finding(queue)
+        return _headline_of(queue)
     if facts.common.findings[0].grade == "unknown":
-        why, checks = _forbidden(facts)
+        why, checks = _why_unknown(facts)
         return Headline(words.say("cannot_say", at=at, why=why), checks=checks)
-    return Headline(_nothing(facts) if facts.requests.slow["how"] == "none" else _slow(facts, at))
+    return Headline(_describe_quick(facts) if facts.requests.slow["how"] == "none" else _describe_slow(facts, at))
 
 
-def _slow(facts: Judged, at: str) -> str:
+def _describe_slow(facts: Judged, at: str) -> str:
     """Describe the slow requests and the cause of their time."""
     slow, first = facts.requests.slow, facts.common.findings[0]
     if facts.backend is not None:
-        return _backend(facts, facts.backend, at)
+        return _describe_backend(facts, facts.backend, at)
     if first.cause == STALL:
-        return _stall(facts, first, at)
+        return _describe_stall(facts, first, at)
     if not waited_for(facts.requests) and first.cause in UNPROVEN:
-        return _unread(facts, at)
-    special = "late_close" if facts.closes_late else "cause_both_repairs" if _by_both(facts) else None
+        return _describe_unread(facts, at)
+    special = "late_close" if facts.closes_late else "cause_both_repairs" if _has_both_repairs(facts) else None
     cause = phrase(first) if special is None else words.say(special)
     values = {
-        "at": at, "server": facts.requests.server, "sure": _grade_words(first.grade), "cause": cause,
-        "second": _second(facts), "n": slow["count"], "of": slow["of"], "hit": facts.hit, "each": _each(facts),
+        "at": at, "server": facts.requests.server, "sure": _grade_words(first.grade), "cause": cause, "hit": facts.hit,
+        "n": slow["count"], "of": slow["of"], "second": _second_cause(facts), "each": _each_wait(facts),
     }  # fmt: skip
     if slow["how"] == "typical":
         some_only = words.say("few_of_slow", n=facts.hit, of=slow["count"]) if _is_in_few_slow(facts) else ""
         sentence = "slow_server" if first.owner == "server" else "slow_at_server"
-        return words.say(sentence, part=_part(facts.requests, PART_OF_TIME), few=some_only, **values)
+        return words.say(sentence, part=_part_text(facts.requests, PART_OF_TIME), few=some_only, **values)
     worst = slow["worst"]
     if slow["count"] == 1 and worst is not None:
         return words.say(
             "slow_one", name=worst["name"], took_ms=worst["latency_ms"], others=slow["of"] - 1, **values
         )  # fmt: skip
     if _is_in_few_slow(facts):
-        return words.say("slow_few_mixed", part=_part(facts.requests, PART_OF_THEIR_TIME), **values)
+        return words.say("slow_few_mixed", part=_part_text(facts.requests, PART_OF_THEIR_TIME), **values)
     return words.say("slow_few", **values)
 
 
-def _each(facts: Judged) -> str:
+def _each_wait(facts: Judged) -> str:
     """The wait of a slow request for the named cause; "" where no single time is typical."""
     if not facts.waits_ms:
         return ""
@@ -298,7 +298,7 @@ def _grade_words(grade: Grade) -> str:
     return words.say(f"sure_{grade}")
 
 
-def _forbidden(facts: Judged) -> tuple[str, tuple[Check, ...]]:
+def _why_unknown(facts: Judged) -> tuple[str, tuple[Check, ...]]:
     """Why the capture cannot show where the time went, with the check that says so, if any."""
     first = facts.common.findings[0]
     checks = [check for check in facts.common.quality if check.check in first.limited_by and check.forbids][:1]
@@ -311,7 +311,7 @@ def slow_limit(requests: WithRequests) -> str:
     return words.say("over_beyond" if path_ms >= show.MIN_PATH_OF_SLOW * limit else "over", limit=limit)
 
 
-def _log_in(facts: Judged) -> Headline:
+def _describe_login(facts: Judged) -> Headline:
     """Describe a session of which only the login is readable: later pauses are a person's, not a server's."""
     requests, first = facts.requests, facts.common.findings[0]
     slow, worst, protocol = requests.slow, requests.slow["worst"], requests.traffic["protocol"]
@@ -319,16 +319,17 @@ def _log_in(facts: Judged) -> Headline:
     if worst is None:
         return Headline(words.say("log_in_quick", p50_ms=facts.requests.p50_ms, **values))
     if first.grade == "unknown":
-        reason, checks = _forbidden(facts)
+        reason, checks = _why_unknown(facts)
         why = words.say("log_in_unknown", why=reason)
     else:
         checks = ()
-        why = words.say("log_in_because", sure=_grade_words(first.grade), cause=phrase(first), second=_second(facts))
+        sure, second = _grade_words(first.grade), _second_cause(facts)
+        why = words.say("log_in_because", sure=sure, cause=phrase(first), second=second)
     clause = words.say("log_in_slow", over=slow_limit(facts.requests), most_ms=worst["latency_ms"], why=why, **values)
     return Headline(clause, checks=checks)
 
 
-def _by_both(facts: Judged) -> bool:
+def _has_both_repairs(facts: Judged) -> bool:
     """Whether probes (TLP) and timeouts (RTO) each take a notable part of the time of losses."""
     loss = facts.requests.families[0]
     by_timer = cause_names(trait="by_probe_or_timer")
@@ -341,7 +342,7 @@ def _is_in_few_slow(facts: Judged) -> bool:
     return facts.hit < show.TYPICAL_SHARE * facts.requests.slow["count"]
 
 
-def _part(requests: WithRequests, sentences: Mapping[tuple[bool, bool], str]) -> str:
+def _part_text(requests: WithRequests, sentences: Mapping[tuple[bool, bool], str]) -> str:
     """Words for the first family's share of the time, from `PART_OF_TIME` or `PART_OF_THEIR_TIME`."""
     return words.say(sentences[_takes_most_time(requests), _is_below_path(requests)])
 
@@ -360,28 +361,28 @@ def _is_below_path(requests: WithRequests) -> bool:
     return path > requests.families[0]["ms"]
 
 
-def _second(facts: Judged) -> str:
+def _second_cause(facts: Judged) -> str:
     """The main cause of a second family with a notable share."""
     for row in facts.requests.families[1:]:
         if row["share"] >= show.MIN_CAUSE_SHARE and row["family"] != "unknown":
             cause = max(row["causes"], key=row["causes"].__getitem__)
-            return words.say("second_cause", first_share=_share(facts), share=row["share"], cause=cause)
+            return words.say("second_cause", first_share=_named_share(facts), share=row["share"], cause=cause)
     return ""
 
 
-def _share(facts: Judged) -> float:
+def _named_share(facts: Judged) -> float:
     """The named cause's share of the families' time; the whole family's where the whole family is named."""
     cause, family_entry = facts.common.findings[0].cause, facts.requests.families[0]
-    if cause not in family_entry["causes"] or _by_both(facts):
+    if cause not in family_entry["causes"] or _has_both_repairs(facts):
         return family_entry["share"]
     return family_entry["share"] * family_entry["causes"][cause] / (sum(family_entry["causes"].values()) or 1.0)
 
 
-def _many(requests: WithRequests, number: int) -> str:
+def _count_text(requests: WithRequests, number: int) -> str:
     return words.say("turns" if traffic.has_unknown_protocol(requests.traffic) else "requests", n=number)
 
 
-def _nothing(facts: Judged) -> str:
+def _describe_quick(facts: Judged) -> str:
     """Describe a server without slow requests: the times, and the path where it takes most of them."""
     requests, slow, first = facts.requests, facts.requests.slow, facts.common.findings[0]
     if slow["of"] == 1:
@@ -396,7 +397,7 @@ def _nothing(facts: Judged) -> str:
         outliers = words.say("few_took", n=n, over=over, most_ms=worst["latency_ms"]) if worst else ""
         streams = words.say("with_streams", n=slow["streams"]) if slow["streams"] else ""
         took = words.say(
-            "many_took", many=_many(requests, slow["of"]), p50_ms=requests.p50_ms, p99_ms=requests.p99_ms,
+            "many_took", many=_count_text(requests, slow["of"]), p50_ms=requests.p50_ms, p99_ms=requests.p99_ms,
             polls=polls, streams=streams, few=outliers,
         )  # fmt: skip
     pushed = words.say("with_pushes", n=facts.pushed) if facts.pushed else ""
@@ -411,7 +412,7 @@ def _nothing(facts: Judged) -> str:
     )  # fmt: skip
 
 
-def _stall(facts: Judged, finding: LatencyFinding, at: str) -> str:
+def _describe_stall(facts: Judged, finding: LatencyFinding, at: str) -> str:
     """Describe requests held by Nagle's algorithm and held ACKs, in one direction or both."""
     sender, slow = facts.owners["nagle"], facts.requests.slow
     receiver = SIDES[sender]
@@ -423,22 +424,22 @@ def _stall(facts: Judged, finding: LatencyFinding, at: str) -> str:
         why = words.say(STALLED_IN_BOTH[sender], why=why, sure=sure)
     return words.say(
         "stall_slow" if slow["how"] == "typical" else "stall_few",
-        at=at, server=facts.requests.server, n=slow["count"], many=_many(facts.requests, slow["of"]),
-        sure=_grade_words(finding.grade), why=why, each=_each(facts),
+        at=at, server=facts.requests.server, n=slow["count"], many=_count_text(facts.requests, slow["of"]),
+        sure=_grade_words(finding.grade), why=why, each=_each_wait(facts),
     )  # fmt: skip
 
 
-def _backend(facts: Judged, behind: Behind, at: str) -> str:
+def _describe_backend(facts: Judged, behind: Behind, at: str) -> str:
     """Describe a server that waits for a server behind it, with the reason at that one."""
     slow, grade = facts.requests.slow, facts.common.findings[0].grade
     return words.say(
         "behind_slow" if slow["how"] == "typical" else "behind_few",
         at=at, server=facts.requests.server, n=slow["count"], of=slow["of"], sure=_grade_words(grade),
-        behind=behind["server"], why=behind["text"], each=_each(facts),
+        behind=behind["server"], why=behind["text"], each=_each_wait(facts),
     )  # fmt: skip
 
 
-def _unread(facts: Judged, at: str) -> str:
+def _describe_unread(facts: Judged, at: str) -> str:
     """Describe late turns of a protocol without a reader, which nobody may have waited for."""
     requests, first = facts.requests, facts.common.findings[0]
     slow, observed, is_most = requests.slow, requests.traffic, _takes_most_time(requests)
@@ -452,8 +453,8 @@ def _unread(facts: Judged, at: str) -> str:
         reader = "reader_none"
     return words.say(
         "sealed", many=turns, reader=words.say(reader), part=words.say("part_most" if is_most else "part_largest"),
-        sure=_grade_words(first.grade), cause=phrase(first), second="" if is_most else _second(facts),
-        each=_each(facts), **values,
+        sure=_grade_words(first.grade), cause=phrase(first), second="" if is_most else _second_cause(facts),
+        each=_each_wait(facts), **values,
     )  # fmt: skip
 
 

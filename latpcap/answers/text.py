@@ -107,7 +107,7 @@ _ENDPOINTS = ("server", "client")
 def overall(answer: Overall) -> Text:
     """Write the answer for a capture or a stream."""
     facts, common = answer.facts, answer.facts.common
-    body = _no_exchanges(answer, facts) if isinstance(facts, NoRequests) else _with_requests(answer, facts)
+    body = _no_exchange_lines(answer, facts) if isinstance(facts, NoRequests) else _request_lines(answer, facts)
     lines = [*body]
     if common.dns is not None:
         has_dns_wait = any(finding.owner == "dns" for finding in common.other_findings)
@@ -125,19 +125,21 @@ def overall(answer: Overall) -> Text:
     return Text(_first_line(facts), answer.headline.text, [*_selected(lines), *from_side_sources])
 
 
-def _with_requests(answer: Overall, facts: RequestFacts) -> Lines:
+def _request_lines(answer: Overall, facts: RequestFacts) -> Lines:
     """The lines of an answer with requests, by what is the headline."""
     requests, lead, push = facts.requests, answer.lead, answer.push_in_headline
+    latency = (0, _latency_line(requests))
     if lead is not None or push is not None:
-        below = _lead(lead) if lead is not None else _push(push) if push is not None else []
-        return [*_opening(answer, facts), (0, _latency(requests)), *below, *_servers(requests), *_also(answer, facts)]
+        below = _lead_lines(lead) if lead is not None else _push_lines(push) if push is not None else []
+        opening, other = _opening_lines(answer, facts), [*_server_lines(requests), *_also_lines(answer, facts)]
+        return [*opening, latency, *below, *other]
     if not isinstance(facts, Judged):
-        return [(1, Line("traffic", traffic.line(requests.traffic))), (0, _latency(requests)), *_pushes(answer)]
+        return [(1, Line("traffic", traffic.line(requests.traffic))), latency, *_other_push_lines(answer)]
     is_stall = answer.verdict == STALL and facts.backend is None
-    return _stall(answer, facts) if is_stall else _other(answer, facts)
+    return _stall_lines(answer, facts) if is_stall else _other_lines(answer, facts)
 
 
-def _lead(finding: Finding) -> Lines:
+def _lead_lines(finding: Finding) -> Lines:
     """The lines below a headline that is a finding's sentence: its frames, fix and grade."""
     lines: Lines = []
     if finding.worst_frames:
@@ -145,14 +147,14 @@ def _lead(finding: Finding) -> Lines:
         lines.append((0, Line("see", say(sentence, frames=_chain(finding.worst_frames), stream=finding.worst_stream))))
     if finding.fix:
         lines.append((0, Line("fix", finding.fix)))
-    return [*lines, (0, _sure(grade_and_confidence(finding.confidence), finding))]
+    return [*lines, (0, _grade_line(grade_and_confidence(finding.confidence), finding))]
 
 
 def _chain(frames: tuple[int, ...] | list[int]) -> str:
     return " > ".join(map(str, dict.fromkeys(frames)))
 
 
-def _sure(grade: str, finding: Finding | None) -> Line:
+def _grade_line(grade: str, finding: Finding | None) -> Line:
     """The line with the grade, and with the rival explanation that is left."""
     if finding is None or not finding.rival:
         return Line("sure?", grade)
@@ -179,9 +181,9 @@ def _first_line(facts: Facts) -> str:
     )  # fmt: skip
 
 
-def _no_exchanges(answer: Overall, facts: NoRequests) -> Lines:
+def _no_exchange_lines(answer: Overall, facts: NoRequests) -> Lines:
     """The lines of an answer without a judged request."""
-    lines = _lead(answer.lead) if answer.lead is not None else []
+    lines = _lead_lines(answer.lead) if answer.lead is not None else []
     head = facts.common.head
     if not head.streams:
         for row in facts.skipped[:3]:
@@ -193,27 +195,27 @@ def _no_exchanges(answer: Overall, facts: NoRequests) -> Lines:
     if sentence.text != answer.headline.text:
         lines.append((0, Line("requests", words.inside(sentence.text))))
     silences = facts.common.of_kind("silence")[:2]
-    lines += _sentences(0, "silent", (silence for silence in silences if not has_sentence(silence)))
+    lines += _sentence_lines(0, "silent", (silence for silence in silences if not has_sentence(silence)))
     floods = facts.common.of_cause("syn_flood")
-    lines += [(0, Line("flood", _at(row))) for row in floods if row.text and not has_sentence(row)]
+    lines += [(0, Line("flood", _with_server(row))) for row in floods if row.text and not has_sentence(row)]
     push = answer.push_in_headline
-    lines += _push(push) if push is not None else _pushes(answer)
+    lines += _push_lines(push) if push is not None else _other_push_lines(answer)
     kinds = ("one_way", "setup") if facts.common.capture_kind == "scan" else ("connection", "one_way", "setup")
     others = [row for row in facts.common.of_kind(*kinds) if row not in floods and not has_sentence(row)]
     return lines + [(2, Line(grade_of(row.confidence), row.text or "")) for row in others[:4]]
 
 
-def _sentences(priority: int, label: str, rows: Iterable[Finding]) -> Lines:
+def _sentence_lines(priority: int, label: str, rows: Iterable[Finding]) -> Lines:
     """A line with each finding's sentence."""
     return [(priority, Line(label, row.text or "")) for row in rows]
 
 
-def _at(row: Finding) -> str:
+def _with_server(row: Finding) -> str:
     """A finding's sentence with its server's name in front."""
     return say("of_server", server=headline.server_of(row), text=row.text)
 
 
-def _latency(requests: WithRequests) -> Line:
+def _latency_line(requests: WithRequests) -> Line:
     kind = "requests" if requests.cut else "answered_requests"
     if traffic.has_unknown_protocol(requests.traffic):
         kind = "turns"
@@ -231,7 +233,7 @@ def _latency(requests: WithRequests) -> Line:
     return Line("latency", joined(parts))
 
 
-def _servers(requests: WithRequests) -> Lines:
+def _server_lines(requests: WithRequests) -> Lines:
     """The lines about further servers.
 
     The number that `servers` asked for; or by default those behind the first one, then slow ones, then a count of the
@@ -239,11 +241,11 @@ def _servers(requests: WithRequests) -> Lines:
     """
     rows = requests.servers[1:]
     if requests.shown:
-        return [(0, Line("further", _server(row))) for row in rows[: requests.shown - 1]]
+        return [(0, Line("further", _server_text(row))) for row in rows[: requests.shown - 1]]
     behind = [row for row in rows if row["behind"] == requests.server][: show.MAX_LEGS]
-    lines: Lines = [(0, Line("behind", _server({**row, "behind": None}))) for row in behind]
+    lines: Lines = [(0, Line("behind", _server_text({**row, "behind": None}))) for row in behind]
     slow = [row for row in rows if row["slow"] and row not in behind][: show.MAX_SLOW_SERVERS - 1]
-    lines += [(1, Line("slow", _server(row))) for row in slow]
+    lines += [(1, Line("slow", _server_text(row))) for row in slow]
     others = [row for row in rows if row not in behind and row not in slow]
     if others:
         slow_count = sum(row["slow"] for row in others)
@@ -253,7 +255,7 @@ def _servers(requests: WithRequests) -> Lines:
     return lines
 
 
-def _server(row: Row) -> str:
+def _server_text(row: Row) -> str:
     """The line of one server in the list."""
     return say(
         "server_line",
@@ -263,7 +265,7 @@ def _server(row: Row) -> str:
     )  # fmt: skip
 
 
-def _families(requests: WithRequests) -> Lines:
+def _family_lines(requests: WithRequests) -> Lines:
     """One line per family of causes: its share of the slow requests' time, and its causes."""
     lines: Lines = []
     sentence = _FAMILY_TIME[headline.waited_for(requests), bool(requests.slow["streams"])]
@@ -281,13 +283,13 @@ def _families(requests: WithRequests) -> Lines:
     return lines
 
 
-def _listed(requests: WithRequests) -> list[str]:
+def _listed_causes(requests: WithRequests) -> list[str]:
     """The causes in families that have a line."""
     rows = requests.families[: show.MAX_FAMILIES]
     return [cause for row in rows if row is rows[0] or row["share"] >= show.MIN_NEXT_SHARE for cause in row["causes"]]
 
 
-def _share(facts: Judged) -> Line:
+def _share_line(facts: Judged) -> Line:
     p50, p99 = facts.share["p50"], facts.share["p99"]
     kind = "turns" if traffic.has_unknown_protocol(facts.requests.traffic) else "requests"
     return Line("share", say(
@@ -296,12 +298,12 @@ def _share(facts: Judged) -> Line:
     ))  # fmt: skip
 
 
-def _stall(answer: Overall, facts: Judged) -> Lines:
+def _stall_lines(answer: Overall, facts: Judged) -> Lines:
     """The lines of an answer about Nagle's algorithm and held ACKs."""
     typical, finding = facts.typical, facts.common.findings[0]
     sender, receiver = facts.owners["nagle"], facts.owners["delayed_ack"]
     pool = facts.senders[sender]
-    lines = [*_opening(answer, facts), (0, _latency(facts.requests)), (0, _share(facts))]
+    lines = [*_opening_lines(answer, facts), (0, _latency_line(facts.requests)), (0, _share_line(facts))]
     round_trips = (pool.sender_rtt_ms or 0.0) + (pool.receiver_rtt_ms or 0.0)
     path = say("path_of_wait", path_ms=round_trips) if round_trips > show.MIN_PATH_OF_WAIT * typical["ms"] else ""
     if "bytes" in typical:
@@ -310,20 +312,20 @@ def _stall(answer: Overall, facts: Judged) -> Lines:
     if pool.hold_min_ms is not None and pool.hold_max_ms is not None and pool.hold_median_ms is not None:
         low, high = f"{pool.hold_min_ms:.1f}", f"{pool.hold_max_ms:.1f}"
         hold_text = say("held" if low == high else "held_range", low=low, high=high, median=pool.hold_median_ms)
-        lines.append((0, Line(receiver, joined([hold_text, _timer(finding)]))))
+        lines.append((0, Line(receiver, joined([hold_text, _timer_text(finding)]))))
     if "bytes" in typical:
         frames_text = say("see_stall", frames=" > ".join(map(str, typical["frames"])), stream=typical["stream"],
                           ack=typical["ack_after_ms"], release_us=typical["release_us"])  # fmt: skip
         lines.append((0, Line("see", frames_text)))
-    lines += _not(facts.requests, skip=("nagle", "delayed_ack", *(("network",) if path else ())))
-    lines.append((1, _options(facts, sender, receiver)))
+    lines += _excluded_lines(facts.requests, skip=("nagle", "delayed_ack", *(("network",) if path else ())))
+    lines.append((1, _options_line(facts, sender, receiver)))
     return [
-        *lines, *_fix(answer.fix, facts), (0, _sure_stall(facts, pool)), *_next(facts),
-        *_unknown(facts.requests, sender), *_servers(facts.requests), *_also(answer, facts),
+        *lines, *_fix_lines(answer.fix, facts), (0, _stall_grade_line(facts, pool)), *_next_lines(facts),
+        *_unknown_lines(facts.requests, sender), *_server_lines(facts.requests), *_also_lines(answer, facts),
     ]  # fmt: skip
 
 
-def _timer(finding: Finding) -> str:
+def _timer_text(finding: Finding) -> str:
     """Words for the receiver's delayed-ACK timer, as far as its holds show it."""
     if finding.timer_ms is None:
         return say("timer_tick", tick=finding.tick_ms) if finding.tick_ms else ""
@@ -334,31 +336,33 @@ def _timer(finding: Finding) -> str:
     return say("timer_fitted", timer=finding.timer_ms, tick=tick, whose=whose)
 
 
-def _other(answer: Overall, facts: Judged) -> Lines:
+def _other_lines(answer: Overall, facts: Judged) -> Lines:
     """The lines of an answer about another cause."""
     requests, finding, typical = facts.requests, facts.common.findings[0], facts.typical
     late_setup = headline.late_request(requests)
     is_known = finding.grade != "unknown" or finding.cause in ("unknown", "capture_gap")
-    families = _families(requests) if is_known else []
+    families = _family_lines(requests) if is_known else []
     queues = [finding for finding in facts.common.of_kind("queue") if headline.server_of(finding) == requests.server]
-    lines = [*_opening(answer, facts), (0, _latency(requests)), *families, *_sentences(1, "queue", queues)]
+    lines = [*_opening_lines(answer, facts), (0, _latency_line(requests)), *families]
+    lines += _sentence_lines(1, "queue", queues)
     if typical["frames"] and is_known:
         sentence = "see_behind" if facts.backend else "see_cause"
         server = facts.backend["server"] if facts.backend else ""
         frames_text = say(sentence, frames=_chain(typical["frames"]), stream=typical["stream"], server=server,
-                          cause=finding.cause, time=_shown(typical))  # fmt: skip
+                          cause=finding.cause, time=_time_shown(typical))  # fmt: skip
         lines.append((0, Line("see", frames_text)))
-    lines += _slowest(facts)
-    lines += _not(facts.requests, skip=(*(row.cause for row in facts.common.findings[:3]), *_listed(facts.requests)))
-    lines += _fix(answer.fix, facts)
+    lines += _slowest_lines(facts)
+    named_causes = (*(row.cause for row in facts.common.findings[:3]), *_listed_causes(requests))
+    lines += _excluded_lines(requests, skip=named_causes)
+    lines += _fix_lines(answer.fix, facts)
     grade = grade_and_confidence(facts.confidence if late_setup is None else late_setup.confidence)
     if late_setup is None and finding.grade == "unknown":
         grade = say("grade_unknown")
-    lines.append((0, _sure(grade, finding if late_setup is None else None)))
-    return [*lines, *_unknown(facts.requests, None), *_servers(facts.requests), *_also(answer, facts)]
+    lines.append((0, _grade_line(grade, finding if late_setup is None else None)))
+    return [*lines, *_unknown_lines(facts.requests, None), *_server_lines(facts.requests), *_also_lines(answer, facts)]
 
 
-def _opening(answer: Overall, facts: RequestFacts) -> Lines:
+def _opening_lines(answer: Overall, facts: RequestFacts) -> Lines:
     """The line about the traffic, after the sentence about the requests if the headline is about something else."""
     lines: Lines = [(1, Line("traffic", traffic.line(facts.requests.traffic)))]
     sentence, lead = headline.of_requests(facts).text, answer.lead
@@ -374,14 +378,14 @@ def _opening(answer: Overall, facts: RequestFacts) -> Lines:
     return [(0, Line("requests", words.inside(sentence))), *lines]
 
 
-def _shown(typical: Typical) -> str:
+def _time_shown(typical: Typical) -> str:
     """Words for the time that the frames show: all of the cause's time in this exchange, or its longest piece."""
     if typical["pieces"] == 1 or typical["longest_ms"] > show.SAME_SHARE * typical["ms"]:
         return say("all_pieces", all_ms=typical["ms"])
     return say("longest_piece", longest_ms=typical["longest_ms"], n=typical["pieces"], all_ms=typical["ms"])
 
 
-def _slowest(facts: Judged) -> Lines:
+def _slowest_lines(facts: Judged) -> Lines:
     """The line about the slowest request, with its frames."""
     worst = facts.requests.slow["worst"]
     if worst is None:
@@ -395,7 +399,7 @@ def _slowest(facts: Judged) -> Lines:
     )))]  # fmt: skip
 
 
-def _fix(fix: str | None, facts: Judged) -> Lines:
+def _fix_lines(fix: str | None, facts: Judged) -> Lines:
     """The lines about the fix, and about what it gains: a range, and what limits the rate then."""
     row, now_ms = facts.common.findings[0], facts.requests.p50_ms
     low_ms, high_ms, limit = row.gain_p50_low_ms, row.gain_p50_high_ms, row.gain_limit
@@ -422,7 +426,7 @@ def _fix(fix: str | None, facts: Judged) -> Lines:
     return [*lines, (0, Line("gain", text))]
 
 
-def _next(facts: Judged) -> Lines:
+def _next_lines(facts: Judged) -> Lines:
     """The line with the findings after a stall. A stall of the other direction needs the option there, too."""
     rows = [row for row in facts.common.findings[1:4] if row.share >= show.MIN_NEXT_SHARE]
     if not rows:
@@ -435,7 +439,7 @@ def _next(facts: Judged) -> Lines:
     return [(1, Line("next", say("and_more").join(parts)))]
 
 
-def _also(answer: Overall, facts: RequestFacts) -> Lines:
+def _also_lines(answer: Overall, facts: RequestFacts) -> Lines:
     """The lines about what happened besides: pushes, silences, waits, transfers and remarks."""
     requests, common = facts.requests, facts.common
     setups = [row for row in common.of_kind("setup") if headline.server_of(row) == requests.server]
@@ -449,12 +453,12 @@ def _also(answer: Overall, facts: RequestFacts) -> Lines:
     transfers = [row for row in common.of_kind("transfer") if row is not answer.lead]
     remarks = joined(_remarks(answer, facts))
     return [
-        *_pushes(answer),
-        *((1, Line("suspected", _at(row))) for row in common.of_kind("one_way")[:1]),
-        *((0, Line("flood", _at(row))) for row in common.of_cause("syn_flood")),
-        *_sentences(0, "silent", silences[:2]),
-        *_sentences(0, "waited", waits[:2]),
-        *_sentences(1, "transfer", transfers[:2]),
+        *_other_push_lines(answer),
+        *((1, Line("suspected", _with_server(row))) for row in common.of_kind("one_way")[:1]),
+        *((0, Line("flood", _with_server(row))) for row in common.of_cause("syn_flood")),
+        *_sentence_lines(0, "silent", silences[:2]),
+        *_sentence_lines(0, "waited", waits[:2]),
+        *_sentence_lines(1, "transfer", transfers[:2]),
         *((0, Line("before", say("on_stream", text=row.text, stream=row.worst_stream))) for row in before[:1]),
         *([(1, Line("also", remarks))] if remarks else []),
     ]
@@ -491,7 +495,7 @@ def _remarks(answer: Overall, facts: RequestFacts) -> list[str]:
     return parts
 
 
-def _not(requests: WithRequests, skip: tuple[str, ...]) -> Lines:
+def _excluded_lines(requests: WithRequests, skip: tuple[str, ...]) -> Lines:
     """The lines about causes that were examined and excluded, with their share, and about losses."""
     total = requests.total_ms or 1.0
     spent_ms: dict[str, float] = {}
@@ -513,7 +517,7 @@ def _not(requests: WithRequests, skip: tuple[str, ...]) -> Lines:
     return lines
 
 
-def _options(facts: Judged, sender: str, receiver: str) -> Line:
+def _options_line(facts: Judged, sender: str, receiver: str) -> Line:
     """The line about the sender's TCP_NODELAY and the receiver's delayed ACKs, with the observations for both."""
     row, pool = facts.common.findings[0], facts.senders[receiver]
     receiver_nodelay = {"nagle": "off", "nodelay": "on"}.get(pool.verdict, "unknown")
@@ -527,7 +531,7 @@ def _options(facts: Judged, sender: str, receiver: str) -> Line:
     ))  # fmt: skip
 
 
-def _sure_stall(facts: Judged, pool: Pool) -> Line:
+def _stall_grade_line(facts: Judged, pool: Pool) -> Line:
     """The line with the grade of a stall: how soon ACKs released segments, and whether gaps follow the ACKs."""
     parts, release_ms, finding = [grade_and_confidence(facts.confidence)], pool.release_p95_ms, facts.common.findings[0]
     if release_ms is not None:
@@ -543,18 +547,18 @@ def _sure_stall(facts: Judged, pool: Pool) -> Line:
     return Line("sure?", joined(parts))
 
 
-def _unknown(requests: WithRequests, sender: str | None) -> Lines:
+def _unknown_lines(requests: WithRequests, sender: str | None) -> Lines:
     """The line about time without a named cause."""
     unknown_ms = sum(row["total_ms"] for row in requests.causes if row["cause"] in ("unknown", "capture_gap"))
     share = unknown_ms / requests.total_ms if requests.total_ms else 0.0
-    is_listed = sender is None and any(name in _listed(requests) for name in ("unknown", "capture_gap"))
+    is_listed = sender is None and any(name in _listed_causes(requests) for name in ("unknown", "capture_gap"))
     parts = [say("no_named_cause", part_share=share)] if share >= show.MIN_UNNAMED_SHARE and not is_listed else []
     if sender:
         parts.append(say("hidden_program", sender=sender))
     return [(2, Line("unknown", joined(parts)))] if parts else []
 
 
-def _push(finding: Finding) -> Lines:
+def _push_lines(finding: Finding) -> Lines:
     """The lines below a headline about pushes that were held."""
     lines: Lines = [(0, Line("see", say("see_push", seen=_frames(finding), waited_ms=finding.typical_ms or 0.0)))]
     if finding.nodelay != "unknown":
@@ -570,7 +574,7 @@ def _push(finding: Finding) -> Lines:
     ]  # fmt: skip
 
 
-def _pushes(answer: Overall) -> Lines:
+def _other_push_lines(answer: Overall) -> Lines:
     """The lines about held pushes that are not the headline."""
     pushes = [row for row in answer.facts.common.of_kind("push") if not answer.headline.has_sentence(row)]
     sentences = [
@@ -656,19 +660,19 @@ def _paragraph(
     """The lines of one owner's paragraph."""
     lines = [say("for_owner_of" if end else "for_owner", owner=owner, end=end)]
     for row in rows[:MAX_PARAGRAPH_FINDINGS]:
-        sentence = answer.headline.text if row is lead else (words.sentence(row.text) if row.text else _took(row))
+        sentence = answer.headline.text if row is lead else (words.sentence(row.text) if row.text else _time_text(row))
         frames = row.worst_frames or row.typical_frames
         lines.append(words.line("what", sentence))
         grade, evidence = grade_and_confidence(row.confidence), say("see", frames=_chain(frames)) if frames else ""
         lines.append(words.line("proof", joined([grade, evidence, row.rival_lost or ""])))
-        if check := _check(*located(answer.facts.common.head.file, row), frames):
+        if check := _check_command(*located(answer.facts.common.head.file, row), frames):
             lines.append(words.line("check", check))
         if row.fix:
             lines.append(words.line("fix", row.fix))
     return lines
 
 
-def _took(row: Finding) -> str:
+def _time_text(row: Finding) -> str:
     """Words for the time that a cause took of the requests."""
     return say(
         "owner_took", cause=row.cause, all_ms=row.total_ms or 0.0, n=row.exchanges or 0, of=row.of_exchanges or 0,
@@ -676,7 +680,7 @@ def _took(row: Finding) -> str:
     )  # fmt: skip
 
 
-def _check(file: str, row: Finding, frames: tuple[int, ...]) -> str:
+def _check_command(file: str, row: Finding, frames: tuple[int, ...]) -> str:
     """A shell command that shows the evidence, for the folder of the capture."""
     name = shlex.quote(file)
     if row.typical_exchange is not None:

@@ -420,7 +420,7 @@ def _fix(requests: WithRequests, first: LatencyFinding, owners: dict[str, str], 
     if first.grade == "unknown" or not (requests.slow["how"] != "none" or first.cause == STALL):
         return None
     changed = [row for row in requests.common.of_kind("change") if row.sender == owners.get("nagle")]
-    at_server = [event for event in changed if headline.server_of(event) == requests.server]
+    at_server = [finding for finding in changed if headline.server_of(finding) == requests.server]
     if first.fix is None or first.cause != STALL:
         return first.fix
     if not at_server:
