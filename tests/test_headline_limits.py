@@ -28,5 +28,5 @@ def test_most_of_the_time(monkeypatch: pytest.MonkeyPatch, share: float, most: b
 def test_a_cause_of_few_slow_requests_is_called_so() -> None:
     typical = math.ceil(100 * show.TYPICAL_SHARE)
     for hit, few in ((typical, False), (typical - 1, True), (100, False)):
-        data: Any = SimpleNamespace(slow={"count": 100}, hit=hit)
+        data: Any = SimpleNamespace(requests=SimpleNamespace(slow={"count": 100}), hit=hit)
         assert answer._is_in_few_slow(data) == few
