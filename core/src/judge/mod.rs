@@ -134,15 +134,15 @@ fn judge_with_spurious_or_dialogue(exchange: &Exchange, context: &ExchangeContex
 #[inline(always)]
 fn judge(slice: &TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Vec<Row>) {
     let cutter = &mut Cutter::new(slice, context.paths, rows);
-    if !judge_frequent(cutter) {
+    if !judge_frequent(slice, cutter) {
         judge_any(*slice, context, rows);
     }
 }
 
 /// Judges a slice of a frequent kind; false for all others.
 #[inline(always)]
-fn judge_frequent(cutter: &mut Cutter<'_>) -> bool {
-    match &cutter.slice.step.wait {
+fn judge_frequent(slice: &TimeSlice<'_>, cutter: &mut Cutter<'_>) -> bool {
+    match &slice.step.wait {
         Wait::Turn(turn @ Turn { doubt: None, .. }) => turn::judge(cutter, turn),
         Wait::App => program::paused(cutter, Grounds::proven(Because::NothingOpen)),
         Wait::FullBurst => line::judge(cutter, Rule::Burst, Because::FullSegments),
@@ -197,7 +197,7 @@ fn judge_any(slice: TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Vec
         Wait::Handshake => path::handshake(cutter),
         Wait::Hole => missing_frames::hole(cutter),
         Wait::App | Wait::FullBurst | Wait::Burst | Wait::Spaced | Wait::Clocked { .. } => {
-            judge_frequent(cutter);
+            judge_frequent(slice, cutter);
         }
     }
 }

@@ -64,10 +64,8 @@ impl SenderPath {
             sender_rtt_ns: best.sender_ns,
             receiver_rtt_ns: best.receiver_ns,
             is_rtt_best: to_sender.is_none_or(|rtt| rtt.has_recent_kernel_answer()),
-            sender_jitter_ns: to_sender.map_or(0, |rtt| rtt.jitter_above_best()),
             jitter_within_kind_ns: to_sender.map_or(0, |rtt| rtt.jitter_within_kind()),
             longest_ack_ns: longest_ack.min(CORK_ROUND_NS.get()).max(best.receiver_ns),
-            prompt_limit_ns: prompt::limit(to_sender),
             ..SenderPath::default()
         };
         if path.is_at_sender() {
@@ -76,6 +74,9 @@ impl SenderPath {
             path.sender_jitter_ns = jitter.min(SOON_NS.get());
             path.kernel_limits = kernel::limits([to_sender, to_receiver], path.sender_jitter_ns, best);
             path.prompt_limit_ns = KERNEL_NS.get().max(path.sender_jitter_ns);
+        } else {
+            path.sender_jitter_ns = to_sender.map_or(0, |rtt| rtt.jitter_above_best());
+            path.prompt_limit_ns = prompt::limit(to_sender);
         }
         path.clock_shows_path = prompt::clock_shows_path(&evidence.candidates, &path);
         path.pause_limit_ns = prompt::limit_by_clock(&evidence.candidates, &path);
