@@ -194,9 +194,9 @@ def system_with(timer_ms: float, tick_ms: float | None) -> str:
 
 def _os_hint(timer_ms: float, tick_ms: float | None) -> str:
     """Return the system with this timer, and what makes it that one."""
-    system = system_with(timer_ms, tick_ms)
     if tick_ms is not None and _is_linux(timer_ms, tick_ms):
-        return f"{system} (40 ms on a {tick_ms:.3g} ms tick: CONFIG_HZ={1000 / tick_ms:.0f})"
+        return f"Linux (40 ms on a {tick_ms:.3g} ms tick: CONFIG_HZ={1000 / tick_ms:.0f})"
+    system = system_with(timer_ms, tick_ms)
     return words.say("timer_template", system=system) if timer_ms == TEMPLATE_TIMER else system
 
 

@@ -422,7 +422,8 @@ impl Exchange {
         plain
     }
 
-    /// Ends the response with its first copy, if the retransmission that it ended with was spurious (`spurious`: frames).
+    /// Ends the response with its first copy, if the retransmission that it ended with was spurious (`spurious`:
+    /// frames).
     #[cold]
     pub fn end_with_first_copy(&mut self, spurious: &AHashSet<u64>) {
         if let Some(answer) = self

@@ -130,8 +130,8 @@ impl Setup {
     }
 
     /// Whether the set-up has a row of its own. It has one with TLS. Otherwise it must take time, with the greeting
-    /// and the lookup (`lookup`, ns) before it, and have a retransmission, or be at least a tenth of set-up and requests
-    /// (`busy`, ns) together.
+    /// and the lookup (`lookup`, ns) before it, and have a retransmission, or be at least a tenth of set-up and
+    /// requests (`busy`, ns) together.
     pub fn deserves_row(&self, busy: i64, lookup: i64, begun: Beginning) -> bool {
         let Some(first_syn) = self.first_syn else {
             return false;

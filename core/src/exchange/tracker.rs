@@ -428,8 +428,8 @@ impl Tracker {
     }
 }
 
-/// Returns the retransmission that this packet of the peer shows to be spurious. Not inlined, so that the usual packet stays
-/// in registers.
+/// Returns the retransmission that this packet of the peer shows to be spurious. Not inlined, so that the usual packet
+/// stays in registers.
 #[cold]
 #[inline(never)]
 fn first_copy_answered(peer: &mut Sender, seen: &SeenSegment<'_, '_>, at: At) -> Option<At> {

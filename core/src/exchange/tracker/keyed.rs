@@ -42,7 +42,8 @@ impl Pairing {
         }
     }
 
-    /// Applies a reader's event to the exchange with this key. `read_until` is how far this side's stream has been read.
+    /// Applies a reader's event to the exchange with this key. `read_until` is how far this side's stream has been
+    /// read.
     #[inline(never)]
     pub(super) fn keyed(
         &mut self,

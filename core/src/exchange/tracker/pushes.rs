@@ -1,8 +1,8 @@
 //! Messages that a server sends without a request.
 //!
-//! A push has its own row, with the server's steps while it was sent. A subscription is a request after which the server
-//! sends messages: one row, with their number, the time of the first one and the longest time between two, written at
-//! the end of the stream.
+//! A push has its own row, with the server's steps while it was sent. A subscription is a request after which the
+//! server sends messages: one row, with their number, the time of the first one and the longest time between two,
+//! written at the end of the stream.
 
 use std::collections::VecDeque;
 

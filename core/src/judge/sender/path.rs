@@ -40,7 +40,7 @@ pub struct SenderPath {
     pub is_rtt_best: bool,
     /// Variation of the round trip to the sender, a program's time included.
     pub sender_jitter_ns: i64,
-    /// The same without the time that a program always takes.
+    /// Variation of the round trip to the sender, without the time that a program always takes.
     pub jitter_within_kind_ns: i64,
     /// Longest recent time to an ACK of the receiver, at most a delayed ACK beyond the path.
     pub longest_ack_ns: i64,
