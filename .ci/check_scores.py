@@ -46,13 +46,13 @@ def of_numbers(text: str, kind: str) -> dict[str, float]:
 def of_protocols(text: str, kind: str) -> dict[str, float]:
     """Return the totals of score_protocols.py as shares: `protocols.recall`, `protocols.method`, ..."""
     got = json.loads(text)["protocols"]["all"]
-    found_pairs = max(1, got["found"])
     shares = {
-        f"{kind}.{name}": got[f"{name}_right"] / found_pairs for name in ("protocol", "method", "target", "status")
+        f"{kind}.{name}": got[f"{name}_right"] / max(1, got["found"])
+        for name in ("protocol", "method", "target", "status")
     }
     return shares | {
         f"{kind}.recall": got["found"] / max(1, got["truth"]),
-        f"{kind}.precision": found_pairs / (found_pairs + got.get("extra", 0)),
+        f"{kind}.precision": got["found"] / max(1, got["found"] + got.get("extra", 0)),
         f"{kind}.push_as_request": got.get("push_as_request", 0),
         f"{kind}.latency": got["latency_right"] / max(1, got["timed"]),
     }

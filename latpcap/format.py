@@ -12,6 +12,11 @@ def count(number: int, word: str) -> str:
     return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
 
 
+def endpoint(address: str, port: int) -> str:
+    """Return address and port as Wireshark and URLs write them: IPv6 addresses in brackets."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
 def ms(value: float) -> str:
     """Milliseconds with as many digits as are significant: 1,204, 43.8, 0.26, 0.004."""
     if value >= 99.95:

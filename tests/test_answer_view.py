@@ -21,7 +21,7 @@ from makepcap import Talk, answer, get, pcap
 
 import latpcap as lp
 from latpcap import spill
-from latpcap.findings import Lazy
+from latpcap.findings import FinderTables
 from latpcap.reading import drain
 from latpcap.user_waits.segments import Segments
 from latpcap.user_waits.segments import segments as of_tables
@@ -75,14 +75,14 @@ def test_tables_without_what_no_answer_asks_for() -> None:
     few, whole = partial_answer.read(SAMPLES / "nginx-latency.pcap"), lp.read(SAMPLES / "nginx-latency.pcap")
     assert few.arrow("events").num_rows == 0 < whole.arrow("events").num_rows
     for name in ("exchanges", "causes"):
-        here, there = few.kept[name], Lazy(whole.arrow)[name]
+        here, there = few.kept[name], FinderTables(whole.arrow)[name]
         assert here.num_rows == there.num_rows and here.num_columns < there.num_columns
         for column in ("exchange", "latency_ms") if name == "exchanges" else ("exchange", "duration_ms"):
             assert here[column].to_pylist() == there[column].to_pylist()
         for column in ("method", "cut_by") if name == "exchanges" else ("cause", "rival", "because"):
             assert here[column].to_pylist() == there[column].to_pylist()
     assert [few.kept.frames(row) for row in range(100)] == whole.arrow("causes")["evidence"][:100].to_pylist()
-    sure = [Lazy(of.arrow)["causes"] if of is whole else few.kept["causes"] for of in (few, whole)]
+    sure = [FinderTables(of.arrow)["causes"] if of is whole else few.kept["causes"] for of in (few, whole)]
     assert sure[0]["confidence"].to_pylist() == sure[1]["confidence"].to_pylist()
     assert few.arrow("exchanges").num_rows == whole.arrow("exchanges").num_rows
 

@@ -166,7 +166,7 @@ def one_way(from_client: bool) -> lp.Capture:
 @pytest.mark.parametrize("from_client", [True, False])
 def test_one_direction_is_never_a_verdict(from_client: bool) -> None:
     capture = one_way(from_client)
-    checks = quality.judge(findings.Lazy(capture.arrow))
+    checks = quality.judge(findings.FinderTables(capture.arrow))
     assert checks[0].check == "one_direction" and quality.ceiling(checks) <= 0.5
     assert not any(r["grade"] in ("proven", "probable") for r in rows_of(capture) if r["kind"] == "latency")
     why = str(capture.why())
@@ -179,12 +179,12 @@ def test_a_capture_at_two_points_at_once_carries_no_verdict() -> None:
     tape = record(both, path=Way(1.0, 0.01)).tape
     twice = sorted([*tape, *(replace(s, time_ns=s.time_ns + 1_500_000) for s in tape)], key=lambda s: s.time_ns)
     capture = lp.read(pcap(twice))
-    checks = quality.judge(findings.Lazy(capture.arrow))
+    checks = quality.judge(findings.FinderTables(capture.arrow))
     assert (checks[0].check, checks[0].count) == ("doubles", sum(1 for s in tape if s.payload))
     rows = [r for r in rows_of(capture) if r["kind"] == "latency"]
     assert all(r["grade"] == "unknown" for r in rows if r["cause"] != STALL)
     assert "captured" in str(capture.why()) or "twice" in str(capture.why())
-    assert "doubles" not in {c.check for c in quality.judge(findings.Lazy(lp.read(pcap(tape)).arrow))}
+    assert "doubles" not in {c.check for c in quality.judge(findings.FinderTables(lp.read(pcap(tape)).arrow))}
 
 
 @pytest.mark.parametrize(("back_ns", "grade"), [(900_000, "proven"), (1_500_000, "probable")])

@@ -34,7 +34,7 @@ def tape_of(script: str, place: str) -> Tape:
 
 
 def checks_of(capture: lp.Capture) -> dict[str, quality.Check]:
-    return {c.check: c for c in quality.judge(findings.Lazy(capture.arrow))}
+    return {c.check: c for c in quality.judge(findings.FinderTables(capture.arrow))}
 
 
 def ends_of(tape: Tape) -> list[Ends]:
@@ -106,7 +106,7 @@ def test_a_host_that_slept_is_no_clock() -> None:
     [slept] = [i for i in range(1, len(rows)) if (rows[i]["time"] - rows[i - 1]["time"]).total_seconds() > 1]
     stamps = [None if r["from_client"] else r["tsval"] for r in rows]
     assert stamps[slept] is not None
-    tables = dict(findings.Lazy(capture.arrow))
+    tables = dict(findings.FinderTables(capture.arrow))
     for queued_ms, clock in ((3_000, False), (19_990, True)):
         told = [*stamps[:slept], stamps[slept] - queued_ms, *stamps[slept + 1 :]]
         if clock:  # and from then on

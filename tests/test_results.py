@@ -20,7 +20,7 @@ from latpcap.archive import layout
 from latpcap.archive.model import identity
 from latpcap.archive.results import READABLE, Results
 from latpcap.archive.union import Summed
-from latpcap.findings import Lazy, table
+from latpcap.findings import FinderTables, table
 from latpcap.format import shortest
 
 LATENCY = SAMPLES / "nginx-latency.pcap"
@@ -94,7 +94,7 @@ def test_few_columns_answer_as_whole_tables_do(cases: Results, part: dict[str, A
     whole, few = (Why.of(of, of).to_dict() for of in (held, Summed(held)))
     assert whole["exchanges"] > 100 and whole["events"]
     assert json.dumps(few, default=str) == json.dumps(whole, default=str)
-    assert held.arrow("findings").equals(table(Lazy(held.arrow)))
+    assert held.arrow("findings").equals(table(FinderTables(held.arrow)))
 
 
 def test_streams_of_two_files_stay_apart(tmp_path: Path) -> None:

@@ -46,8 +46,8 @@ def test_missing_frames_make_no_false_verdict() -> None:
 def test_missing_frames_lower_the_confidence() -> None:
     made = stalls()[0].record(points(4.0)["server"], seed=3)
     whole, cut = (lp.read(robustness.pcap(tape)) for tape in (made.tape, holes(made.tape, 0.10, 3)))
-    assert quality.judge(findings.Lazy(whole.arrow)) == []
-    assert {"capture_gap"} <= {c.check for c in quality.judge(findings.Lazy(cut.arrow))}
+    assert quality.judge(findings.FinderTables(whole.arrow)) == []
+    assert {"capture_gap"} <= {c.check for c in quality.judge(findings.FinderTables(cut.arrow))}
     sure = [max(r["confidence"] for r in c.arrow("findings").to_pylist() if r["cause"] == STALL) for c in (whole, cut)]
     assert sure[1] < sure[0]
 

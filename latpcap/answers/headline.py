@@ -19,7 +19,7 @@ from latpcap.answers import traffic
 from latpcap.answers.types import Behind, Facts, Headline, Judged, NoRequests, Overall, RequestFacts, WithRequests
 from latpcap.findings.quality import Check
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
-from latpcap.user_waits.servers import endpoint
+from latpcap.format import endpoint
 from latpcap.user_waits.slow_requests import family, without_path_ms
 from latpcap.vocabulary import PROGRAMS, SIDES, STALL, cause_names
 

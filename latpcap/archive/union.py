@@ -18,7 +18,7 @@ from latpcap.answers.types import OneExchange, Overall
 from latpcap.answers.why import EVERYTHING, Question, Why
 from latpcap.archive import sites
 from latpcap.archive.dataset import Stored
-from latpcap.findings import Lazy
+from latpcap.findings import FinderTables
 from latpcap.findings.pushes import COLUMNS, Pushed
 from latpcap.format import count, shortest
 from latpcap.lazy import ds, pa, pc
@@ -173,7 +173,7 @@ class Union(View):
         return Summed(self)
 
     @property
-    def kept(self) -> Lazy:
+    def kept(self) -> FinderTables:
         """The tables that findings read, with few columns: `stretches` and their causes."""
         return self._summed.kept
 
@@ -255,13 +255,13 @@ class Union(View):
 
     def timeline(self, *, scale: Scale = "auto") -> Timeline:
         """As `Capture.timeline`; keeps only the stored events that it draws."""
-        from latpcap.plot.timeline import COLUMNS, MARKED, Timeline, in_a_lane
+        from latpcap.plot.timeline import COLUMNS, MARKED, Timeline, is_marked
 
         exchanges = pa.concat_tables(list(self.pieces("exchanges", COLUMNS)) or [self.arrow("exchanges")])
         marked = [self._stored.empty("events").select(MARKED)]
         for batch in self._dataset("events").to_batches(columns=list(MARKED)):
             piece = pa.Table.from_batches([batch])
-            marked.append(piece.filter(in_a_lane(piece)))
+            marked.append(piece.filter(is_marked(piece)))
         events = pa.concat_tables(marked, promote_options="permissive")
         return Timeline.from_tables(exchanges, events, title=self.title, start_ns=self._start_ns, scale=scale)
 
@@ -294,7 +294,7 @@ class Summed:
         exchanges, causes, pushed = _rows(union)
         tables = {name: of.table() for name, of in (("exchanges", exchanges), ("causes", causes)) if of.count}
         self._requests = requests(tables["exchanges"]) if exchanges.count else None
-        self.kept = Lazy(union.arrow, made=tables, evidence=causes.evidence, pushed=pushed)
+        self.kept = FinderTables(union.arrow, made=tables, evidence=causes.evidence, pushed=pushed)
         """The tables that findings read, with few columns: `stretches` and their causes."""
         spill.trim_heap()
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from latpcap.format import endpoint
 from latpcap.lazy import pa
 
 if TYPE_CHECKING:
@@ -97,9 +98,7 @@ def _id(key: str, size: int) -> str:
 
 
 def _endpoint(address: str | None, port: int | None) -> str:
-    if not address or not port:
-        return address or ""
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+    return endpoint(address, port) if address and port else address or ""
 
 
 def _trace_id(waits: list[dict[str, Any]], requests: dict[int, dict[str, Any]]) -> str | None:

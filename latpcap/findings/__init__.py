@@ -2,15 +2,15 @@
 
 from latpcap.findings.finders import FINDERS, rows, table
 from latpcap.findings.schema import BRIEF, COLUMNS, Finding, LatencyFinding, grade, schema
-from latpcap.findings.tables import Lazy, by_server, pushes_of, read_from
+from latpcap.findings.tables import FinderTables, by_server, pushes_of, read_from
 
 __all__ = [
     "BRIEF",
     "COLUMNS",
     "FINDERS",
+    "FinderTables",
     "Finding",
     "LatencyFinding",
-    "Lazy",
     "by_server",
     "grade",
     "pushes_of",

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from latpcap import arrays
 from latpcap.findings.evidence import called, request, sent_by_host, wait_finding
 from latpcap.findings.schema import Finding
+from latpcap.format import endpoint
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, SETUP
 from latpcap.user_waits import slow_requests
-from latpcap.user_waits.servers import Server, endpoint
+from latpcap.user_waits.servers import Server
 
 MIN_PAUSE_RATIO = 2.0
 """An event stream is buffered if its longest pause is this many times the longest pause of the stream behind it."""

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 from latpcap import arrays, spill, words
 from latpcap.findings.evidence import request
 from latpcap.findings.schema import Finding, wireshark_filter
+from latpcap.format import endpoint
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, Completeness
 from latpcap.user_waits.segments import segments
-from latpcap.user_waits.servers import endpoint, server_keys
+from latpcap.user_waits.servers import server_keys
 from latpcap.vocabulary import LIKELY, SEEN, worth
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ from typing import Any
 from latpcap import arrays, words
 from latpcap.findings.schema import Finding, Grade, wireshark_filter
 from latpcap.findings.unanswered import UnansweredWait, standing_still
+from latpcap.format import endpoint
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, SETUP
 from latpcap.user_waits import stream_ends
 from latpcap.user_waits.segments import segments
-from latpcap.user_waits.servers import endpoint
 from latpcap.user_waits.stream_ends import Course, Resent
 from latpcap.vocabulary import GUESSED, PROBABLE, SHOWN
 

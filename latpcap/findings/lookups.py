@@ -13,7 +13,7 @@ from typing import NamedTuple, TypedDict
 
 from latpcap import arrays, spill
 from latpcap.findings.schema import Finding, Harmful
-from latpcap.format import printable
+from latpcap.format import endpoint, printable
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS
@@ -31,7 +31,6 @@ from latpcap.user_waits.lookups import (
     questions,
     resolutions,
 )
-from latpcap.user_waits.servers import endpoint
 from latpcap.words import joined, say
 
 MAX_WORK_SHARE = 0.25

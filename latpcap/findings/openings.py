@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from latpcap import arrays, spill, words
 from latpcap.findings.schema import Finding, Harmful, wireshark_filter
+from latpcap.format import endpoint
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, SETUP, Completeness
@@ -27,7 +28,6 @@ from latpcap.user_waits.connection_attempts import Ends, Streams, fallbacks, nam
 from latpcap.user_waits.connects import ACK, CLIENT, RST, SYN, Opened, late_streams, opened_streams
 from latpcap.user_waits.lookups import Question, address_in, questions
 from latpcap.user_waits.segments import segments
-from latpcap.user_waits.servers import endpoint
 from latpcap.vocabulary import LIKELY, PROTOCOLS, SEEN
 
 if TYPE_CHECKING:
@@ -51,8 +51,14 @@ FORWARDED_NS = 50_000_000
 """Longest time that a NAT takes to send a translated packet on."""
 STAMPS = 1 << 32
 """Modulus of TCP's time stamps (RFC 7323 5.5)."""
-FEW, ENOUGH = 2, 3
-"""Cases that are not an accident, and cases without an exception that prove a rule."""
+FEW = 2
+"""Cases that are not an accident."""
+ENOUGH = 3
+"""Cases without an exception that prove a rule."""
+MIN_SYNS = 2
+"""SYNs of a connection that was asked for again."""
+MAX_UNANSWERED = 18
+"""Unanswered connections beyond which a search for the reason is left out."""
 CERTAIN_FROM = {
     "syn_other_address": 1, "data_other_address": 1, "greeting_late": 1, "greeting_partial": 1, "ftp_active": 1,
     "family_dead": FEW, "family_refused": FEW,
@@ -313,7 +319,7 @@ def _full_accept_queue(openings: Sequence[Opening], streams: Streams, busy: Coll
     cases = []
     at_server: dict[tuple[str, int], bool] = {}
     for opened, ends in openings:
-        if opened.answered is None or len(opened.syns) < FEW or opened.ecn[0] != opened.ecn[-1]:
+        if opened.answered is None or len(opened.syns) < MIN_SYNS or opened.ecn[0] != opened.ecn[-1]:
             continue
         if ends.to not in at_server:
             positions = Counter(streams.ends(int(number)).position for number in streams.to(ends.to)[:MAX_OPENINGS])
@@ -445,9 +451,9 @@ def _client_idle(openings: Sequence[Opening], streams: Streams, tables: Mapping[
     unanswered = [
         (opened, ends)
         for opened, ends in openings
-        if opened.has_no_reply and len(opened.syns) > FEW and streams.servers.index(ends.server) not in alive
+        if opened.has_no_reply and len(opened.syns) > MIN_SYNS and streams.servers.index(ends.server) not in alive
     ]
-    if not unanswered or not exchanges.num_rows or len(unanswered) > FEW * ENOUGH * ENOUGH:
+    if not unanswered or not exchanges.num_rows or len(unanswered) > MAX_UNANSWERED:
         return []
     stream_rows = spill.positions_of(streams.number, arrays.numbers(exchanges, "stream"))
     client_of = np.where(~arrays.equals(exchanges, "protocol", SETUP), streams.client_code[stream_rows], -1)
@@ -587,8 +593,8 @@ def pauses(tables: Mapping[str, pa.Table], server: str, port: int) -> Pauses:
         return {"count": 0, "median_ms": 0.0}
     is_server = arrays.equals(streams, "server", server)
     streams_of_server = arrays.numbers(streams, "stream")[is_server & (arrays.numbers(streams, "server_port") == port)]
-    latencies = np.sort(ms[rows][np.isin(arrays.numbers(exchanges, "stream")[rows], streams_of_server)])
-    return {"count": len(latencies), "median_ms": arrays.percentile(latencies, 0.5) if len(latencies) else 0.0}
+    pauses_ms = np.sort(ms[rows][np.isin(arrays.numbers(exchanges, "stream")[rows], streams_of_server)])
+    return {"count": len(pauses_ms), "median_ms": arrays.percentile(pauses_ms, 0.5) if len(pauses_ms) else 0.0}
 
 
 def _before(cause: str, server: str, port: int, delays: list[Delay]) -> Finding:

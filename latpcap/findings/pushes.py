@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from latpcap import arrays, words
 from latpcap.findings import fixes, quality, socket_options
 from latpcap.findings.schema import Finding, grade, wireshark_filter
+from latpcap.format import endpoint
 from latpcap.lazy import np, pa
 from latpcap.user_waits import slow_requests
-from latpcap.user_waits.servers import endpoint
 from latpcap.vocabulary import HALVES, PROVEN, SIDES, STALL, SUSPECTED
 
 if TYPE_CHECKING:

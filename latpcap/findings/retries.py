@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from latpcap import arrays, spill
 from latpcap.findings import evidence
 from latpcap.findings.schema import Finding
+from latpcap.format import endpoint
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, SETUP, Completeness
-from latpcap.user_waits.servers import endpoint
 
 if TYPE_CHECKING:
     from latpcap.arrays import Array

@@ -14,12 +14,13 @@ from latpcap.findings import fixes
 from latpcap.findings.evidence import called, request
 from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import Finding, Harmful
+from latpcap.format import endpoint
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, SETUP
 from latpcap.user_waits.cause_totals import CauseTotal
 from latpcap.user_waits.segments import segments
-from latpcap.user_waits.servers import Server, endpoint
+from latpcap.user_waits.servers import Server
 
 if TYPE_CHECKING:
     from latpcap.arrays import Array

@@ -23,8 +23,9 @@ from latpcap.findings import (
 from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import Finding
 from latpcap.findings.tables import by_server
+from latpcap.format import endpoint
 from latpcap.user_waits.cause_totals import CauseTotals
-from latpcap.user_waits.servers import Server, endpoint
+from latpcap.user_waits.servers import Server
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,12 +15,13 @@ from latpcap import arrays
 from latpcap.findings.evidence import called, request, wait_finding
 from latpcap.findings.pushes import NOTICES, Pushed
 from latpcap.findings.schema import Finding, wireshark_filter
+from latpcap.format import endpoint
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS
 from latpcap.user_waits import slow_requests, stream_ends
 from latpcap.user_waits.segments import segments
-from latpcap.user_waits.servers import Server, endpoint
+from latpcap.user_waits.servers import Server
 from latpcap.words import say
 
 MIN_BLOCKED_SHARE = 0.75

@@ -12,11 +12,12 @@ from latpcap import arrays, spill
 from latpcap.findings import queues
 from latpcap.findings.evidence import called, request, slow_answers, wait_finding
 from latpcap.findings.schema import Finding
+from latpcap.format import endpoint
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS
 from latpcap.user_waits.cause_totals import CauseTotal
-from latpcap.user_waits.servers import Server, endpoint
+from latpcap.user_waits.servers import Server
 
 if TYPE_CHECKING:
     from latpcap.arrays import Array

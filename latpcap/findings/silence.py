@@ -15,9 +15,9 @@ from latpcap.findings.hung_streams import explained_by_packets
 from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import Finding, wireshark_filter
 from latpcap.findings.unanswered import MAX_WAIT_MS, UnansweredWait, silent_peers, unanswered_requests
+from latpcap.format import endpoint
 from latpcap.lazy import pa
 from latpcap.limits import LIMITS
-from latpcap.user_waits.servers import endpoint
 
 
 def find(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[Finding]:

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 from latpcap import arrays, words
 from latpcap.findings.schema import Finding, State, wireshark_filter
+from latpcap.format import endpoint
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.user_waits.segments import segments
-from latpcap.user_waits.servers import endpoint
 from latpcap.vocabulary import GUESSED, PROBABLE, SHOWN, SIDES, STALL
 
 TIMERS = {40: "timer_user_40", 50: "timer_user_50", 100: "timer_user_100", 200: "timer_user_200", 250: "timer_user_250"}

@@ -13,7 +13,7 @@ from latpcap.tables import of_stretches, stretches
 from latpcap.user_waits.segments import HasSegments, Segments
 
 
-class Lazy(HasSegments):
+class FinderTables(HasSegments):
     """The tables of a `Capture` or `Stream`, each made when first used.
 
     "exchanges" includes the rows of `connects` and `gaps`, and "causes" their causes, under one numbering
@@ -72,14 +72,14 @@ class Lazy(HasSegments):
         return len(self.NAMES)
 
 
-def read_from(scope: Any) -> Lazy:
+def read_from(scope: Any) -> FinderTables:
     """Return the tables of a capture, a part of one, or an archive: those it kept for findings, else lazy ones."""
-    return getattr(scope, "kept", None) or Lazy(scope.arrow)
+    return getattr(scope, "kept", None) or FinderTables(scope.arrow)
 
 
 def pushes_of(tables: Mapping[str, pa.Table]) -> Pushed | None:
     """Return what finders read of pushes; None if the tables of pushes or gaps are missing."""
-    if isinstance(tables, Lazy):
+    if isinstance(tables, FinderTables):
         return tables.pushed
     if "pushes" not in tables or "gaps" not in tables:
         return None
@@ -87,11 +87,11 @@ def pushes_of(tables: Mapping[str, pa.Table]) -> Pushed | None:
 
 
 def with_stretches(tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
-    """Return the tables as `Lazy` joins them; without "connects" and "gaps" also without their causes."""
-    if isinstance(tables, Lazy) or not tables["causes"]["exchange"].null_count:
+    """Return the tables as `FinderTables` joins them; without "connects" and "gaps" also without their causes."""
+    if isinstance(tables, FinderTables) or not tables["causes"]["exchange"].null_count:
         return tables
     if "connects" in tables and "gaps" in tables:
-        lazy = Lazy(lambda name: tables[name])
+        lazy = FinderTables(lambda name: tables[name])
         return {**tables, "exchanges": lazy["exchanges"], "causes": lazy["causes"]}
     return {**tables, "causes": tables["causes"].filter(pc.is_valid(tables["causes"]["exchange"]))}
 

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any
 from latpcap import arrays, words
 from latpcap.findings.evidence import request
 from latpcap.findings.schema import Finding, Grade, wireshark_filter
-from latpcap.format import printable
+from latpcap.format import endpoint, printable
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.presentation import MIN_FELT_SUM_MS
 from latpcap.tables import NS_PER_MS
 from latpcap.user_waits.segments import segments
-from latpcap.user_waits.servers import Server, endpoint
+from latpcap.user_waits.servers import Server
 from latpcap.vocabulary import GUESSED, LIKELY, SEEN
 
 if TYPE_CHECKING:
@@ -48,6 +48,16 @@ UNLIMITED_MBIT = 2_000.0
 """Rate above that of any Internet line; segments at this rate do not show the line."""
 MIN_IN_QUEUE, MAX_OUTSIDE_SHARE = 3, 0.1
 """Fewest slow requests during transfers to another server, and the largest share of slow ones outside them."""
+_SENTENCE_OF_LIMIT = {
+    "receiver_program": "transfer_reader",
+    "sender_program": "transfer_program",
+    "sender_buffer": "transfer_buffer",
+    "start": "transfer_start",
+    "line": "transfer_line",
+    "pacing": "transfer_pacing",
+    "http2_window": "transfer_http2",
+}
+"""Id of the sentence for each limit, where nothing more is known; the other two have several."""
 _FAR = ("sender_program", "sender_buffer", "pacing")
 MIN_LOSSES, MATHIS = 5, 1.22
 """Fewest losses that show the path's loss rate p, and the constant C of the rate MSS / RTT * C / sqrt(p) that it allows
@@ -250,7 +260,7 @@ def _finding(rows: list[dict[str, Any]], of: int) -> Finding:
         "size": size(row["bytes"]),
         "rate": _rate(row["rate_mbit"]),
         "took_ms": row["duration_ms"],
-        "end": f"{printable(row['server'])}:{row['server_port']}",
+        "end": endpoint(printable(row["server"]), row["server_port"]),
         "sender": sender,
         "receiver": receiver,
         "window": size(_window(row)),
@@ -305,7 +315,7 @@ def _sentence(row: dict[str, Any]) -> str:
         return "transfer_bloat"
     if limit == "sender_program" and row["rival"]:
         return "transfer_far"
-    return f"transfer_{limit.replace('receiver_program', 'reader').replace('sender_', '').replace('_window', '')}"
+    return _SENTENCE_OF_LIMIT[limit]
 
 
 def _window(row: dict[str, Any]) -> int:

@@ -14,10 +14,11 @@ from latpcap import arrays
 from latpcap import presentation as show
 from latpcap.findings.evidence import request, sent_by_host, wait_finding
 from latpcap.findings.schema import Finding
+from latpcap.format import endpoint
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS
-from latpcap.user_waits.servers import Server, endpoint
+from latpcap.user_waits.servers import Server
 
 if TYPE_CHECKING:
     from latpcap.arrays import Array

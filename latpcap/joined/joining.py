@@ -69,7 +69,7 @@ def _pair(a: Point, b: Point) -> Joined:
     """Join two neighbouring points."""
     from latpcap.joined import exchanges, limits, match, pairing
 
-    pairs = match.streams(a, b)
+    pairs = match.find_streams(a, b)
     spill.release_memory()
     spill.trim_heap()
     paired = pairing.pair(a, b, pairs) if len(pairs.a) else None

@@ -129,7 +129,7 @@ def _keyed(packets: Rows, level: int) -> tuple[Array, Array]:
     )
 
 
-def streams(a: Point, b: Point) -> Streams:
+def find_streams(a: Point, b: Point) -> Streams:
     """Find the connections that both captures have."""
     matches: list[tuple[int, int, int]] = []
     shifts: list[tuple[int, int]] = []
@@ -138,23 +138,24 @@ def streams(a: Point, b: Point) -> Streams:
         rows_a, rows_b = (_rows_without(p, [pair[n] for pair in matches]) for n, p in enumerate((a, b)))
         if not len(rows_a) or not len(rows_b):
             break
-        (ka, ga), (kb, gb) = _keys(a, rows_a, level), _keys(b, rows_b, level)
-        if not ga.all() or not gb.all():
-            rows_a, rows_b, ka, kb = rows_a[ga], rows_b[gb], ka[ga], kb[gb]
-        ia, ib = unique_pairs(ka, kb)
-        ra, rb = rows_a[ia], rows_b[ib]
+        (keys_a, has_key_a), (keys_b, has_key_b) = _keys(a, rows_a, level), _keys(b, rows_b, level)
+        if not has_key_a.all() or not has_key_b.all():
+            rows_a, rows_b, keys_a, keys_b = rows_a[has_key_a], rows_b[has_key_b], keys_a[has_key_a], keys_b[has_key_b]
+        index_a, index_b = unique_pairs(keys_a, keys_b)
+        matched_a, matched_b = rows_a[index_a], rows_b[index_b]
         if not level:
-            unique_rows = ra, rb
-        new_pairs = _pairs_by_votes(a, b, ra, rb, level)
-        matches += [(sa, sb, level) for sa, sb in new_pairs]
+            unique_rows = matched_a, matched_b
+        new_pairs = _pairs_by_votes(a, b, matched_a, matched_b, level)
+        matches += [(stream_a, stream_b, level) for stream_a, stream_b in new_pairs]
         if level < REWRITTEN:
             shifts += [(0, 0)] * len(new_pairs)
             continue
-        ends = (a.packets["stream"][ra].astype(np.int64) << 32) | b.packets["stream"][rb]
+        ends = (a.packets["stream"][matched_a].astype(np.int64) << 32) | b.packets["stream"][matched_b]
         order = np.argsort(ends, kind="stable")
-        for sa, sb in new_pairs:
-            first, last = np.searchsorted(ends, [sa << 32 | sb, (sa << 32 | sb) + 1], sorter=order)
-            shifts.append(_commonest_shift(a, b, ra[order[first:last]], rb[order[first:last]]))
+        for stream_a, stream_b in new_pairs:
+            pair = stream_a << 32 | stream_b
+            first, last = np.searchsorted(ends, [pair, pair + 1], sorter=order)
+            shifts.append(_commonest_shift(a, b, matched_a[order[first:last]], matched_b[order[first:last]]))
     columns = np.array(matches, np.int64).reshape(-1, 3).T
     return Streams(columns[0], columns[1], columns[2], np.array(shifts, np.int64).reshape(-1, 2), *unique_rows)
 
@@ -166,11 +167,11 @@ def _rows_without(point: Point, streams: list[int]) -> Array:
     return np.flatnonzero(is_wanted[point.packets["stream"]]).astype(np.int32)
 
 
-def _pairs_by_votes(a: Point, b: Point, ra: Array, rb: Array, level: int) -> list[tuple[int, int]]:
+def _pairs_by_votes(a: Point, b: Point, rows_a: Array, rows_b: Array, level: int) -> list[tuple[int, int]]:
     """Pairs of streams, those with the most packets in common first; each stream is in one pair."""
-    sa, sb = (a.packets["stream"][ra].astype(np.int64), b.packets["stream"][rb].astype(np.int64))
-    is_same_side = a.client[ra] == b.client[rb]
-    pairs, votes = np.unique((sa[is_same_side] << 32) | sb[is_same_side], return_counts=True)
+    streams_a, streams_b = (a.packets["stream"][rows_a].astype(np.int64), b.packets["stream"][rows_b].astype(np.int64))
+    is_same_side = a.client[rows_a] == b.client[rows_b]
+    pairs, votes = np.unique((streams_a[is_same_side] << 32) | streams_b[is_same_side], return_counts=True)
     order = np.argsort(-votes, kind="stable")
     seen_a: set[int] = set()
     seen_b: set[int] = set()
@@ -193,12 +194,13 @@ def _pairs_by_votes(a: Point, b: Point, ra: Array, rb: Array, level: int) -> lis
     return chosen
 
 
-def _commonest_shift(a: Point, b: Point, ra: Array, rb: Array) -> tuple[int, int]:
+def _commonest_shift(a: Point, b: Point, rows_a: Array, rows_b: Array) -> tuple[int, int]:
     """Return the commonest difference of A's sequence numbers from B's, of the client's packets and of the server's."""
     shifts = []
     for client in (True, False):
-        rows = a.client[ra] == client
-        moved = (a.packets["seq"][ra[rows]].astype(np.int64) - b.packets["seq"][rb[rows]]) % (1 << 32)
+        is_of_side = a.client[rows_a] == client
+        seq_a, seq_b = a.packets["seq"][rows_a[is_of_side]], b.packets["seq"][rows_b[is_of_side]]
+        moved = (seq_a.astype(np.int64) - seq_b) % (1 << 32)
         values, counts = np.unique(moved, return_counts=True)
         shifts.append(int(values[counts.argmax()]) if len(values) else 0)
     return shifts[0], shifts[1]
@@ -216,7 +218,7 @@ class Sides:
     ack_b: Array
 
 
-def sides(a: Point, b: Point, pairs: Streams) -> Sides:
+def to_sides(a: Point, b: Point, pairs: Streams) -> Sides:
     """Number both captures' packets by their pair of connections, and shift B's numbers to A's."""
 
     def numbered(point: Point, streams: Array) -> Array:
@@ -245,34 +247,40 @@ class Kept:
     ack: bool
 
 
-def keys(a: Point, b: Point, sides: Sides, rows_a: Array, rows_b: Array, kept: Kept) -> tuple[Array, Array]:
+def packet_keys(a: Point, b: Point, sides: Sides, rows_a: Array, rows_b: Array, kept: Kept) -> tuple[Array, Array]:
     """Return a key for each of these packets; one packet has equal keys in both captures."""
-    pa, pb = a.packets.of(rows_a), b.packets.of(rows_b)
+    packets_a, packets_b = a.packets.of(rows_a), b.packets.of(rows_b)
     marks = 0x1FF if kept.ack else SYN | FIN
-    ka = [sides.pair_a[rows_a], a.client[rows_a], pa["seq"], pa["flags"] & marks, pa["len"]]
-    kb = [sides.pair_b[rows_b], b.client[rows_b], sides.seq_b[rows_b], pb["flags"] & marks, pb["len"]]
+    fields_a = [sides.pair_a[rows_a], a.client[rows_a], packets_a["seq"], packets_a["flags"] & marks, packets_a["len"]]
+    fields_b = [
+        sides.pair_b[rows_b],
+        b.client[rows_b],
+        sides.seq_b[rows_b],
+        packets_b["flags"] & marks,
+        packets_b["len"],
+    ]
     if kept.ack:
-        ka, kb = [*ka, _acked(pa)], [*kb, sides.ack_b[rows_b]]
+        fields_a, fields_b = [*fields_a, _acked(packets_a)], [*fields_b, sides.ack_b[rows_b]]
     if kept.stamps:
-        ka, kb = [*ka, *_stamps(pa)], [*kb, *_stamps(pb)]
+        fields_a, fields_b = [*fields_a, *_stamps(packets_a)], [*fields_b, *_stamps(packets_b)]
     if kept.ip_id:
-        ka, kb = [*ka, pa["ip_id"]], [*kb, pb["ip_id"]]
-    return hash_of(*ka), hash_of(*kb)
+        fields_a, fields_b = [*fields_a, packets_a["ip_id"]], [*fields_b, packets_b["ip_id"]]
+    return hash_of(*fields_a), hash_of(*fields_b)
 
 
-def kept(a: Point, b: Point, sides: Sides) -> Kept:
+def kept_fields(a: Point, b: Point, sides: Sides) -> Kept:
     """Find out which of identification, time stamps and acknowledgement numbers are equal at both points."""
     sizes = np.cumsum(np.bincount(sides.pair_a[sides.pair_a >= 0]))
     last_pair = max(int(np.searchsorted(sizes, limits.SAMPLE)), 1)
     rows_a, rows_b = (np.flatnonzero((pair >= 0) & (pair <= last_pair)) for pair in (sides.pair_a, sides.pair_b))
     for numbers in (True, False):
-        ka, kb = keys(a, b, sides, rows_a, rows_b, Kept(False, False, numbers))
-        ia, ib = unique_pairs(ka, kb)
-        if len(ia) * 2 >= min(len(rows_a), len(rows_b)) * limits.KEPT_SHARE:
+        keys_a, keys_b = packet_keys(a, b, sides, rows_a, rows_b, Kept(False, False, numbers))
+        index_a, index_b = unique_pairs(keys_a, keys_b)
+        if len(index_a) * 2 >= min(len(rows_a), len(rows_b)) * limits.KEPT_SHARE:
             break
-    pa, pb = a.packets.of(rows_a[ia]), b.packets.of(rows_b[ib])
-    if not len(pa):
+    packets_a, packets_b = a.packets.of(rows_a[index_a]), b.packets.of(rows_b[index_b])
+    if not len(packets_a):
         return Kept(True, True, True)
-    stamps = (pa["tsval"] == pb["tsval"]) & (pa["tsecr"] == pb["tsecr"])
-    same_id = pa["ip_id"] == pb["ip_id"]
+    stamps = (packets_a["tsval"] == packets_b["tsval"]) & (packets_a["tsecr"] == packets_b["tsecr"])
+    same_id = packets_a["ip_id"] == packets_b["ip_id"]
     return Kept(bool(same_id.mean() >= limits.KEPT_SHARE), bool(stamps.mean() >= limits.KEPT_SHARE), numbers)

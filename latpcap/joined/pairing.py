@@ -49,8 +49,8 @@ class Pairing:
 def pair(a: Point, b: Point, pairs: match.Streams) -> Pairing | None:
     """Pair the packets of these connections; None if no packet is in both captures."""
     # 1. packets whose key is unique in both captures
-    sides = match.sides(a, b, pairs)
-    kept = match.kept(a, b, sides)
+    sides = match.to_sides(a, b, pairs)
+    kept = match.kept_fields(a, b, sides)
     sure_a, sure_b = pairs.same_a, pairs.same_b
     is_unique = (
         (sides.pair_a[sure_a] >= 0)
@@ -62,7 +62,7 @@ def pair(a: Point, b: Point, pairs: match.Streams) -> Pairing | None:
     sure_a, sure_b = sure_a[is_unique], sure_b[is_unique]
     pairs.same_a = pairs.same_b = sure_a[:0]
     rows_a, rows_b = _rows_without(sides.pair_a >= 0, sure_a), _rows_without(sides.pair_b >= 0, sure_b)
-    keys_a, keys_b = match.keys(a, b, sides, rows_a, rows_b, kept)
+    keys_a, keys_b = match.packet_keys(a, b, sides, rows_a, rows_b, kept)
     ia, ib = match.unique_pairs(keys_a, keys_b)
     ra, rb = np.concatenate([sure_a, rows_a[ia]]), np.concatenate([sure_b, rows_b[ib]])
     rest_a, rest_b = _rows_without(sides.pair_a >= 0, ra), _rows_without(sides.pair_b >= 0, rb)
@@ -103,7 +103,7 @@ def _pair_without_stamps(
     cut_a, cut_b = ((p.packets["bits"][rows] & OPTIONS_CUT) != 0 for p, rows in ((a, rows_a), (b, rows_b)))
     if not kept.stamps or not (cut_a.any() or cut_b.any()):
         return rows_a[:0], rows_b[:0]
-    ia, ib = match.unique_pairs(*match.keys(a, b, sides, rows_a, rows_b, replace(kept, stamps=False)))
+    ia, ib = match.unique_pairs(*match.packet_keys(a, b, sides, rows_a, rows_b, replace(kept, stamps=False)))
     cut = np.flatnonzero(cut_a[ia] | cut_b[ib])
     return rows_a[ia[cut]], rows_b[ib[cut]]
 

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from latpcap import arrays, files, words
 from latpcap.errors import LatpcapError, OutputError
-from latpcap.format import requested
+from latpcap.format import endpoint, requested
 from latpcap.lazy import np, pa, pd
 from latpcap.page import parts, pictures
 from latpcap.page.parts import Column, safe
-from latpcap.user_waits.servers import endpoint
 from latpcap.user_waits.waits import KINDS
 
 if TYPE_CHECKING:

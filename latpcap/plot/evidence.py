@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, get_args
 
 from latpcap import arrays
-from latpcap.format import count
+from latpcap.format import count, endpoint
 from latpcap.lazy import np, pa
 from latpcap.options import EvidencePanel
 from latpcap.plot.display import RASTER, Display, Key, Panel, label
@@ -73,8 +73,10 @@ class EvidencePlot(Display):
         sender: str = "server",
         panels: Sequence[EvidencePanel] = get_args(EvidencePanel),
     ):
-        if unknown := [name for name in panels if name not in get_args(EvidencePanel)] or not panels:
-            raise ValueError(f"no panel {unknown}; known are {', '.join(get_args(EvidencePanel))}")
+        known = get_args(EvidencePanel)
+        unknown = ", ".join(repr(name) for name in panels if name not in known)
+        if unknown or not panels:
+            raise ValueError(f"no panel {unknown or 'is chosen'}; known are {', '.join(known)}")
         if not len(measured.seconds) + len(measured.release_ms):
             raise ValueError("no acknowledgement and no wait for one: there is nothing to draw")
         self.measured, self.sender, self.chosen = measured, sender, tuple(panels)
@@ -100,7 +102,7 @@ class EvidencePlot(Display):
         instant of 0 s.
         """
         name, server_streams = _choose_server(streams, evidence, server)
-        of_server = [row for row in evidence.to_pylist() if f"{row['server']}:{row['server_port']}" == name]
+        of_server = [row for row in evidence.to_pylist() if endpoint(row["server"], row["server_port"]) == name]
         proof = max(of_server, key=lambda row: row["opportunities"] or 0, default=None)
         sender = str(proof["sender"]) if proof else "server"
         rows = np.flatnonzero(np.isin(arrays.numbers(events, "stream"), server_streams))
@@ -224,10 +226,10 @@ def needed() -> Needed:
 def _choose_server(streams: pa.Table, evidence: pa.Table, server: str | None) -> tuple[str, Array]:
     """Return the server as address:port, and its streams."""
     ends: dict[str, Any] = streams.select(["stream", "server", "server_port"]).to_pydict()
-    names = [f"{name}:{port}" for name, port in zip(ends["server"], ends["server_port"], strict=True)]
+    names = [endpoint(*end) for end in zip(ends["server"], ends["server_port"], strict=True)]
     weight: dict[str, int] = dict.fromkeys(names, 0)
     for row in evidence.select(["server", "server_port", "opportunities"]).to_pylist():
-        name = f"{row['server']}:{row['server_port']}"
+        name = endpoint(row["server"], row["server_port"])
         weight[name] = weight.get(name, 0) + (row["opportunities"] or 0)
     matching = [name for name in weight if server is None or server in (name, name.rsplit(":", 1)[0])]
     if not matching:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, get_args
 
 from latpcap import arrays
+from latpcap.format import endpoint
 from latpcap.lazy import np, pa, pc
 from latpcap.options import ThroughputGroup
 from latpcap.plot.display import Display, Key, Panel, clock_axis, label
@@ -129,7 +130,7 @@ def _groups(events: pa.Table, streams: pa.Table, by: str, data: Array) -> tuple[
         return up.astype(np.int64), list(DIRECTIONS)
     stream = arrays.numbers(events, "stream")[data].astype(np.int64)
     ends: dict[str, Any] = streams.select(["stream", "client", "client_port", "server", "server_port"]).to_pydict()
-    servers = [f"{name}:{port}" for name, port in zip(ends["server"], ends["server_port"], strict=True)]
+    servers = [endpoint(*end) for end in zip(ends["server"], ends["server_port"], strict=True)]
     if by == "server":
         names = list(dict.fromkeys(servers))
         codes = {name: code for code, name in enumerate(names)}

@@ -151,8 +151,8 @@ class Timeline(Display):
         """Return the largest number of exchanges in a dot."""
         if not self.dots:
             return 0
-        high = (self._floor, float(self._values[-1]))
-        return max(int(_thinned(d.seconds, d.latency_ms, self._span, high, self.log)[2].max()) for d in self.dots)
+        y_span = (self._floor, float(self._values[-1]))
+        return max(int(_thinned(d.seconds, d.latency_ms, self._span, y_span, self.log)[2].max()) for d in self.dots)
 
     def _draw(self, axes: Mapping[str, Axes]) -> None:
         first, last = self._span
@@ -168,10 +168,10 @@ class Timeline(Display):
         low, high = self._floor, float(self._values[-1])
         for dots in self.dots:
             y = np.maximum(dots.latency_ms, low) if self.log else dots.latency_ms
-            x, y, dots_per_cell = _thinned(np.asarray(dots.seconds, float), y, self._span, (low, high), self.log)
+            x, y, exchanges_per_dot = _thinned(np.asarray(dots.seconds, float), y, self._span, (low, high), self.log)
             colour, shape = CAUSES[dots.cause].colour if dots.cause else _NONE, mark(dots.cause)
             for (min_count, times), (next_count, _) in pairwise([*_SIZES, (self.total + 1, 0.0)]):
-                of_size = (dots_per_cell >= min_count) & (dots_per_cell < next_count)
+                of_size = (exchanges_per_dot >= min_count) & (exchanges_per_dot < next_count)
                 if of_size.any():
                     ax.plot(
                         x[of_size],
@@ -215,14 +215,14 @@ def _marks(events: pa.Table) -> dict[str, pa.ChunkedArray]:
     return marks
 
 
-def in_a_lane(events: pa.Table) -> pa.ChunkedArray:
+def is_marked(events: pa.Table) -> pa.ChunkedArray:
     """Return for each segment whether it is in a lane."""
     return reduce(pc.or_, _marks(events).values())
 
 
 def needed() -> Needed:
     """Return the columns that `Timeline.from_tables` reads: of `events` only segments that are in a lane."""
-    return {"exchanges": TableSlice(COLUMNS), "events": TableSlice(MARKED, in_a_lane)}
+    return {"exchanges": TableSlice(COLUMNS), "events": TableSlice(MARKED, is_marked)}
 
 
 def _thinned(x: Any, y: Any, x_span: Any, y_span: Any, log: bool) -> tuple[Any, Any, Any]:
@@ -232,5 +232,5 @@ def _thinned(x: Any, y: Any, x_span: Any, y_span: Any, log: bool) -> tuple[Any, 
     column = ((x - x_span[0]) / ((x_span[1] - x_span[0]) or 1) * (_CELLS[0] - 1)).round().astype(np.int64)
     height = scale(np.maximum(y, y_span[0]) if log else y)
     row = ((height - low) / ((top - low) or 1) * (_CELLS[1] - 1)).round().astype(np.int64)
-    _, kept, dots_per_cell = np.unique(column * _CELLS[1] + row, return_index=True, return_counts=True)
-    return x[kept], y[kept], dots_per_cell
+    _, kept, exchanges_per_dot = np.unique(column * _CELLS[1] + row, return_index=True, return_counts=True)
+    return x[kept], y[kept], exchanges_per_dot

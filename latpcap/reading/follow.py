@@ -12,6 +12,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from latpcap.errors import NoSuchRowError
+from latpcap.format import endpoint
 from latpcap.lazy import pc
 
 if TYPE_CHECKING:
@@ -243,10 +244,10 @@ def follow(capture: Recorded, stream: int) -> Follow:
         return next(iter(rows.filter(pc.equal(rows["stream"], stream)).slice(0, 1).to_pylist()), None)
 
     if event := first("events"):
-        nodes = (_node(event["src"], event["sport"]), _node(event["dst"], event["dport"]))
+        nodes = (endpoint(event["src"], event["sport"]), endpoint(event["dst"], event["dport"]))
     else:  # the TCP header of its only packet is damaged
         row = first("streams") or {}
-        nodes = (_node(row["client"], row["client_port"]), _node(row["server"], row["server_port"]))
+        nodes = (endpoint(row["client"], row["client_port"]), endpoint(row["server"], row["server_port"]))
     segments = capture.segments(stream)
     pieces = list(chunks(Segment(*fields) for fields in segments))
     return Follow(stream, nodes, _plain(pieces, segments.decryption()))
@@ -264,7 +265,3 @@ def _plain(pieces: list[Chunk], decryption: _core.Decryption | None) -> list[Chu
             plain.append(Chunk(frame, node, at[node], data, lost))
             at[node] += len(data) + lost
     return plain if decryption.opened else pieces
-
-
-def _node(address: str, port: int) -> str:
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

@@ -8,11 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from latpcap import arrays
-from latpcap.format import count, printable
+from latpcap.format import count, endpoint, printable
 from latpcap.lazy import np, pa, pc
 from latpcap.reports.report_text import Report, Subject, ns_of
 from latpcap.tables import Needed, TableSlice
-from latpcap.user_waits.servers import endpoint
 
 HTTP = ("http", "http2", "tls")
 MAX_CONNECTIONS = 20

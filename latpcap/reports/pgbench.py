@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from latpcap.format import count, ms
+from latpcap.format import count, endpoint, ms
 from latpcap.lazy import np, pc
 from latpcap.reports.report_text import Report, Subject, ns_of
 from latpcap.tables import Needed, TableSlice
-from latpcap.user_waits.servers import endpoint
 
 BEGINS, ENDS = ("BEGIN", "START"), ("END", "COMMIT", "ROLLBACK", "ABORT")
 OWN = ("select count(*) from pgbench_branches", "vacuum pgbench_branches")

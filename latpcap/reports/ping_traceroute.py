@@ -10,12 +10,11 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from latpcap.format import count
+from latpcap.format import count, endpoint
 from latpcap.reports.probe_packets import Probe, probes
 from latpcap.reports.probe_packets import needed as probed
 from latpcap.reports.report_text import Report, Subject
 from latpcap.tables import Needed, TableSlice
-from latpcap.user_waits.servers import endpoint
 
 REACHED = ("reply", "syn_ack", "rst")
 PORT_UNREACHABLE = 3

@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays
-from latpcap.format import ms
+from latpcap.format import endpoint, ms
 from latpcap.lazy import np, pa, pc
 from latpcap.reports.report_text import Report, Subject, binary, metric, padded, time_us
 from latpcap.tables import Needed, TableSlice
-from latpcap.user_waits.servers import endpoint
 
 if TYPE_CHECKING:
     from latpcap.arrays import Array

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from latpcap import arrays, spill
 from latpcap import presentation as show
+from latpcap.format import endpoint
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import SETUP
@@ -64,11 +65,6 @@ class Server:
     def name(self) -> str:
         """Address and port, as `endpoint` writes them."""
         return endpoint(self.address, self.port)
-
-
-def endpoint(address: str, port: int) -> str:
-    """Return address and port as Wireshark and URLs write them: IPv6 addresses in brackets."""
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def without_site(address: str) -> str:

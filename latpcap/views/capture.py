@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap.bars import bar
 from latpcap.errors import NoSuchRowError
-from latpcap.format import count
+from latpcap.format import count, endpoint
 from latpcap.lazy import pa, pc, pd
 from latpcap.options import FlowOptions
 from latpcap.reading import sources, timestamps
@@ -26,7 +26,7 @@ from latpcap.views.view import View
 
 if TYPE_CHECKING:
     from latpcap.answers.why import Why
-    from latpcap.findings import Lazy
+    from latpcap.findings import FinderTables
     from latpcap.options import Flows, Pick, SequencePanel, Side, TableName, TimeFormat, Tool
     from latpcap.plot.flow.graph import FlowGraph
     from latpcap.plot.timeseq import TimeSequence
@@ -106,7 +106,7 @@ class Capture(Recording):
     """
 
     @property
-    def kept(self) -> Lazy | None:
+    def kept(self) -> FinderTables | None:
         """The columns that findings read, of a capture of many requests; None where they read its tables."""
         if self._whole is not None or self.rows("exchanges") < MANY_ROWS:
             return None
@@ -330,8 +330,7 @@ class Stream(View):
 
     def _end(self, side: Side) -> str:
         row = self.arrow("streams").select([side, f"{side}_port"]).to_pylist()[0]
-        address, port = row.values()
-        return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+        return endpoint(*row.values())
 
     def __getstate__(self) -> dict[str, object]:
         return {"capture": self.capture, "number": self.number, "_arrow": {}}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from latpcap import _core, arrays, spill
 from latpcap.answers.why import Question, Why
-from latpcap.findings import Lazy
+from latpcap.findings import FinderTables
 from latpcap.lazy import np, pa
 from latpcap.reading import links, slices, sources
 from latpcap.reading.drain import Portion, portions, taken
@@ -99,7 +99,7 @@ class AnswerView(recording.Recording):
             tables["connects"] = (
                 pa.concat_tables(rows.after_lookup).sort_by("connect") if rows.after_lookup else pa.table({})
             )
-        self.kept = Lazy(self.arrow, rows.segments, tables, rows.folded.causes.evidence, rows.folded.pushed)
+        self.kept = FinderTables(self.arrow, rows.segments, tables, rows.folded.causes.evidence, rows.folded.pushed)
         """The tables that findings read, with few columns: `stretches` and their causes, streams and connects."""
         if "exchanges" in tables:
             self._arrow["exchanges"] = requests(tables["exchanges"])

@@ -16,7 +16,7 @@ from latpcap.vocabulary import CAUSES, cause_names
 
 if TYPE_CHECKING:
     from latpcap.arrays import Array
-    from latpcap.findings import Lazy
+    from latpcap.findings import FinderTables
     from latpcap.options import TableName
     from latpcap.views.recording import Recording
 
@@ -279,9 +279,9 @@ class Folded:
             self.exchanges.add(as_exchanges(rows, name, self._schema))
 
 
-def compact_tables(capture: Recording) -> Lazy:
+def compact_tables(capture: Recording) -> FinderTables:
     """Return the columns that findings read, from the tables of a capture that is already analysed."""
-    from latpcap.findings import Lazy
+    from latpcap.findings import FinderTables
 
     folded = Folded()
     names: tuple[TableName, ...] = ("exchanges", "connects", "gaps", "pushes", "causes")
@@ -291,7 +291,9 @@ def compact_tables(capture: Recording) -> Lazy:
             spill.release_memory()
     kept = (("exchanges", folded.exchanges), ("causes", folded.causes))
     tables = {name: rows.table() for name, rows in kept if rows.count}
-    compact = Lazy(capture.arrow, None, tables, folded.causes.evidence if folded.causes.count else None, folded.pushed)
+    compact = FinderTables(
+        capture.arrow, None, tables, folded.causes.evidence if folded.causes.count else None, folded.pushed
+    )
     spill.trim_heap()
     return compact
 

@@ -57,7 +57,7 @@ impl MessageStarts {
 }
 
 /// Appends a wait; returns false if the list is full.
-fn push_bounded(waits: &mut Vec<(i64, i64)>, wait: (i64, i64)) -> bool {
+fn push_if_room(waits: &mut Vec<(i64, i64)>, wait: (i64, i64)) -> bool {
     let has_room = waits.len() < MAX_STARTS;
     if has_room {
         waits.push(wait);
@@ -164,7 +164,7 @@ impl SenderStore {
         self.store(id, |sender, has_room| {
             let starts = &mut sender.starts;
             match cork_wait {
-                Some(wait) => has_room && push_bounded(&mut starts.cork_waits, wait),
+                Some(wait) => has_room && push_if_room(&mut starts.cork_waits, wait),
                 None => {
                     starts.prompt_count += u64::from(has_room && starts.cork_waits.len() < MAX_STARTS);
                     false
@@ -176,7 +176,7 @@ impl SenderStore {
     /// Adds a message that began after about the wait for an ACK held on another connection.
     pub fn answered_late(&mut self, id: u32, waited: i64, end: i64) {
         self.store(id, |sender, has_room| {
-            has_room && push_bounded(&mut sender.starts.hold_waits, (waited, end))
+            has_room && push_if_room(&mut sender.starts.hold_waits, (waited, end))
         });
     }
 

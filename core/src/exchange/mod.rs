@@ -90,13 +90,13 @@ impl Message {
             last,
             whole,
             bytes,
-            is_complete: complete,
+            is_complete,
             end_offset,
-            retransmissions: copies,
+            retransmissions,
         } = self;
         (*first, *last, *whole) = (At::default(), At::default(), At::default());
-        (*bytes, *end_offset, *complete) = (0, 0, false);
-        copies.0 = None;
+        (*bytes, *end_offset, *is_complete) = (0, 0, false);
+        retransmissions.0 = None;
     }
 
     fn repeated(&mut self, at: At, data: &Data) {
@@ -279,9 +279,9 @@ impl Exchange {
             pair: _,
             ports: _,
             sender_id,
-            kernel_rtts: rounds,
-            is_doubled: doubled,
-            previous_response_until_ns: behind_until,
+            kernel_rtts,
+            is_doubled,
+            previous_response_until_ns,
             row,
             opening,
             kind,
@@ -294,25 +294,25 @@ impl Exchange {
             tags,
             status,
             status_text,
-            is_error: error,
+            is_error,
             pieces,
             request,
             ack_at_request,
             response,
             answered_from,
-            is_dialogue: dialogue,
-            is_complete: complete,
+            is_dialogue,
+            is_complete,
             cut_by,
-            held_before: before,
+            held_before,
             steps,
         } = self;
         (*row, *kind, *key, *by_server) = (RowKind::Exchange, MessageKind::Turn, None, false);
-        (*opening, *before) = (None, None);
+        (*opening, *held_before) = (None, None);
         (*protocol, *method, *target, *host, *tags) = (None, None, None, None, None);
-        (*status, *status_text, *error) = (None, None, false);
+        (*status, *status_text, *is_error) = (None, None, false);
         (*pieces, *cut_by, *response, *answered_from) = (BodyPartStats::default(), None, None, None);
-        (*dialogue, *complete, *ack_at_request, *sender_id) = (false, false, 0, u32::MAX);
-        (*rounds, *doubled, *behind_until) = (Default::default(), false, None);
+        (*is_dialogue, *is_complete, *ack_at_request, *sender_id) = (false, false, 0, u32::MAX);
+        (*kernel_rtts, *is_doubled, *previous_response_until_ns) = (Default::default(), false, None);
         request.clear();
         for steps in steps {
             steps.clear();

@@ -99,11 +99,11 @@ impl Tracker {
             messages,
             pairing,
             one_way,
-            have_ended: closed,
+            have_ended,
             first_data_ns,
-            latest_ns: clock,
+            latest_ns,
         } = &mut *tracker;
-        (*closed, *first_data_ns, *clock) = ([false; 2], 0, i64::MIN);
+        (*have_ended, *first_data_ns, *latest_ns) = ([false; 2], 0, i64::MIN);
         for (sender, assembler) in senders.iter_mut().zip(assemblers) {
             (*sender, *assembler) = (Sender::default(), Assembler::new());
         }

@@ -1,5 +1,6 @@
 //! Reassembly of IP fragments (RFC 791 3.2, RFC 8200 4.5). Takes fragments and returns a packet when it is complete.
-//! Memory is bounded by `MAX_BYTES`. Where fragments overlap, the bytes received first count, as in Wireshark.
+//! Memory is bounded by `MAX_BYTES`. Where fragments overlap, the one with the lower offset counts; of equal
+//! offsets, the one received first.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;

@@ -197,7 +197,8 @@ fn judge_any(slice: TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Vec
         Wait::Handshake => path::handshake(cutter),
         Wait::Hole => missing_frames::hole(cutter),
         Wait::App | Wait::FullBurst | Wait::Burst | Wait::Spaced | Wait::Clocked { .. } => {
-            judge_frequent(slice, cutter);
+            let is_judged = judge_frequent(slice, cutter);
+            debug_assert!(is_judged, "the list above and that of `judge_frequent` differ");
         }
     }
 }

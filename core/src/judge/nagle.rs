@@ -21,7 +21,7 @@ use crate::base::{At, Side};
 use crate::limits::{AT_HOST_NS, HELD_NS, MIN_SAMPLES, NOISE_NS, SOON_NS, UNHELD_NS};
 use crate::observe::{Candidate, Wait};
 
-/// After what time from the small segment on the program had written the freed one.
+/// How long after the small segment the program had written the freed one. Times in ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ProgramTime {
     pub max_ns: i64,

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
-use super::pending_queue::{push_bounded, take_first};
+use super::pending_queue::{push_dropping_oldest, take_first};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::Sink;
 use super::{Kind, Listener, Side, Status, errors};
@@ -193,7 +193,7 @@ impl Enip {
         };
         let key = self.next_key;
         self.next_key += 1;
-        push_bounded(&mut self.waiting, MAX_WAITING, (message.id(), key));
+        push_dropping_oldest(&mut self.waiting, MAX_WAITING, (message.id(), key));
         let sets_up = matches!(method, "RegisterSession" | "ForwardOpen" | "LargeForwardOpen");
         let kind = if sets_up { Kind::Setup } else { Kind::Request };
         sink.exchange(key).request(kind, method, "");

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
-use super::pending_queue::push_bounded;
+use super::pending_queue::push_dropping_oldest;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::Sink;
 use super::{Kind, Listener, Side, Status, text};
@@ -191,7 +191,7 @@ impl Gearman {
         };
         let key = self.next_key;
         self.next_key += 1;
-        push_bounded(&mut self.waiting, MAX_WAITING, (key, answer));
+        push_dropping_oldest(&mut self.waiting, MAX_WAITING, (key, answer));
         let target = match answer {
             Answer::Created | Answer::Result => text::name(argument(head)),
             _ => "".into(),
@@ -222,7 +222,7 @@ impl Gearman {
             return Role::Ignored;
         };
         if kind == types::JOB_CREATED && answer == Answer::Result {
-            push_bounded(&mut self.jobs, MAX_WAITING, (argument(head).into(), key));
+            push_dropping_oldest(&mut self.jobs, MAX_WAITING, (argument(head).into(), key));
             return Role::Interim(key);
         }
         let error = text::name(argument(head));

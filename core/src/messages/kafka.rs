@@ -1,6 +1,6 @@
 //! Kafka's protocol (kafka.apache.org/protocol). Each message begins with a 4-byte length. One exchange is a request
-//! and the response with its correlation id, which the client chose. The reader takes the API, the
-//! topic of Produce and Fetch, and how long a Fetch may wait, but no records. A Produce with `acks` 0 gets no response and is not a request.
+//! and the response with its correlation id, which the client chose. The reader takes the API, the topic of Produce and
+//! Fetch, and how long a Fetch may wait, but no records. A Produce with `acks` 0 gets no response and is not a request.
 
 mod apis;
 
@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use smol_str::SmolStr;
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
-use super::pending_queue::{push_bounded, take_first};
+use super::pending_queue::{push_dropping_oldest, take_first};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::Sink;
 use super::{Kind, Listener, Side, Status, errors, text};
@@ -157,7 +157,7 @@ impl Kafka {
         let kind = if body.waits { Kind::LongPoll } else { Kind::Request };
         if apis::has_error(request.api) {
             let entry = (key, request.api, request.version);
-            push_bounded(&mut self.waiting, MAX_WAITING, entry);
+            push_dropping_oldest(&mut self.waiting, MAX_WAITING, entry);
         }
         let target = body.topic.map_or(SmolStr::default(), text::name);
         sink.exchange(key).request(kind, method, &target);

@@ -31,7 +31,8 @@ const ENUMERATED: u8 = 10;
 const OPERATION_NAME: u8 = 0x80;
 /// Controls of searches that stay open after all present entries were sent (RFC 4533 2.2, draft-ietf-ldapext-psearch).
 const PERSISTENT: [&[u8]; 2] = [b"1.3.6.1.4.1.4203.1.9.1.1", b"2.16.840.1.113730.3.4.3"];
-/// Results that are not errors (RFC 4511 appendix A): compareFalse, compareTrue, referral, saslBindInProgress.
+/// Results that are not errors (RFC 4511 appendix A): success, compareFalse, compareTrue, referral,
+/// saslBindInProgress.
 const NO_ERRORS: [u16; 5] = [0, 5, 6, 10, 14];
 
 /// The extended operation after whose positive response TLS follows (RFC 4511 4.14).

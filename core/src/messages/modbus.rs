@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use smol_str::format_smolstr;
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
-use super::pending_queue::{push_bounded, take_first};
+use super::pending_queue::{push_dropping_oldest, take_first};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::Sink;
 use super::{Kind, Listener, Side, Status};
@@ -141,7 +141,7 @@ impl Modbus {
         let (id, key) = (exchange_id(head)?, self.next_key);
         let (unit, function) = (cursor::u8_at(head, 6)?, cursor::u8_at(head, 7)?);
         self.next_key += 1;
-        push_bounded(&mut self.waiting, MAX_WAITING, (id, key));
+        push_dropping_oldest(&mut self.waiting, MAX_WAITING, (id, key));
         let (number, target) = (format_smolstr!("{function}"), format_smolstr!("{unit}"));
         let method = function_name(function).unwrap_or(&number);
         sink.exchange(key).request(Kind::Request, method, &target);

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use smol_str::{SmolStr, ToSmolStr};
 
 use super::length_prefixed::{LengthPrefixed, Progress};
-use super::pending_queue::{push_bounded, take_first};
+use super::pending_queue::{push_dropping_oldest, take_first};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::Sink;
 use super::{BySide, Close, Guess, Kind, Listener, MessageReader, Outcome, Side, Status, Stretch, errors};
@@ -153,7 +153,7 @@ impl MongoDb {
             method: command.method,
             target: command.target,
         };
-        push_bounded(&mut self.pending, MAX_NAMES, request);
+        push_dropping_oldest(&mut self.pending, MAX_NAMES, request);
     }
 
     fn read_response(&mut self, sink: &mut Sink<'_, impl Listener>, header: Header, bytes: u64) {

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use smol_str::SmolStr;
 
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
-use super::pending_queue::push_bounded;
+use super::pending_queue::push_dropping_oldest;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::Sink;
 use super::{BySide, FirstBytes, Guess, Kind, Listener, Side, Status, errors, text};
@@ -146,7 +146,7 @@ impl Mqtt {
         self.subscriptions += 1;
         for filter in filters {
             let entry = ((*filter).into(), self.subscriptions);
-            push_bounded(&mut self.filters, MAX_FILTERS, entry);
+            push_dropping_oldest(&mut self.filters, MAX_FILTERS, entry);
         }
     }
 

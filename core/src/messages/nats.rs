@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
-use super::pending_queue::{push_bounded, take_first};
+use super::pending_queue::{push_dropping_oldest, take_first};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::Sink;
 use super::{FirstBytes, Guess, Kind, Listener, Side, text};
@@ -168,7 +168,7 @@ impl Nats {
             return Role::Ignored;
         };
         let key = self.begin_request(sink, "request", subject);
-        push_bounded(&mut self.waiting, MAX_WAITING, (reply.into(), key));
+        push_dropping_oldest(&mut self.waiting, MAX_WAITING, (reply.into(), key));
         Role::Last(key)
     }
 
@@ -186,7 +186,7 @@ impl Nats {
         };
         let key = self.begin_request(sink, "SUB", subject);
         sink.exchange(key).subscribes(key);
-        push_bounded(&mut self.subscriptions, MAX_WAITING, (id.into(), key));
+        push_dropping_oldest(&mut self.subscriptions, MAX_WAITING, (id.into(), key));
         Role::Unanswered(key)
     }
 

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
-use super::pending_queue::push_bounded;
+use super::pending_queue::push_dropping_oldest;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::Sink;
 use super::{BySide, FirstBytes, Guess, Kind, Listener, Side, Status, errors};
@@ -182,7 +182,7 @@ impl OpcUa {
         }
         let key = ENCRYPTED + self.encrypted;
         self.encrypted += 1;
-        push_bounded(&mut self.waiting, MAX_WAITING, key);
+        push_dropping_oldest(&mut self.waiting, MAX_WAITING, key);
         begin_request(sink, key, Kind::Request, "message")
     }
 

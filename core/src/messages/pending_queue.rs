@@ -1,6 +1,6 @@
 //! The unanswered requests of a stream whose answers come in the order of the requests. Gives each request the key
 //! under which the sink reports it. Readers whose answers come in any order keep their requests in a `VecDeque`, which
-//! `push_bounded` bounds and `take_first` searches.
+//! `push_dropping_oldest` bounds and `take_first` searches.
 
 use std::collections::VecDeque;
 
@@ -63,7 +63,7 @@ impl<T> PendingQueue<T> {
 }
 
 /// Appends an entry. Drops the oldest one first if the list has `max` entries.
-pub(super) fn push_bounded<T>(list: &mut VecDeque<T>, max: usize, entry: T) {
+pub(super) fn push_dropping_oldest<T>(list: &mut VecDeque<T>, max: usize, entry: T) {
     if list.len() >= max {
         list.pop_front();
     }

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use smol_str::SmolStr;
 
 use super::lines::first_word;
-use super::pending_queue::{PendingQueue, push_bounded};
+use super::pending_queue::{PendingQueue, push_dropping_oldest};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::Sink;
 use super::{BySide, Close, Kind, Listener, MessageReader, Outcome, Side, Status, Stretch, text};
@@ -263,7 +263,7 @@ impl Redis {
             };
             for index in channels {
                 let name = self.resp.client.word(index).into();
-                push_bounded(&mut self.subscriptions, MAX_SUBSCRIPTIONS, (word, name, key));
+                push_dropping_oldest(&mut self.subscriptions, MAX_SUBSCRIPTIONS, (word, name, key));
             }
         }
         Ok(())

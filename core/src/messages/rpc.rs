@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use smol_str::{SmolStr, format_smolstr};
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
-use super::pending_queue::{push_bounded, take_first};
+use super::pending_queue::{push_dropping_oldest, take_first};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::Sink;
 use super::{BySide, Kind, Listener, Side, Status};
@@ -210,7 +210,7 @@ impl Rpc {
             return None; // the client repeats the call
         }
         let is_nfs = call.program == NFS && call.procedure > 0;
-        push_bounded(&mut self.waiting, MAX_WAITING, (xid, is_nfs));
+        push_dropping_oldest(&mut self.waiting, MAX_WAITING, (xid, is_nfs));
         let (method, target) = call.method_and_target();
         sink.exchange(u64::from(xid))
             .request(Kind::Request, &method, &target);

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use smol_str::{SmolStr, format_smolstr};
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
-use super::pending_queue::{push_bounded, take_first};
+use super::pending_queue::{push_dropping_oldest, take_first};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::Sink;
 use super::{FirstBytes, Guess, Kind, Listener, Side, Status};
@@ -116,7 +116,7 @@ impl Smb {
         };
         if sink.side() == Side::Client {
             for other in others {
-                push_bounded(&mut self.compounded, MAX_ENTRIES, (first.number, other.number));
+                push_dropping_oldest(&mut self.compounded, MAX_ENTRIES, (first.number, other.number));
             }
             return;
         }
@@ -158,7 +158,7 @@ impl Smb {
         };
         if packet.command == Command::CREATE {
             *file = Some(target.clone());
-            push_bounded(&mut self.opening, MAX_ENTRIES, (key, target.clone()));
+            push_dropping_oldest(&mut self.opening, MAX_ENTRIES, (key, target.clone()));
         }
         let waits = packet.is_long_poll();
         let kind = if waits { Kind::LongPoll } else { Kind::Request };
@@ -189,7 +189,7 @@ impl Smb {
             && packet.status == 0
             && let Some(id) = packet.opened_file()
         {
-            push_bounded(&mut self.files, MAX_ENTRIES, (id, name));
+            push_dropping_oldest(&mut self.files, MAX_ENTRIES, (id, name));
         }
         let text = format_smolstr!("{:#010x}", packet.status);
         let code = u16::try_from(packet.status).ok();

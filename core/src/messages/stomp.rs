@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use smol_str::SmolStr;
 
-use super::pending_queue::push_bounded;
+use super::pending_queue::push_dropping_oldest;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::Sink;
 use super::{
@@ -291,7 +291,7 @@ impl Stomp {
         };
         for (list, name) in [(&mut self.waiting, receipt), (&mut self.subscriptions, id)] {
             if let Some(name) = name {
-                push_bounded(list, MAX_WAITING, (name.into(), key));
+                push_dropping_oldest(list, MAX_WAITING, (name.into(), key));
             }
         }
         self.is_connecting |= is_connect;

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 
 use smol_str::SmolStr;
 
-use super::pending_queue::{push_bounded, take_first};
+use super::pending_queue::{push_dropping_oldest, take_first};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::Sink;
 use super::{BySide, FirstBytes, Guess, Kind, Listener, MessageReader, Outcome, Side, Status, Stretch};
@@ -264,7 +264,7 @@ impl WebSocket {
         {
             return self.add_subscription(id, key);
         }
-        push_bounded(&mut self.waiting, MAX_WAITING, PendingCall::of(key, members));
+        push_dropping_oldest(&mut self.waiting, MAX_WAITING, PendingCall::of(key, members));
     }
 
     /// Reports a whole message of the server, in the order of the list at the top of this file.
@@ -273,7 +273,7 @@ impl WebSocket {
         if members.is_request() {
             let key = BY_SERVER | self.next_key();
             report_request(sink, key, message, &members);
-            push_bounded(&mut self.requested, MAX_WAITING, PendingCall::of(key, members));
+            push_dropping_oldest(&mut self.requested, MAX_WAITING, PendingCall::of(key, members));
             return;
         }
         if members.is_answer() && members.id.is_some() {
@@ -329,7 +329,7 @@ impl WebSocket {
 
     /// Adds a subscription, whose messages will repeat the id.
     fn add_subscription(&mut self, id: SmolStr, key: u64) {
-        push_bounded(&mut self.subscriptions, MAX_SUBSCRIPTIONS, (id, key));
+        push_dropping_oldest(&mut self.subscriptions, MAX_SUBSCRIPTIONS, (id, key));
     }
 
     fn next_key(&mut self) -> u64 {

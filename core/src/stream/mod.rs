@@ -197,7 +197,7 @@ impl Stream {
     }
 
     /// Begins a stream in a reused box. In place, as a new value would be built on the stack and copied.
-    fn begin(&mut self, segment: &Segment<'_>, from_low: bool, ends: [Endpoint; 2], at: At, reused: bool) {
+    fn begin(&mut self, segment: &Segment<'_>, from_low: bool, ends: [Endpoint; 2], at: At, is_reuse: bool) {
         let (sender_is_client, by) = roles(segment);
         let Stream {
             low,
@@ -209,10 +209,10 @@ impl Stream {
             first,
             last,
             counts,
-            rtts_ns: rtts,
+            rtts_ns,
             timestamps,
             closed_by,
-            reused: reuses,
+            reused,
             setup,
             setting_up,
             syns,
@@ -224,8 +224,8 @@ impl Stream {
         } = self;
         ([*low, *high], *first, *last) = (ends, at, at);
         (*client_is_low, *roles_by) = (sender_is_client == from_low, by);
-        (*timestamps, *reuses, *setting_up) = (false, reused, true);
-        (*rtts, *closed_by, *setup) = ([None; 2], None, None);
+        (*timestamps, *reused, *setting_up) = (false, is_reuse, true);
+        (*rtts_ns, *closed_by, *setup) = ([None; 2], None, None);
         *shared = Shared::default();
         flows.iter_mut().for_each(Flow::restart);
         counts.iter_mut().for_each(|side| *side = Counts::default());

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from latpcap import words
+from latpcap.format import endpoint
 from latpcap.lazy import np, pa, pc
 from latpcap.options import TimeFormat
 from latpcap.plot.numbers import tenths
@@ -175,7 +176,7 @@ def rows_of(events: Sequence[Record], clock: Clock) -> tuple[tuple[str, ...], tu
             return address
         if client and len(client_ports[address]) > 1:
             return words.say("flow_clients", address=address)
-        return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+        return endpoint(address, port)
 
     nodes: dict[str, int] = {}
     rows: list[FlowRow] = []

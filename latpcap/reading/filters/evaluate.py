@@ -142,7 +142,7 @@ class _Evaluation:
         if field.kind not in ("text", "bytes", "protocol") and not of_ether:
             reason = f"{name} is no text, and {node.operator!r} is for text"
             raise FilterError(self.expression, node.field.offset, reason, length=len(name))
-        truths = self.searching(node) if field.kind != "text" else self.containing(node)
+        truths = self.byte_search(node) if field.kind != "text" else self.text_search(node)
         return self.every(field, truths) if node.field.every else self.some(field, truths)
 
     def field_or_bytes(self, named: grammar.Field, *, of_bytes: bool) -> Field:
@@ -325,7 +325,7 @@ class _Evaluation:
 
         return truths
 
-    def containing(self, node: grammar.Test) -> _Test:
+    def text_search(self, node: grammar.Test) -> _Test:
         """Return a search in texts."""
         if node.operator == "contains":
             text = node.value.text
@@ -333,7 +333,7 @@ class _Evaluation:
         pattern = self.meaning.pattern(node.value)
         return lambda c: mapped(c, _test_of_slices(node.field, lambda w: bool(pattern.search(w.encode()))), "bool")
 
-    def searching(self, node: grammar.Test) -> _Test:
+    def byte_search(self, node: grammar.Test) -> _Test:
         """Return a search in bytes, for a string or for bytes written as `47:45:54`."""
         if node.operator == "contains":
             wanted = self.meaning.octets(node.value)

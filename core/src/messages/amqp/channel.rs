@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 use super::frame::Method;
 use crate::base::At;
 use crate::messages::framed::{PushedMessage, Role};
-use crate::messages::pending_queue::{push_bounded, take_first};
+use crate::messages::pending_queue::{push_dropping_oldest, take_first};
 use crate::messages::{BySide, Side};
 
 /// Upper bound on the open methods, the unconfirmed publishes and the consumers of one channel; beyond it the oldest is
@@ -90,7 +90,7 @@ impl Channel {
 
     /// Adds the consumer of the request with this key. An empty tag is filled by `name_consumer`.
     pub(super) fn add_consumer(&mut self, key: u64, tag: &[u8]) {
-        push_bounded(&mut self.consumers, MAX_WAITING, (tag.into(), key));
+        push_dropping_oldest(&mut self.consumers, MAX_WAITING, (tag.into(), key));
     }
 
     /// Sets the tag that the server's answer gives to the consumer of this request.
@@ -116,7 +116,7 @@ impl Channel {
             && self.confirms
         {
             self.tag = Some(tag.saturating_add(1));
-            push_bounded(&mut self.unconfirmed, MAX_WAITING, (tag, key));
+            push_dropping_oldest(&mut self.unconfirmed, MAX_WAITING, (tag, key));
             return true;
         }
         self.uncounted += u64::from(is_later);

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use smol_str::SmolStr;
 
 use super::super::length_prefixed::LengthPrefixed;
-use super::super::pending_queue::{PendingQueue, push_bounded};
+use super::super::pending_queue::{PendingQueue, push_dropping_oldest};
 use super::super::sink::Sink;
 use super::super::sql::{self, Dialect};
 use super::super::{Kind, Listener, RequestName, text};
@@ -367,7 +367,7 @@ impl Names {
         if name.len() > MAX_NAME {
             return;
         }
-        push_bounded(&mut self.0, MAX_NAMES, (name.into(), sql));
+        push_dropping_oldest(&mut self.0, MAX_NAMES, (name.into(), sql));
     }
 
     /// Returns the SQL of a name; empty if it is not known.

@@ -1,6 +1,6 @@
 //! The server's packets: where the response to a command ends, after its definitions, rows and further results.
 
-use super::super::super::pending_queue::push_bounded;
+use super::super::super::pending_queue::push_dropping_oldest;
 use super::super::super::sink::Sink;
 use super::super::super::{Listener, Status, server_software, text};
 use super::super::packets::{self, Capabilities, Last};
@@ -140,7 +140,7 @@ impl Dialog {
             .unwrap_or_default();
         if let Some(id) = packets::u32_at(body, 0) {
             self.statements.retain(|(listed, _)| *listed != id);
-            push_bounded(&mut self.statements, MAX_STATEMENTS, (id, sql));
+            push_dropping_oldest(&mut self.statements, MAX_STATEMENTS, (id, sql));
         }
         Expects::Statement {
             left: columns + parameters,
