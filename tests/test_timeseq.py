@@ -13,6 +13,7 @@ from commands import run
 
 import latpcap as lp
 from latpcap.plot import TimeSequence
+from latpcap.plot.evidence import _choose_server
 from latpcap.plot.timeseq_data import COLUMNS, Spans, _joined, _thinned
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
@@ -195,3 +196,11 @@ def test_command(tmp_path: Path) -> None:
     code, _, err = run("plot", "time-sequence", SAMPLES / "nginx-latency.pcap", "--stream", 0, "-o", out)
     assert code == 2 and "sends no data" in err
     assert run(*words, "--frames", "7", "-o", out)[0] == 2
+
+
+@pytest.mark.parametrize("name", ["[2001:db8::1]:443", "[2001:db8::1]", "2001:db8::1"])
+def test_evidence_finds_an_ipv6_server_by_each_of_its_names(name: str) -> None:
+    end = {"server": ["2001:db8::1"], "server_port": [443]}
+    streams, evidence = pa.table({"stream": [7], **end}), pa.table({**end, "opportunities": [3]})
+    chosen, rows = _choose_server(streams, evidence, name)
+    assert (chosen, list(rows)) == ("[2001:db8::1]:443", [7])

@@ -223,6 +223,12 @@ def needed() -> Needed:
     }  # fmt: skip
 
 
+def _names(endpoint_name: str) -> tuple[str, ...]:
+    """Return what a user may call this server: address and port, the address, an IPv6 address without brackets."""
+    address = endpoint_name.rsplit(":", 1)[0]
+    return endpoint_name, address, address.strip("[]")
+
+
 def _choose_server(streams: pa.Table, evidence: pa.Table, server: str | None) -> tuple[str, Array]:
     """Return the server as address:port, and its streams."""
     ends: dict[str, Any] = streams.select(["stream", "server", "server_port"]).to_pydict()
@@ -231,7 +237,7 @@ def _choose_server(streams: pa.Table, evidence: pa.Table, server: str | None) ->
     for row in evidence.select(["server", "server_port", "opportunities"]).to_pylist():
         name = endpoint(row["server"], row["server_port"])
         weight[name] = weight.get(name, 0) + (row["opportunities"] or 0)
-    matching = [name for name in weight if server is None or server in (name, name.rsplit(":", 1)[0])]
+    matching = [name for name in weight if server is None or server in _names(name)]
     if not matching:
         raise ValueError(f"no server {server!r}" if server else "no connection: there is nothing to draw")
     chosen = max(matching, key=lambda name: (weight[name], names.count(name)))
