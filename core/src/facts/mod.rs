@@ -296,7 +296,7 @@ impl Analysis<'_> {
             self.after_ordinary(segment);
             facts.is_ordinary = true;
         } else {
-            // another value, as the call would else keep the fields of this one in memory on both paths
+            // another value, as the call would otherwise keep the fields of this one in memory on both paths
             let unusual = Analysis {
                 fwd: self.fwd,
                 rev: self.rev,

@@ -673,7 +673,7 @@ impl Transfer {
         if !self.is_near {
             self.acks.remember_newest();
         }
-        self.report_holes(segment, facts);
+        self.follow_repair(segment, facts);
         let covered = facts
             .covered
             .filter(|acked| acked.first_frame > self.losses.newest_late_frame);
@@ -685,25 +685,28 @@ impl Transfer {
         }
     }
 
-    /// Counts bytes that an ACK newly covers, outside of repairs: after a hole, the data after it take the room.
+    /// Counts bytes that an ACK newly covers, if it is not the first. Not in a repair: what follows a hole takes the
+    /// room.
     fn count_acked(&mut self, acked: i64, window: i64, now: i64) {
-        if self.acks.newest.last_ns != 0 {
-            self.window.acked_bytes += acked as u64;
-            if window < self.window.largest_bytes / 4 * 3 {
-                self.window.acked_bytes_below += acked as u64;
-            }
+        let before_ns = self.acks.newest.last_ns;
+        if before_ns == 0 {
+            return;
+        }
+        self.window.acked_bytes += acked as u64;
+        if window < self.window.largest_bytes / 4 * 3 {
+            self.window.acked_bytes_below += acked as u64;
         }
         // one ACK of a large part of the flight shows the receiving program's pace, not the line's
         let is_burst = acked > i64::from(WHOLE_SEGMENTS.get()) * i64::from(self.mss)
             && acked * 4 > self.rounds.largest_flight_bytes;
-        if self.acks.newest_ns != 0 && !is_burst {
-            self.ack_spacing
-                .add(now - self.acks.newest_ns, acked.min(1 << 24) as u32, self.mss);
+        if !is_burst {
+            let bytes = acked.min(1 << 24) as u32;
+            self.ack_spacing.add(now - before_ns, bytes, self.mss);
         }
     }
 
     /// Begins a repair when the receiver reports a hole by SACK, and ends it when all is acknowledged.
-    fn report_holes(&mut self, segment: &Segment<'_>, facts: &Facts) {
+    fn follow_repair(&mut self, segment: &Segment<'_>, facts: &Facts) {
         let sacks = segment.options.sack.count > 0 && facts.flags & flag::DSACK == 0;
         if sacks && !self.losses.are_being_repaired() {
             self.losses.repair_end = Some(self.next_seq);

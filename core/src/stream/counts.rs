@@ -48,8 +48,8 @@ pub struct Unusual {
     pub too_big: u32,
     /// Smallest MTU of the next hop that one of them contains.
     pub next_mtu: Option<u32>,
-    /// Frame of the newest retransmission or late segment. By Karn's algorithm, an ACK of it or of earlier segments measures
-    /// no RTT.
+    /// Frame of the newest retransmission or late segment. By Karn's algorithm, an ACK of it or of earlier segments
+    /// measures no RTT.
     newest_late_frame: u64,
 }
 

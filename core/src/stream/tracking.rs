@@ -19,7 +19,8 @@ pub enum Tracking {
     #[default]
     Before,
     Live(Box<Tracker>),
-    /// Both sides sent a FIN and every exchange ended, so that only retransmissions can follow. Or an RST ended it (`cut`).
+    /// Both sides sent a FIN and every exchange ended, so that only retransmissions can follow. Or an RST ended it
+    /// (`is_cut`).
     Over(ReadSoFar),
 }
 

@@ -184,11 +184,11 @@ impl Sender {
         }
         let how = self.retransmitted_how(data, from, next);
         self.acked.has_retransmitted = true;
-        let retransmission = self.retransmissions.get_or_insert_default();
-        if retransmission.len() >= MAX_RETRANSMISSIONS {
-            retransmission.pop_front();
+        let retransmissions = self.retransmissions.get_or_insert_default();
+        if retransmissions.len() >= MAX_RETRANSMISSIONS {
+            retransmissions.pop_front();
         }
-        retransmission.push_back(Retransmission {
+        retransmissions.push_back(Retransmission {
             start_seq: data.start_seq,
             end_seq: data.end_seq,
             at: data.at,
