@@ -8,6 +8,7 @@ time stamps and payload, then by identification and payload; their numbers are s
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from latpcap import spill
@@ -20,10 +21,19 @@ if TYPE_CHECKING:
 
 SORTED_AT_ONCE = 1 << 18
 """Keys sorted at once."""
-REWRITTEN = 3
-"""The first level whose keys have no sequence numbers, for connections whose numbers were rewritten."""
-LEVELS = ("numbers and time stamps", "numbers", "sequence", "time stamps", "identification")
-"""The fields of the keys, tried one level after the other."""
+
+
+class Level(IntEnum):
+    """The fields of the keys, tried one level after the other.
+
+    The last two have no sequence numbers: they are for connections whose numbers were rewritten.
+    """
+
+    NUMBERS_AND_STAMPS = 0
+    NUMBERS = 1
+    SEQUENCE = 2
+    STAMPS = 3
+    IDENTIFICATION = 4
 
 
 @dataclass
@@ -33,8 +43,6 @@ class Streams:
     a: Array
     """Stream number in A."""
     b: Array
-    by: Array
-    """Level of `LEVELS` at which the pair was recognised."""
     shift: Array
     """Added to B's sequence numbers to get A's, for the client's and for the server's (pairs x 2)."""
     same_a: Array
@@ -75,7 +83,7 @@ def _unique_of(a: Array, b: Array, rows_a: Array, rows_b: Array) -> tuple[Array,
 
 
 def _unique(a: Array, b: Array) -> tuple[Array, Array]:
-    def once(keys: Array) -> tuple[Array, Array]:
+    def single_keys(keys: Array) -> tuple[Array, Array]:
         order = np.argsort(keys)
         ordered = keys[order]
         new = np.ones(len(keys) + 1, bool)
@@ -83,12 +91,12 @@ def _unique(a: Array, b: Array) -> tuple[Array, Array]:
         is_alone = new[:-1] & new[1:]
         return ordered[is_alone], order[is_alone]
 
-    (ka, pa), (kb, pb) = once(a), once(b)
-    if not len(ka) or not len(kb):
+    (keys_a, rows_a), (keys_b, rows_b) = single_keys(a), single_keys(b)
+    if not len(keys_a) or not len(keys_b):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    index = np.minimum(np.searchsorted(kb, ka), len(kb) - 1)
-    is_same = kb[index] == ka
-    return pa[is_same], pb[index[is_same]]
+    nearest = np.minimum(np.searchsorted(keys_b, keys_a), len(keys_b) - 1)
+    is_same = keys_b[nearest] == keys_a
+    return rows_a[is_same], rows_b[nearest[is_same]]
 
 
 def _acked(packets: Columns | Rows) -> Array:
@@ -99,43 +107,41 @@ def _stamps(packets: Columns | Rows) -> tuple[Array, Array]:
     return packets["tsval"], packets["tsecr"]
 
 
-def _keys(point: Point, rows: Array, level: int) -> tuple[Array, Array]:
+def _keys(point: Point, rows: Array, level: Level) -> tuple[Array, Array]:
     """Return the key of each of these packets at this level, and whether the packet has all fields of the key."""
     has_all_fields = np.zeros(len(rows), bool)
     keys = spill.Column("u8")
     for span in spill.parts(len(rows)):
-        part_keys, has_all_fields[span] = _keyed(point.packets.of(rows[span]), level)
-        keys.add(part_keys)
+        span_keys, has_all_fields[span] = _keyed(point.packets.of(rows[span]), level)
+        keys.add(span_keys)
     return keys.array(), has_all_fields
 
 
-def _keyed(packets: Rows, level: int) -> tuple[Array, Array]:
-    hashed = ((packets["bits"] & HASHED) != 0) & ((packets["len"] > 0) | ((packets["flags"] & SYN) != 0))
-    if level == 0:
-        return hash_of(packets["seq"], _acked(packets), packets["flags"], packets["len"], *_stamps(packets)), np.ones(
-            len(packets), bool
-        )
-    marks = packets["flags"] & (SYN | FIN)
-    if level == 1:  # the path strips time stamps, or a snap length cuts them off
-        return hash_of(packets["seq"], _acked(packets), packets["flags"], packets["len"]), np.ones(len(packets), bool)
-    if level == 2:
-        return hash_of(packets["seq"], marks, packets["len"], packets["hash"]), hashed
-    if level == 3:
-        return hash_of(*_stamps(packets), marks, packets["len"], packets["hash"]), hashed & (
-            (packets["bits"] & TIMESTAMPS) != 0
-        )
-    return hash_of(packets["ip_id"], marks, packets["len"], packets["hash"]), hashed & (packets["ip_id"] > 0) & (
-        packets["ip_id"] < 1 << 16
-    )
+def _keyed(packets: Rows, level: Level) -> tuple[Array, Array | bool]:
+    sizes, marks = packets["len"], packets["flags"] & (SYN | FIN)
+    has_hash = ((packets["bits"] & HASHED) != 0) & ((sizes > 0) | ((packets["flags"] & SYN) != 0))
+    match level:
+        case Level.NUMBERS_AND_STAMPS:
+            return hash_of(packets["seq"], _acked(packets), packets["flags"], sizes, *_stamps(packets)), True
+        case Level.NUMBERS:  # the path strips time stamps, or a snap length cuts them off
+            return hash_of(packets["seq"], _acked(packets), packets["flags"], sizes), True
+        case Level.SEQUENCE:
+            return hash_of(packets["seq"], marks, sizes, packets["hash"]), has_hash
+        case Level.STAMPS:
+            has_stamps = (packets["bits"] & TIMESTAMPS) != 0
+            return hash_of(*_stamps(packets), marks, sizes, packets["hash"]), has_hash & has_stamps
+        case Level.IDENTIFICATION:
+            has_id = (packets["ip_id"] > 0) & (packets["ip_id"] < 1 << 16)
+            return hash_of(packets["ip_id"], marks, sizes, packets["hash"]), has_hash & has_id
 
 
 def find_streams(a: Point, b: Point) -> Streams:
     """Find the connections that both captures have."""
-    matches: list[tuple[int, int, int]] = []
+    pairs: list[tuple[int, int]] = []
     shifts: list[tuple[int, int]] = []
     unique_rows = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    for level in range(len(LEVELS)):
-        rows_a, rows_b = (_rows_without(p, [pair[n] for pair in matches]) for n, p in enumerate((a, b)))
+    for level in Level:
+        rows_a, rows_b = (_rows_without(point, [pair[side] for pair in pairs]) for side, point in enumerate((a, b)))
         if not len(rows_a) or not len(rows_b):
             break
         (keys_a, has_key_a), (keys_b, has_key_b) = _keys(a, rows_a, level), _keys(b, rows_b, level)
@@ -143,21 +149,21 @@ def find_streams(a: Point, b: Point) -> Streams:
             rows_a, rows_b, keys_a, keys_b = rows_a[has_key_a], rows_b[has_key_b], keys_a[has_key_a], keys_b[has_key_b]
         index_a, index_b = unique_pairs(keys_a, keys_b)
         matched_a, matched_b = rows_a[index_a], rows_b[index_b]
-        if not level:
+        if level == Level.NUMBERS_AND_STAMPS:
             unique_rows = matched_a, matched_b
         new_pairs = _pairs_by_votes(a, b, matched_a, matched_b, level)
-        matches += [(stream_a, stream_b, level) for stream_a, stream_b in new_pairs]
-        if level < REWRITTEN:
+        pairs += new_pairs
+        if level < Level.STAMPS:
             shifts += [(0, 0)] * len(new_pairs)
             continue
-        ends = (a.packets["stream"][matched_a].astype(np.int64) << 32) | b.packets["stream"][matched_b]
-        order = np.argsort(ends, kind="stable")
+        streams = (a.packets["stream"][matched_a].astype(np.int64) << 32) | b.packets["stream"][matched_b]
+        order = np.argsort(streams, kind="stable")
         for stream_a, stream_b in new_pairs:
             pair = stream_a << 32 | stream_b
-            first, last = np.searchsorted(ends, [pair, pair + 1], sorter=order)
+            first, last = np.searchsorted(streams, [pair, pair + 1], sorter=order)
             shifts.append(_commonest_shift(a, b, matched_a[order[first:last]], matched_b[order[first:last]]))
-    columns = np.array(matches, np.int64).reshape(-1, 3).T
-    return Streams(columns[0], columns[1], columns[2], np.array(shifts, np.int64).reshape(-1, 2), *unique_rows)
+    columns = np.array(pairs, np.int64).reshape(-1, 2).T
+    return Streams(columns[0], columns[1], np.array(shifts, np.int64).reshape(-1, 2), *unique_rows)
 
 
 def _rows_without(point: Point, streams: list[int]) -> Array:
@@ -167,29 +173,30 @@ def _rows_without(point: Point, streams: list[int]) -> Array:
     return np.flatnonzero(is_wanted[point.packets["stream"]]).astype(np.int32)
 
 
-def _pairs_by_votes(a: Point, b: Point, rows_a: Array, rows_b: Array, level: int) -> list[tuple[int, int]]:
-    """Pairs of streams, those with the most packets in common first; each stream is in one pair."""
-    streams_a, streams_b = (a.packets["stream"][rows_a].astype(np.int64), b.packets["stream"][rows_b].astype(np.int64))
+def _pairs_by_votes(a: Point, b: Point, rows_a: Array, rows_b: Array, level: Level) -> list[tuple[int, int]]:
+    """Return pairs of streams, those with the most packets in common first; each stream is in one pair."""
+    streams_a, streams_b = a.packets["stream"][rows_a].astype(np.int64), b.packets["stream"][rows_b].astype(np.int64)
     is_same_side = a.client[rows_a] == b.client[rows_b]
     pairs, votes = np.unique((streams_a[is_same_side] << 32) | streams_b[is_same_side], return_counts=True)
     order = np.argsort(-votes, kind="stable")
-    seen_a: set[int] = set()
-    seen_b: set[int] = set()
+    paired_a: set[int] = set()
+    paired_b: set[int] = set()
     chosen = []
-    sizes_a = np.bincount(a.packets["stream"], a.packets["len"] > 0) if level == len(LEVELS) - 1 else None
-    sizes_b = np.bincount(b.packets["stream"], b.packets["len"] > 0) if level == len(LEVELS) - 1 else None
+    is_weak = level == Level.IDENTIFICATION
+    sizes_a = np.bincount(a.packets["stream"], a.packets["len"] > 0) if is_weak else None
+    sizes_b = np.bincount(b.packets["stream"], b.packets["len"] > 0) if is_weak else None
     for index in order.tolist():
-        stream_a, stream_b, count = (int(pairs[index] >> 32), int(pairs[index] & 0xFFFFFFFF), int(votes[index]))
-        if stream_a in seen_a or stream_b in seen_b:
+        stream_a, stream_b, count = int(pairs[index] >> 32), int(pairs[index] & 0xFFFFFFFF), int(votes[index])
+        if stream_a in paired_a or stream_b in paired_b:
             continue
-        if level and count < limits.VOTES:
+        if level > Level.NUMBERS_AND_STAMPS and count < limits.VOTES:
             continue
         if sizes_a is not None and sizes_b is not None:
             smaller = min(sizes_a[stream_a], sizes_b[stream_b])
             if count < limits.WEAK_VOTES or count < limits.VOTE_SHARE * smaller:
                 continue
-        seen_a.add(stream_a)
-        seen_b.add(stream_b)
+        paired_a.add(stream_a)
+        paired_b.add(stream_b)
         chosen.append((stream_a, stream_b))
     return chosen
 
@@ -197,11 +204,10 @@ def _pairs_by_votes(a: Point, b: Point, rows_a: Array, rows_b: Array, level: int
 def _commonest_shift(a: Point, b: Point, rows_a: Array, rows_b: Array) -> tuple[int, int]:
     """Return the commonest difference of A's sequence numbers from B's, of the client's packets and of the server's."""
     shifts = []
-    for client in (True, False):
-        is_of_side = a.client[rows_a] == client
+    for by_client in (True, False):
+        is_of_side = a.client[rows_a] == by_client
         seq_a, seq_b = a.packets["seq"][rows_a[is_of_side]], b.packets["seq"][rows_b[is_of_side]]
-        moved = (seq_a.astype(np.int64) - seq_b) % (1 << 32)
-        values, counts = np.unique(moved, return_counts=True)
+        values, counts = np.unique((seq_a.astype(np.int64) - seq_b) % (1 << 32), return_counts=True)
         shifts.append(int(values[counts.argmax()]) if len(values) else 0)
     return shifts[0], shifts[1]
 
@@ -221,13 +227,13 @@ class Sides:
 def to_sides(a: Point, b: Point, pairs: Streams) -> Sides:
     """Number both captures' packets by their pair of connections, and shift B's numbers to A's."""
 
-    def numbered(point: Point, streams: Array) -> Array:
-        count = int(point.packets["stream"].max()) + 1 if len(point.packets) else 0
-        pair_of = np.full(count, -1, np.int32)
+    def pairs_of_packets(point: Point, streams: Array) -> Array:
+        stream_count = int(point.packets["stream"].max()) + 1 if len(point.packets) else 0
+        pair_of = np.full(stream_count, -1, np.int32)
         pair_of[streams] = np.arange(len(streams))
         return pair_of[point.packets["stream"]]
 
-    pair_a, pair_b = numbered(a, pairs.a), numbered(b, pairs.b)
+    pair_a, pair_b = pairs_of_packets(a, pairs.a), pairs_of_packets(b, pairs.b)
     seq, ack = b.packets["seq"], b.packets["ack"]
     if pairs.shift.any():
         side = np.where(b.client, 0, 1)
@@ -273,14 +279,15 @@ def kept_fields(a: Point, b: Point, sides: Sides) -> Kept:
     sizes = np.cumsum(np.bincount(sides.pair_a[sides.pair_a >= 0]))
     last_pair = max(int(np.searchsorted(sizes, limits.SAMPLE)), 1)
     rows_a, rows_b = (np.flatnonzero((pair >= 0) & (pair <= last_pair)) for pair in (sides.pair_a, sides.pair_b))
-    for numbers in (True, False):
-        keys_a, keys_b = packet_keys(a, b, sides, rows_a, rows_b, Kept(False, False, numbers))
+    for keeps_ack in (True, False):
+        keys_a, keys_b = packet_keys(a, b, sides, rows_a, rows_b, Kept(ip_id=False, stamps=False, ack=keeps_ack))
         index_a, index_b = unique_pairs(keys_a, keys_b)
         if len(index_a) * 2 >= min(len(rows_a), len(rows_b)) * limits.KEPT_SHARE:
             break
     packets_a, packets_b = a.packets.of(rows_a[index_a]), b.packets.of(rows_b[index_b])
     if not len(packets_a):
         return Kept(True, True, True)
-    stamps = (packets_a["tsval"] == packets_b["tsval"]) & (packets_a["tsecr"] == packets_b["tsecr"])
+    same_stamps = (packets_a["tsval"] == packets_b["tsval"]) & (packets_a["tsecr"] == packets_b["tsecr"])
     same_id = packets_a["ip_id"] == packets_b["ip_id"]
-    return Kept(bool(same_id.mean() >= limits.KEPT_SHARE), bool(stamps.mean() >= limits.KEPT_SHARE), numbers)
+    keeps_id, keeps_stamps = (bool(is_same.mean() >= limits.KEPT_SHARE) for is_same in (same_id, same_stamps))
+    return Kept(keeps_id, keeps_stamps, keeps_ack)
