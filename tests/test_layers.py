@@ -195,6 +195,7 @@ ORDER = [
     "views.capture",
     "views.partial_page",
     "joined.limits",
+    "joined.codes",
     "joined.capture_point",
     "joined.match",
     "joined.clock",

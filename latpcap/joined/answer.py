@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from latpcap import arrays, spill, words
 from latpcap.format import escaped, ms, shortest
 from latpcap.joined import limits, tables
-from latpcap.joined.shares import BECAUSE, BETWEEN, CLIENT, LOST_BETWEEN, PLACES, SERVER, UNKNOWN
+from latpcap.joined.shares import PartReason, Place
 from latpcap.lazy import np, pa, pc
 from latpcap.tables import NS_PER_MS
 
@@ -123,8 +123,8 @@ def numbers(
     result["packets"] = packets
     result["places"] = _places(parts)
     result["losses_ms"] = _lost(parts)
-    result["held_in"] = _count(parts, (("place", CLIENT), ("cause", "delayed_ack"), ("grade", "proven")))
-    result["lost_in"] = _count(parts, (("because", BECAUSE[LOST_BETWEEN]),))
+    result["held_in"] = _count(parts, (("place", "client"), ("cause", "delayed_ack"), ("grade", "proven")))
+    result["lost_in"] = _count(parts, (("because", PartReason.LOST_BETWEEN.word),))
     result["latency_ms"] = float(sum(exchanges["latency_ms"].to_pylist()))
     result["typical"] = _typical(exchanges, parts)
     result["clock"] = {
@@ -137,7 +137,7 @@ def numbers(
     }
     result["way"] = way.sentence()
     result["lead"], result["verdict"] = _verdict(result)
-    fixed = {"held": "nagle", SERVER: "server_think"}.get(result["lead"])
+    fixed = {"held": "nagle", "server": "server_think"}.get(result["lead"])
     result["fix"] = None if fixed is None else words.fix_of(fixed)
     return result
 
@@ -154,7 +154,7 @@ def _least_gap(clock: Clock) -> float | None:
 
 def _places(parts: pa.Table) -> dict[str, dict[str, float]]:
     """Return the milliseconds by place and cause."""
-    times_ms: dict[str, dict[str, float]] = {place: {} for place in PLACES}
+    times_ms: dict[str, dict[str, float]] = {place: {} for place in Place.words()}
     (places, place_names), (causes, cause_names) = (arrays.codes(parts, name) for name in ("place", "cause"))
     code_of = places.astype(np.int32) * len(cause_names) + causes
     sums = spill.sum_weights(code_of, arrays.numbers(parts, "duration_ms"), len(place_names) * len(cause_names))
@@ -164,7 +164,7 @@ def _places(parts: pa.Table) -> dict[str, dict[str, float]]:
 
 
 def _lost(parts: pa.Table) -> float:
-    lost = arrays.equals(parts, "because", BECAUSE[LOST_BETWEEN])
+    lost = arrays.equals(parts, "because", PartReason.LOST_BETWEEN.word)
     return float(arrays.numbers(parts, "duration_ms")[lost].sum())
 
 
@@ -185,17 +185,23 @@ def _verdict(numbers: dict[str, Any]) -> tuple[str, str]:
     sums = {place: sum(causes.values()) for place, causes in numbers["places"].items()}
     if not any(sums.values()):
         return "none", words.say("join_none")
-    held = numbers["places"][CLIENT].get("delayed_ack", 0.0)
+    held = numbers["places"]["client"].get("delayed_ack", 0.0)
     lost = numbers["losses_ms"]
-    times_ms = {**sums, CLIENT: sums[CLIENT] - held, BETWEEN: sums[BETWEEN] - lost, "held": held, "lost": lost}
+    times_ms = {
+        **sums,
+        "client": sums["client"] - held,
+        "between": sums["between"] - lost,
+        "held": held,
+        "lost": lost,
+    }
     lead = max(times_ms, key=lambda place: times_ms[place])
-    if lead in (SERVER, CLIENT):
+    if lead in ("server", "client"):
         causes = dict(numbers["places"][lead])
-        if lead == CLIENT:
+        if lead == "client":
             causes.pop("delayed_ack", None)
         longest = max(causes, key=lambda name: causes[name])
         return lead, words.say(f"join_{lead}", cause=words.say(f"meaning_{longest}"))
-    if lead == BETWEEN and (numbers["one_file"] or numbers["proxied"]):
+    if lead == "between" and (numbers["one_file"] or numbers["proxied"]):
         return lead, words.say("join_between_one" if numbers["one_file"] else "join_between_proxy")
     return lead, words.say(f"join_{lead}")
 
@@ -213,17 +219,17 @@ def _parts(rows: Iterable[tuple[float, str, dict[str, Any]]]) -> str:
 def _shares(numbers: dict[str, Any], bound: float | None, one_file: bool) -> str:
     """Return the parts of a latency by place, in words."""
     places, lost = numbers["places"], numbers["losses_ms"]
-    held = places[CLIENT].get("delayed_ack", 0.0)
-    program = places[SERVER].get("server_think", 0.0)
+    held = places["client"].get("delayed_ack", 0.0)
+    program = places["server"].get("server_think", 0.0)
     way = "join_proxy_part" if one_file else "join_way_part" if bound is None else "join_way_part_within"
     return _parts([
         (held, "join_held_part", {}),
-        (sum(places[CLIENT].values()) - held, "join_client_part", {}),
+        (sum(places["client"].values()) - held, "join_client_part", {}),
         (lost, "join_lost_part", {}),
-        (sum(places[BETWEEN].values()) - lost, way, {} if bound is None else {"bound_ms": bound}),
+        (sum(places["between"].values()) - lost, way, {} if bound is None else {"bound_ms": bound}),
         (program, "join_program_part", {}),
-        (sum(places[SERVER].values()) - program, "join_server_part", {}),
-        (sum(places[UNKNOWN].values()), "join_unknown_part", {}),
+        (sum(places["server"].values()) - program, "join_server_part", {}),
+        (sum(places["unknown"].values()), "join_unknown_part", {}),
     ])  # fmt: skip
 
 

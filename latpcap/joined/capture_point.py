@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill
 from latpcap.bars import bar
+from latpcap.joined.codes import Grade
 from latpcap.lazy import np, pa
 from latpcap.options import TableName
 from latpcap.reading import drain, sources
@@ -30,7 +31,6 @@ NEEDED: dict[TableName, tuple[str, ...]] = {
 """Columns of the tables that are kept."""
 CODES = {name: code for code, name in enumerate(CAUSES)}
 """Numbers of causes in the column `cause` of `Causes.rows`."""
-GRADES = ("unknown", "suspected", "probable", "proven")
 WAITS = cause_names(trait="ends_with_ack")
 """Causes by which a sender waited for a packet of the other end."""
 REPAIRS = cause_names("loss")
@@ -128,7 +128,7 @@ class Causes:
             "begin": begin + np.cumsum(sizes, dtype=np.int64) - sizes,
             "size": sizes,
             "cause": cause,
-            "grade": coded(table, "grade", GRADES),
+            "grade": coded(table, "grade", Grade.words()),
             "by_client": coded(table, "owner", ("client",)) == 0,
         })  # fmt: skip
 
@@ -237,7 +237,6 @@ __all__ = [
     "ACK",
     "CODES",
     "FIN",
-    "GRADES",
     "HASHED",
     "OPTIONS_CUT",
     "REPAIRS",

@@ -95,13 +95,15 @@ def within(a: Point, b: Point, pairing: Pairing) -> Matched:
     pair_a, pair_b = (pairing.sides.pair_a[front.first_row], pairing.sides.pair_b[back.first_row])
     key_a = _ranked(pair_a, a.packets["seq"][front.first_row])
     key_b = _ranked(pair_b, pairing.sides.seq_b[back.first_row])
-    ia, ib = unique_pairs(key_a, key_b)
-    is_forward = (pair_a[ia] >= 0) & pairing.up_a[front.first_row[ia]]  # the client is on A's side
-    ia, ib = ia[is_forward], ib[is_forward]
-    more_a, more_b = _match_by_content(a, b, front, back, pair_a, pair_b, ia, ib, pairing.up_a[front.first_row])
-    ia, ib = np.concatenate([ia, more_a]), np.concatenate([ib, more_b])
-    order = np.argsort(ia, kind="stable")
-    matched = Matched(front, back, ia[order], ib[order], pairing.clock)
+    index_a, index_b = unique_pairs(key_a, key_b)
+    is_forward = (pair_a[index_a] >= 0) & pairing.up_a[front.first_row[index_a]]  # the client is on A's side
+    index_a, index_b = index_a[is_forward], index_b[is_forward]
+    more_a, more_b = _match_by_content(
+        a, b, front, back, pair_a, pair_b, index_a, index_b, pairing.up_a[front.first_row]
+    )
+    index_a, index_b = np.concatenate([index_a, more_a]), np.concatenate([index_b, more_b])
+    order = np.argsort(index_a, kind="stable")
+    matched = Matched(front, back, index_a[order], index_b[order], pairing.clock)
     left, arrived, answered, returned = matched.instants()
     error = matched.error_ns()
     # If B lacks the last frame of a message, a later copy seems to be its last. Such a pair would have B send a
@@ -125,20 +127,28 @@ def _ranked(pair: Array, seq: Array) -> Array:
 
 
 def _match_by_content(
-    a: Point, b: Point, front: Requests, back: Requests, pair_a: Array, pair_b: Array, ia: Array, ib: Array, up: Array
+    a: Point,
+    b: Point,
+    front: Requests,
+    back: Requests,
+    pair_a: Array,
+    pair_b: Array,
+    matched_a: Array,
+    matched_b: Array,
+    up: Array,
 ) -> tuple[Array, Array]:
     """Match the rest, in order, by connection and content: merged segments give a request another first byte."""
     free_a, free_b = (pair_a >= 0) & up, pair_b >= 0
-    free_a[ia], free_b[ib] = False, False
-    rest_a, rest_b = np.flatnonzero(free_a), np.flatnonzero(free_b)
-    if not len(rest_a) or not len(rest_b):
+    free_a[matched_a], free_b[matched_b] = False, False
+    free_rows_a, free_rows_b = np.flatnonzero(free_a), np.flatnonzero(free_b)
+    if not len(free_rows_a) or not len(free_rows_b):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     names_a, names_b = contents(a, front), contents(b, back)
     waiting: dict[tuple[int, Any], list[int]] = {}
-    for index in rest_b[::-1].tolist():
+    for index in free_rows_b[::-1].tolist():
         waiting.setdefault((int(pair_b[index]), names_b[index]), []).append(index)
     matches = []
-    for index in rest_a.tolist():
+    for index in free_rows_a.tolist():
         candidates = waiting.get((int(pair_a[index]), names_a[index]))
         if candidates:
             matches.append((index, candidates.pop()))
@@ -180,19 +190,19 @@ def through_proxy(a: Point, b: Point) -> Matched | None:
     if best is None:
         return None
     shift = np.full(len(back.start), best)
-    ia, ib = _nested(front, back, key_a, key_b, shift, 0)
+    index_a, index_b = _nested(front, back, key_a, key_b, shift, 0)
     overlap = _count_in_both(front, back, shift)
-    if len(ia) < max(limits.MIN_PROXY_REQUESTS, limits.PROXY_SHARE * overlap):
+    if len(index_a) < max(limits.MIN_PROXY_REQUESTS, limits.PROXY_SHARE * overlap):
         return None
     if rival is not None:
         again, _ = _nested(front, back, key_a, key_b, np.full(len(back.start), rival), 0)
-        if len(again) > limits.PROXY_RIVAL * len(ia):
+        if len(again) > limits.PROXY_RIVAL * len(index_a):
             return None
     for _ in range(2):
-        shift = _fit_clock(a, b, front, back, ia, ib).shift(back.last_row, back.start)
-        ia, ib = _nested(front, back, key_a, key_b, shift, int(limits.STAMP_NS))
-    order = np.argsort(ia, kind="stable")
-    return Matched(front, back, ia[order], ib[order], _fit_clock(a, b, front, back, ia, ib))
+        shift = _fit_clock(a, b, front, back, index_a, index_b).shift(back.last_row, back.start)
+        index_a, index_b = _nested(front, back, key_a, key_b, shift, int(limits.STAMP_NS))
+    order = np.argsort(index_a, kind="stable")
+    return Matched(front, back, index_a[order], index_b[order], _fit_clock(a, b, front, back, index_a, index_b))
 
 
 def beside_proxy(point: Point) -> Matched | None:
@@ -221,12 +231,14 @@ def beside_proxy(point: Point) -> Matched | None:
                 continue
             keys = np.array([numbers[name] for name in names], np.int64)
             key_a, key_b = np.where(to_front, keys, -1), np.where(to_back, keys, -2)
-            ia, ib = _nested(answered, answered, key_a, key_b, np.zeros(len(keys), np.int64), 0)
-            if len(ia) < max(limits.MIN_PROXY_REQUESTS, limits.PROXY_SHARE * fewer):
+            index_a, index_b = _nested(answered, answered, key_a, key_b, np.zeros(len(keys), np.int64), 0)
+            if len(index_a) < max(limits.MIN_PROXY_REQUESTS, limits.PROXY_SHARE * fewer):
                 continue
-            if best is None or len(ia) > len(best.a):
-                order = np.argsort(ia, kind="stable")
-                best = Matched(answered, answered, ia[order], ib[order], clock.identity(point.first_ns, point.last_ns))
+            if best is None or len(index_a) > len(best.a):
+                order = np.argsort(index_a, kind="stable")
+                best = Matched(
+                    answered, answered, index_a[order], index_b[order], clock.identity(point.first_ns, point.last_ns)
+                )
     return best
 
 
@@ -328,11 +340,11 @@ def _nested(
     return columns[0], columns[1]
 
 
-def _fit_clock(a: Point, b: Point, front: Requests, back: Requests, ia: Array, ib: Array) -> clock.Clock:
+def _fit_clock(a: Point, b: Point, front: Requests, back: Requests, index_a: Array, index_b: Array) -> clock.Clock:
     """Fit B's clock so that every back request begins after its front request and ends before it."""
-    rows = np.concatenate([back.last_row[ib], back.end_row[ib]])
-    b_time = np.concatenate([back.start[ib], back.end[ib]])
-    a_time = np.concatenate([front.start[ia], front.end[ia]])
-    up = np.concatenate([np.ones(len(ib), bool), np.zeros(len(ib), bool)])
+    rows = np.concatenate([back.last_row[index_b], back.end_row[index_b]])
+    b_time = np.concatenate([back.start[index_b], back.end[index_b]])
+    a_time = np.concatenate([front.start[index_a], front.end[index_a]])
+    up = np.concatenate([np.ones(len(index_b), bool), np.zeros(len(index_b), bool)])
     tolerance = limits.STAMP_NS + a.resolution_ns + b.resolution_ns
     return clock.fit(rows, b_time, a_time, up, tolerance)

@@ -14,38 +14,49 @@ from typing import TYPE_CHECKING, TypeAlias
 from latpcap import spill
 from latpcap.joined import limits
 from latpcap.joined.capture_point import ACK, RST, TIMESTAMPS, Point
+from latpcap.joined.codes import Code
 from latpcap.joined.pairing import Pairing, counted
 from latpcap.lazy import np
 
 if TYPE_CHECKING:
     from latpcap.arrays import Array
 
-PASSED, LOST, DOUBLED, MADE, UNSEEN, OUTSIDE, UNKNOWN = range(7)
-FATES = ("passed", "lost", "doubled", "made", "unseen", "outside", "unknown")
-BECAUSE = (
-    "seen at both",
-    "not acknowledged by what came later",
-    "acknowledged before another copy came",
-    "its time stamp was echoed",
-    "its time stamp was not echoed",
-    "the other capture lacks nothing else",
-    "the other capture lacks others too",
-    "seen at the receiver",
-    "another time to live than its connection",
-    "its sender went on",
-    "its sender sent one",
-    "the other capture has nothing of that time",
-    "never came to this point",
-    "its way is not known",
-    "refused by something between",
-)
-(SEEN, HOLE, ACKED, ECHOED, NOT_ECHOED, COMPLETE, INCOMPLETE, RECEIVED, TTL, WENT_ON, ONCE, NOT_RUN, NO_STREAM,
- NO_WAY, REFUSED) = range(len(BECAUSE))  # fmt: skip
+
+class Fate(Code):
+    """What became of a packet between the points."""
+
+    PASSED = "passed"
+    LOST = "lost"
+    DOUBLED = "doubled"
+    MADE = "made"
+    UNSEEN = "unseen"
+    OUTSIDE = "outside"
+    UNKNOWN = "unknown"
+
+
+class Reason(Code):
+    """By what a fate is known."""
+
+    SEEN = "seen at both"
+    HOLE = "not acknowledged by what came later"
+    ACKED = "acknowledged before another copy came"
+    ECHOED = "its time stamp was echoed"
+    NOT_ECHOED = "its time stamp was not echoed"
+    COMPLETE = "the other capture lacks nothing else"
+    INCOMPLETE = "the other capture lacks others too"
+    RECEIVED = "seen at the receiver"
+    TTL = "another time to live than its connection"
+    WENT_ON = "its sender went on"
+    ONCE = "its sender sent one"
+    NOT_RUN = "the other capture has nothing of that time"
+    NO_STREAM = "never came to this point"
+    NO_WAY = "its way is not known"
+    REFUSED = "refused by something between"
 
 
 @dataclass
 class Fates:
-    """The fate of each packet of one capture and its reason, as indices into `FATES` and `BECAUSE`."""
+    """The fate of each packet of one capture and its reason, as numbers of `Fate` and `Reason`."""
 
     fate: Array
     because: Array
@@ -66,7 +77,7 @@ class _End:
         order = np.lexsort((self.time[rows], group))
         self.rows, self.group = rows[order], group[order]
 
-    def of(self, pair: int, up: bool) -> Array:
+    def rows_of(self, pair: int, up: bool) -> Array:
         """Return the rows of one direction of an indexed connection, in order of time."""
         first, last = np.searchsorted(self.group, [pair * 2 + up, pair * 2 + up + 1])
         return self.rows[first:last]
@@ -88,9 +99,9 @@ class _View:
     """The fates of the packets of `here`; judging fills them in."""
     pairing: Pairing
 
-    def judge(self, rows: Array | int, fate: int | Array, because: int) -> None:
+    def judge(self, rows: Array | int, fate: Fate | Array, reason: Reason) -> None:
         """Set the fate of these rows."""
-        self.fates.fate[rows], self.fates.because[rows] = fate, because
+        self.fates.fate[rows], self.fates.because[rows] = fate, reason
 
     def judge_outside(self, rows: Array, *, sent: bool) -> Array:
         """Judge packets that passed the other point, after or before this one, while no capture was running there.
@@ -102,7 +113,7 @@ class _View:
         early, late = sorted((sign * (min_ns - slack), sign * (max_ns + slack)))
         time = self.here.time[rows]
         was_running = (time + early > self.run[0]) & (time + late < self.run[1])
-        self.judge(rows[~was_running], OUTSIDE, NOT_RUN)
+        self.judge(rows[~was_running], Fate.OUTSIDE, Reason.NOT_RUN)
         return was_running
 
 
@@ -126,7 +137,7 @@ def classify(a: Point, b: Point, pairing: Pairing) -> tuple[Fates, Fates]:
     fates = tuple(_initial(end.point, rows, more) for end, rows, more in zip(ends, matched, copies, strict=True))
     is_open = np.zeros(len(pairing.streams.a) + 1, bool)
     for end, end_fates in zip(ends, fates, strict=True):
-        is_open[end.pair[end_fates.fate == UNKNOWN]] = True
+        is_open[end.pair[end_fates.fate == Fate.UNKNOWN]] = True
     for end in ends:
         end.index(is_open)
     views = (
@@ -139,11 +150,11 @@ def classify(a: Point, b: Point, pairing: Pairing) -> tuple[Fates, Fates]:
     unproven = [_judge_sent(view) for view in views]
     # 4. packets without a proof, and connections of one capture, by whether the other capture is complete
     for view, rows, other in zip(views, unproven, reversed(views), strict=True):
-        lacking = int((view.fates.fate == UNSEEN).sum())  # packets that passed the other point and are not captured
-        count = int((other.here.up[other.matched] == other.at_a).sum())
-        complete = lacking == 0 and count >= limits.CONTROLS
-        view.judge(rows, LOST if complete else UNKNOWN, COMPLETE if complete else INCOMPLETE)
-        _judge_unpaired(view, complete)
+        passed_count = int((other.here.up[other.matched] == other.at_a).sum())
+        is_complete = not (view.fates.fate == Fate.UNSEEN).any() and passed_count >= limits.CONTROLS
+        verdict = (Fate.LOST, Reason.COMPLETE) if is_complete else (Fate.UNKNOWN, Reason.INCOMPLETE)
+        view.judge(rows, *verdict)
+        _judge_unpaired(view, is_complete)
     spill.release_memory()
     return fates[0], fates[1]
 
@@ -157,10 +168,10 @@ def _once(rows: Array, count: int) -> Array:
 
 def _initial(point: Point, matched: Array, copies: Array) -> Fates:
     """Return the fates before any proof: paired packets passed, copies are doubled, all others are unknown."""
-    fate = np.full(len(point.packets), UNKNOWN, np.int8)
-    because = np.full(len(point.packets), NO_WAY, np.int8)
-    fate[matched], because[matched] = PASSED, SEEN
-    fate[copies], because[copies] = DOUBLED, ONCE
+    fate = np.full(len(point.packets), Fate.UNKNOWN, np.int8)
+    because = np.full(len(point.packets), Reason.NO_WAY, np.int8)
+    fate[matched], because[matched] = Fate.PASSED, Reason.SEEN
+    fate[copies], because[copies] = Fate.DOUBLED, Reason.ONCE
     return Fates(fate, because)
 
 
@@ -171,7 +182,7 @@ def _judge_received(view: _View) -> None:
     sending, was made by something between the points.
     """
     here = view.here
-    rows = np.flatnonzero((here.pair >= 0) & (view.fates.fate == UNKNOWN) & (here.up != view.at_a))
+    rows = np.flatnonzero((here.pair >= 0) & (view.fates.fate == Fate.UNKNOWN) & (here.up != view.at_a))
     if not len(rows):
         return
     was_running = view.judge_outside(rows, sent=False)
@@ -182,11 +193,11 @@ def _judge_received(view: _View) -> None:
         pair, ttl = int(here.pair[row]), int(here.point.packets["ttl"][row])
         usual_ttls = ttls_of.get((pair, bool(here.up[row])))
         if usual_ttls is not None and ttl not in usual_ttls:
-            view.judge(row, MADE, TTL)
+            view.judge(row, Fate.MADE, Reason.TTL)
         elif here.point.packets["flags"][row] & RST and _went_on(view, row):
-            view.judge(row, MADE, WENT_ON)
+            view.judge(row, Fate.MADE, Reason.WENT_ON)
         else:
-            view.judge(row, UNSEEN, RECEIVED)
+            view.judge(row, Fate.UNSEEN, Reason.RECEIVED)
 
 
 def _times_to_live(here: _End, matched: Array) -> dict[tuple[int, bool], set[int]]:
@@ -202,7 +213,7 @@ def _times_to_live(here: _End, matched: Array) -> dict[tuple[int, bool], set[int
 def _went_on(view: _View, row: int) -> bool:
     """Return whether the supposed sender of this RST sent anything but RSTs afterwards."""
     here, there = view.here, view.there
-    sent = there.of(int(here.pair[row]), bool(here.up[row]))
+    sent = there.rows_of(int(here.pair[row]), bool(here.up[row]))
     later = sent[there.time[sent] > here.time[row]]
     return bool(((there.point.packets["flags"][later] & RST) == 0).any())
 
@@ -210,7 +221,7 @@ def _went_on(view: _View, row: int) -> bool:
 def _judge_sent(view: _View) -> Array:
     """Judge packets that left this point and are not in the receiver's capture. Returns the rows without a proof."""
     here = view.here
-    rows = np.flatnonzero((here.pair >= 0) & (view.fates.fate == UNKNOWN) & (here.up == view.at_a))
+    rows = np.flatnonzero((here.pair >= 0) & (view.fates.fate == Fate.UNKNOWN) & (here.up == view.at_a))
     was_running = view.judge_outside(rows, sent=True)
     unproven = []
     sizes = counted(here.point, rows)
@@ -223,7 +234,7 @@ def _judge_sent(view: _View) -> Array:
     return np.array(unproven, np.int64)
 
 
-def _of_data(view: _View, row: int, size: int) -> tuple[int, int] | None:
+def _of_data(view: _View, row: int, size: int) -> tuple[Fate, Reason] | None:
     """Return the fate and reason of a packet with data, by the receiver's acknowledgements at its own point; None if
     unproven.
 
@@ -233,28 +244,28 @@ def _of_data(view: _View, row: int, size: int) -> tuple[int, int] | None:
     here, there, up = view.here, view.there, view.at_a
     pair, begin = int(here.pair[row]), int(here.seq[row])
     min_ns, median_ns, max_ns = view.pairing.typical[up]
-    arrived = there.of(pair, up)
+    arrived = there.rows_of(pair, up)
     before = _distance(there.seq[arrived], begin)
     covers_first = (before <= 0) & (before + counted(there.point, arrived) > 0)
     covers_last = (before < size) & (before + counted(there.point, arrived) >= size)
     arrivals = [there.time[arrived[covers]] for covers in (covers_first, covers_last)]
     other_copy_ns = max(int(times[0]) for times in arrivals) if all(len(times) for times in arrivals) else None
-    replies = there.of(pair, not up)
+    replies = there.rows_of(pair, not up)
     replies = replies[(there.point.packets["flags"][replies] & ACK) != 0]
     acked_bytes = _distance(there.ack[replies], begin)
     acked = replies[acked_bytes >= size]
     if len(acked) and (other_copy_ns is None or there.time[acked[0]] < other_copy_ns):
-        return UNSEEN, ACKED
+        return Fate.UNSEEN, Reason.ACKED
     latest_ns = here.time[row] + max_ns + max(max_ns - median_ns, limits.MIN_STEP_NS)
     shows_hole = (acked_bytes >= 0) & (acked_bytes < size) & (there.time[replies] > latest_ns)
     if other_copy_ns is not None:
         shows_hole &= there.time[replies] < other_copy_ns
         if other_copy_ns < latest_ns and other_copy_ns < here.time[row] + min_ns:  # another copy had arrived before
             return None
-    return (LOST, HOLE) if bool(np.any(shows_hole)) else None
+    return (Fate.LOST, Reason.HOLE) if bool(np.any(shows_hole)) else None
 
 
-def _of_ack(view: _View, row: int) -> tuple[int, int] | None:
+def _of_ack(view: _View, row: int) -> tuple[Fate, Reason] | None:
     """Return the fate and reason of a packet without data, by the echo of its time stamp; None if unproven.
 
     A receiver echoes the newest time stamp of the segments that arrived in order (RFC 7323, section 4.3).
@@ -265,7 +276,7 @@ def _of_ack(view: _View, row: int) -> tuple[int, int] | None:
         return None
     pair, stamp = int(here.pair[row]), int(packet["tsval"])
     min_ns, median_ns, max_ns = view.pairing.typical[up]
-    arrived, replies = there.of(pair, up), there.of(pair, not up)
+    arrived, replies = there.rows_of(pair, up), there.rows_of(pair, not up)
     replies = replies[(there.point.packets["bits"][replies] & TIMESTAMPS) != 0]
     latest_ns = here.time[row] + max_ns + max(max_ns - median_ns, limits.MIN_STEP_NS)
     before = replies[there.time[replies] <= here.time[row] + min_ns]
@@ -274,14 +285,14 @@ def _of_ack(view: _View, row: int) -> tuple[int, int] | None:
     # replies sent before any packet with this or a newer time stamp arrived: only the missing one can be echoed
     informative = replies[(there.time[replies] > here.time[row] + min_ns) & (there.time[replies] < until)]
     if (_distance(there.point.packets["tsecr"][informative], stamp) >= 0).any():
-        return UNSEEN, ECHOED
+        return Fate.UNSEEN, Reason.ECHOED
     if not (there.time[informative] > latest_ns).any():
         return None
     in_order = len(before) and int(_distance(there.ack[before[-1:]], int(here.seq[row]))[0]) >= 0
-    return (LOST, NOT_ECHOED) if in_order else None
+    return (Fate.LOST, Reason.NOT_ECHOED) if in_order else None
 
 
-def _judge_unpaired(view: _View, complete: bool) -> None:
+def _judge_unpaired(view: _View, other_is_complete: bool) -> None:
     """Judge connections that only this capture has.
 
     A connection to the address and port of paired connections, without an answer or refused by RSTs, ended between the
@@ -302,12 +313,12 @@ def _judge_unpaired(view: _View, complete: bool) -> None:
         refused = stream_rows[~sent & ((flags & RST) != 0)]
         only_refused = bool(usual_ttls) and len(refused) == (~sent).sum() and len(refused) > 0
         if only_refused and not np.isin(here.point.packets["ttl"][refused], list(usual_ttls or ())).any():
-            view.judge(refused, MADE, TTL)
-            view.judge(stream_rows[sent], LOST, REFUSED)
+            view.judge(refused, Fate.MADE, Reason.TTL)
+            view.judge(stream_rows[sent], Fate.LOST, Reason.REFUSED)
             continue
-        if names[number] not in same_path or not complete or bool(((flags[~sent] & RST) == 0).any()):
+        if names[number] not in same_path or not other_is_complete or bool(((flags[~sent] & RST) == 0).any()):
             continue
-        view.judge(stream_rows[was_running], np.where(sent[was_running], LOST, MADE), NO_STREAM)
+        view.judge(stream_rows[was_running], np.where(sent[was_running], Fate.LOST, Fate.MADE), Reason.NO_STREAM)
 
 
 _Address: TypeAlias = tuple[str, str, int]
@@ -322,7 +333,7 @@ def _paired_servers(view: _View) -> tuple[dict[int, _Address], set[_Address], di
     names, names_there = addresses(here.point), addresses(view.there.point)
     pairs = zip(paired_here, paired_there, strict=True)
     same_path = {names[stream] for stream, other in pairs if names[stream][1:] == names_there[other][1:]}
-    received = np.flatnonzero((fates.fate == PASSED) & (here.up != view.at_a))
+    received = np.flatnonzero((fates.fate == Fate.PASSED) & (here.up != view.at_a))
     ttls_of: dict[str, set[int]] = {}
     for pair in np.unique(here.pair[received]).tolist():
         ttls = here.point.packets["ttl"][received[here.pair[received] == pair]]

@@ -63,49 +63,59 @@ def pair(a: Point, b: Point, pairs: match.Streams) -> Pairing | None:
     pairs.same_a = pairs.same_b = sure_a[:0]
     rows_a, rows_b = _rows_without(sides.pair_a >= 0, sure_a), _rows_without(sides.pair_b >= 0, sure_b)
     keys_a, keys_b = match.packet_keys(a, b, sides, rows_a, rows_b, kept)
-    ia, ib = match.unique_pairs(keys_a, keys_b)
-    ra, rb = np.concatenate([sure_a, rows_a[ia]]), np.concatenate([sure_b, rows_b[ib]])
-    rest_a, rest_b = _rows_without(sides.pair_a >= 0, ra), _rows_without(sides.pair_b >= 0, rb)
+    index_a, index_b = match.unique_pairs(keys_a, keys_b)
+    paired_a, paired_b = np.concatenate([sure_a, rows_a[index_a]]), np.concatenate([sure_b, rows_b[index_b]])
+    rest_a, rest_b = _rows_without(sides.pair_a >= 0, paired_a), _rows_without(sides.pair_b >= 0, paired_b)
     cut_a, cut_b = _pair_without_stamps(a, b, sides, rest_a, rest_b, kept)
-    ra, rb = np.concatenate([ra, cut_a]), np.concatenate([rb, cut_b])
-    if not len(ra):
+    paired_a, paired_b = np.concatenate([paired_a, cut_a]), np.concatenate([paired_b, cut_b])
+    if not len(paired_a):
         return None
-    order = np.argsort(rb)
-    ra, rb = ra[order], rb[order]
+    order = np.argsort(paired_b)
+    paired_a, paired_b = paired_a[order], paired_b[order]
     del sure_a, sure_b, is_unique, order
     # 2. directions, clock and delays
-    is_turned = _is_turned(a, b, sides, ra, rb, len(pairs.a))
+    is_turned = _is_turned(a, b, sides, paired_a, paired_b, len(pairs.a))
     spill.release_memory()
     up_a, up_b = _is_up(a, sides.pair_a, is_turned), _is_up(b, sides.pair_b, is_turned)
     tolerance = limits.STAMP_NS + a.resolution_ns + b.resolution_ns
     spill.release_memory()
-    fitted_clock = clock.fit(rb, b.packets["time"][rb], a.packets["time"][ra], up_a[ra], tolerance)
+    fitted_clock = clock.fit(
+        paired_b, b.packets["time"][paired_b], a.packets["time"][paired_a], up_a[paired_a], tolerance
+    )
     time_b = fitted_clock.to_a(b.packets["time"])
-    typical = _delays(a.packets["time"][ra], time_b[rb], up_a[ra])
+    typical = _delays(a.packets["time"][paired_a], time_b[paired_b], up_a[paired_a])
     # 3. packets with equal keys
-    is_left_a, is_left_b = ~spill.row_mask(ra, len(a.packets))[rows_a], ~spill.row_mask(rb, len(b.packets))[rows_b]
-    ga, gb, copies_a, copies_b = _pair_equal_keys(
+    is_left_a, is_left_b = (
+        ~spill.row_mask(paired_a, len(a.packets))[rows_a],
+        ~spill.row_mask(paired_b, len(b.packets))[rows_b],
+    )
+    equal_a, equal_b, copies_a, copies_b = _pair_equal_keys(
         rows_a, rows_b, keys_a, keys_b, a.packets["time"], time_b, up_a, typical, (is_left_a, is_left_b)
     )
-    ra, rb = np.concatenate([ra, ga]), np.concatenate([rb, gb])
+    paired_a, paired_b = np.concatenate([paired_a, equal_a]), np.concatenate([paired_b, equal_b])
     # 4. segments that were merged or split
-    rest_a, rest_b = _rows_without(sides.pair_a >= 0, ra, copies_a), _rows_without(sides.pair_b >= 0, rb, copies_b)
-    pa, pb = _pair_parts(a, b, sides, rest_a, rest_b, time_b, up_a, kept, typical)
-    part = np.concatenate([np.zeros(len(ra), bool), np.ones(len(pa), bool)])
-    ra, rb = np.concatenate([ra, pa]), np.concatenate([rb, pb])
-    return Pairing(ra, rb, part, copies_a, copies_b, up_a, up_b, fitted_clock, time_b, sides, kept, pairs, typical)
+    rest_a, rest_b = (
+        _rows_without(sides.pair_a >= 0, paired_a, copies_a),
+        _rows_without(sides.pair_b >= 0, paired_b, copies_b),
+    )
+    part_a, part_b = _pair_parts(a, b, sides, rest_a, rest_b, time_b, up_a, kept, typical)
+    is_part = np.concatenate([np.zeros(len(paired_a), bool), np.ones(len(part_a), bool)])
+    paired_a, paired_b = np.concatenate([paired_a, part_a]), np.concatenate([paired_b, part_b])
+    return Pairing(
+        paired_a, paired_b, is_part, copies_a, copies_b, up_a, up_b, fitted_clock, time_b, sides, kept, pairs, typical
+    )
 
 
 def _pair_without_stamps(
     a: Point, b: Point, sides: match.Sides, rows_a: Array, rows_b: Array, kept: match.Kept
 ) -> tuple[Array, Array]:
     """Pair packets whose time stamps a snap length cut off by their other fields. SYNs have the longest options."""
-    cut_a, cut_b = ((p.packets["bits"][rows] & OPTIONS_CUT) != 0 for p, rows in ((a, rows_a), (b, rows_b)))
+    cut_a, cut_b = ((point.packets["bits"][rows] & OPTIONS_CUT) != 0 for point, rows in ((a, rows_a), (b, rows_b)))
     if not kept.stamps or not (cut_a.any() or cut_b.any()):
         return rows_a[:0], rows_b[:0]
-    ia, ib = match.unique_pairs(*match.packet_keys(a, b, sides, rows_a, rows_b, replace(kept, stamps=False)))
-    cut = np.flatnonzero(cut_a[ia] | cut_b[ib])
-    return rows_a[ia[cut]], rows_b[ib[cut]]
+    index_a, index_b = match.unique_pairs(*match.packet_keys(a, b, sides, rows_a, rows_b, replace(kept, stamps=False)))
+    cut = np.flatnonzero(cut_a[index_a] | cut_b[index_b])
+    return rows_a[index_a[cut]], rows_b[index_b[cut]]
 
 
 def _rows_without(wanted: Array, *excluded: Array) -> Array:
@@ -116,21 +126,21 @@ def _rows_without(wanted: Array, *excluded: Array) -> Array:
     return np.flatnonzero(is_left).astype(np.int32)
 
 
-def _is_turned(a: Point, b: Point, sides: match.Sides, ra: Array, rb: Array, count: int) -> Array:
-    """Of each pair of connections, whether B is on the client's side of A.
+def _is_turned(a: Point, b: Point, sides: match.Sides, paired_a: Array, paired_b: Array, pair_count: int) -> Array:
+    """Return for each pair of connections whether B is on the client's side of A.
 
     A's time minus B's grows by the round trip from a packet that A saw first to the next one of the other direction.
     Each such change of direction is a vote; a connection without votes goes with the others.
     """
-    order = np.argsort(sides.pair_a[ra], kind="stable")  # by rows of B already
-    votes, has_votes = np.zeros(count), np.zeros(count, bool)
+    order = np.argsort(sides.pair_a[paired_a], kind="stable")  # by rows of B already
+    votes, has_votes = np.zeros(pair_count), np.zeros(pair_count, bool)
     for span in spill.parts(len(order)):
         rows = order[max(span.start - 1, 0) : span.stop]
-        pair, client = sides.pair_a[ra[rows]], a.client[ra[rows]]
-        difference = a.packets["time"][ra[rows]] - b.packets["time"][rb[rows]]
+        pair, client = sides.pair_a[paired_a[rows]], a.client[paired_a[rows]]
+        difference = a.packets["time"][paired_a[rows]] - b.packets["time"][paired_b[rows]]
         changes = np.flatnonzero((pair[1:] == pair[:-1]) & (client[1:] != client[:-1]))
         signs = np.sign(np.diff(difference)[changes]) * np.where(client[changes], 1, -1)
-        votes += np.bincount(pair[changes], signs, count)
+        votes += np.bincount(pair[changes], signs, pair_count)
         has_votes[pair[changes[signs != 0]]] = True
     is_turned: Array = votes < 0
     if votes.sum() < 0:
@@ -146,7 +156,7 @@ def _is_up(point: Point, pair: Array, is_turned: Array) -> Array:
 
 
 def _delays(a_time: Array, b_time: Array, up: Array) -> dict[bool, tuple[float, float, float]]:
-    """Least, median and greatest delay of each direction."""
+    """Return the least, median and greatest delay of each direction."""
     delays = {}
     for direction in (True, False):
         rows = up == direction
@@ -188,30 +198,28 @@ def _pair_equal_keys(
     first_b = np.searchsorted(keys_b[order_b], shared_keys)
     last_a = np.searchsorted(keys_a[order_a], shared_keys, "right")
     last_b = np.searchsorted(keys_b[order_b], shared_keys, "right")
-    pa: list[int] = []
-    pb: list[int] = []
+    paired_a: list[int] = []
+    paired_b: list[int] = []
     copies_a: list[int] = []
     copies_b: list[int] = []
-    for sa, ea, sb, eb in zip(first_a.tolist(), last_a.tolist(), first_b.tolist(), last_b.tolist(), strict=True):
-        group_a, group_b = (rows_a[order_a[sa:ea]].tolist(), rows_b[order_b[sb:eb]].tolist())
+    bounds = zip(*(edges.tolist() for edges in (first_a, last_a, first_b, last_b)), strict=True)
+    for begin_a, end_a, begin_b, end_b in bounds:
+        group_a, group_b = rows_a[order_a[begin_a:end_a]].tolist(), rows_b[order_b[begin_b:end_b]].tolist()
         up = bool(up_a[group_a[0]])
         min_ns, median_ns, max_ns = typical[up]
         slack = max(median_ns - min_ns, min_ns / 2, limits.MIN_STEP_NS)
         sign = 1 if up else -1
         delays = sign * (time_b[group_b][None, :] - time_a[group_a][:, None])
-        chosen = _in_order(delays, min_ns - slack, max_ns + slack)
-        used_a, used_b = (
-            {group_a[position_a] for position_a, _ in chosen},
-            {group_b[position_b] for _, position_b in chosen},
-        )
-        pa += [group_a[position_a] for position_a, _ in chosen]
-        pb += [group_b[position_b] for _, position_b in chosen]
-        unused_a, unused_b = ([r for r in group_a if r not in used_a], [r for r in group_b if r not in used_b])
+        pairs = _in_order(delays, min_ns - slack, max_ns + slack)
+        used_a = [group_a[position_a] for position_a, _ in pairs]
+        used_b = [group_b[position_b] for _, position_b in pairs]
+        paired_a += used_a
+        paired_b += used_b
         if used_a and up and len(group_b) > len(group_a):
-            copies_b += unused_b
+            copies_b += np.setdiff1d(group_b, used_b, assume_unique=True).tolist()
         if used_a and not up and len(group_a) > len(group_b):
-            copies_a += unused_a
-    return tuple(np.array(rows, np.int32) for rows in (pa, pb, copies_a, copies_b))  # type: ignore[return-value]
+            copies_a += np.setdiff1d(group_a, used_a, assume_unique=True).tolist()
+    return tuple(np.array(rows, np.int32) for rows in (paired_a, paired_b, copies_a, copies_b))  # type: ignore[return-value]
 
 
 def _in_order(delays: Array, low: float, high: float) -> list[tuple[int, int]]:
@@ -271,23 +279,23 @@ def _pair_parts(
         begin = seq[rows].astype(np.int64)
         return rows, begin, begin + point.packets["len"][rows]
 
-    ra, begin_a, end_a = sized(a, unpaired_a, a.packets["seq"])
-    rb, begin_b, end_b = sized(b, unpaired_b, sides.seq_b)
-    group_a = sides.pair_a[ra].astype(np.int64) * 2 + a.client[ra]
-    group_b = sides.pair_b[rb].astype(np.int64) * 2 + b.client[rb]
-    pa: list[int] = []
-    pb: list[int] = []
+    rows_a, begin_a, end_a = sized(a, unpaired_a, a.packets["seq"])
+    rows_b, begin_b, end_b = sized(b, unpaired_b, sides.seq_b)
+    group_a = sides.pair_a[rows_a].astype(np.int64) * 2 + a.client[rows_a]
+    group_b = sides.pair_b[rows_b].astype(np.int64) * 2 + b.client[rows_b]
+    paired_a: list[int] = []
+    paired_b: list[int] = []
     for group in np.intersect1d(group_a, group_b).tolist():
-        index_of_a, index_of_b = (np.flatnonzero(group_a == group), np.flatnonzero(group_b == group))
+        index_of_a, index_of_b = np.flatnonzero(group_a == group), np.flatnonzero(group_b == group)
         order = index_of_b[np.argsort(begin_b[index_of_b], kind="stable")]
         starts = begin_b[order]
         longest = int((end_b[order] - begin_b[order]).max())
         for index_a in index_of_a.tolist():
-            row_a, up = int(ra[index_a]), bool(up_a[ra[index_a]])
+            row_a, up = int(rows_a[index_a]), bool(up_a[rows_a[index_a]])
             min_ns, median_ns, max_ns = typical[up]
             lowest = np.searchsorted(starts, begin_a[index_a] - longest, "right")
             for index_b in order[lowest : np.searchsorted(starts, end_a[index_a])].tolist():
-                row_b = int(rb[index_b])
+                row_b = int(rows_b[index_b])
                 if end_b[index_b] <= begin_a[index_a]:
                     continue
                 same_bounds = begin_a[index_a] == begin_b[index_b] and end_a[index_a] == end_b[index_b]
@@ -299,9 +307,9 @@ def _pair_parts(
                     and (same_stamp or not kept.stamps)
                     and min_ns - slack <= delay <= max_ns + slack + median_ns
                 ):
-                    pa.append(row_a)
-                    pb.append(row_b)
-    return np.array(pa, np.int32), np.array(pb, np.int32)
+                    paired_a.append(row_a)
+                    paired_b.append(row_b)
+    return np.array(paired_a, np.int32), np.array(paired_b, np.int32)
 
 
 def counted(point: Point, rows: Array) -> Array:

@@ -44,16 +44,16 @@ class Way:
 def find_rewrites(a: Point, b: Point, pairing: Pairing) -> Way:
     """Compare the packets of each pair, except parts of merged or split segments."""
     is_whole = ~pairing.part
-    ra, rb = pairing.a[is_whole], pairing.b[is_whole]
+    rows_a, rows_b = pairing.a[is_whole], pairing.b[is_whole]
     way = Way()
-    lower = a.packets["ttl"][ra].astype(np.int16) - b.packets["ttl"][rb]
+    lower = a.packets["ttl"][rows_a].astype(np.int16) - b.packets["ttl"][rows_b]
     for name, up, sign in (("a_to_b", True, 1), ("b_to_a", False, -1)):
-        in_direction = pairing.up_a[ra] == up
+        in_direction = pairing.up_a[rows_a] == up
         counts = np.bincount(np.maximum(sign * lower[in_direction], 0))
         way.hops[name] = np.flatnonzero((counts * limits.HOPS_DIVISOR >= in_direction.sum()) & (counts > 0)).tolist()
     way.rewritten += _changed_addresses(a, b, pairing)
-    syn = np.flatnonzero((a.packets["flags"][ra] & SYN) != 0)
-    opened = ra[syn], rb[syn]
+    syn = np.flatnonzero((a.packets["flags"][rows_a] & SYN) != 0)
+    opened = rows_a[syn], rows_b[syn]
     complete = ((a.packets["bits"][opened[0]] | b.packets["bits"][opened[1]]) & OPTIONS_CUT) == 0
     opened_a, opened_b = a.packets.of(opened[0][complete]), b.packets.of(opened[1][complete])
     changed = Counter((int(x), int(y)) for x, y in zip(opened_a["mss"], opened_b["mss"], strict=True) if x != y)
@@ -69,7 +69,7 @@ def find_rewrites(a: Point, b: Point, pairing: Pairing) -> Way:
             lost = ((opened_a["bits"] ^ opened_b["bits"]) & bit) != 0
             if lost.any():
                 way.rewritten.append((name, {}))
-    stamped = (a.packets["bits"][ra] & b.packets["bits"][rb] & TIMESTAMPS) != 0
+    stamped = (a.packets["bits"][rows_a] & b.packets["bits"][rows_b] & TIMESTAMPS) != 0
     for name, is_changed in (
         ("way_numbers", pairing.streams.shift.any()),
         ("way_identification", not pairing.kept.ip_id),

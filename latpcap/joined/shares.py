@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 
 from latpcap import arrays, spill
 from latpcap.joined import limits
-from latpcap.joined.capture_point import CODES, GRADES, REPAIRS, WAITS, Columns, Point
+from latpcap.joined.capture_point import CODES, REPAIRS, WAITS, Columns, Point
+from latpcap.joined.codes import Code, Grade
 from latpcap.joined.exchanges import Matched
 from latpcap.joined.match import hash_of
-from latpcap.joined.packet_fates import LOST, Fates
+from latpcap.joined.packet_fates import Fate, Fates
 from latpcap.joined.pairing import Pairing
 from latpcap.lazy import np, pa
 from latpcap.tables import NS_PER_MS
@@ -28,20 +29,29 @@ from latpcap.vocabulary import CAUSES
 if TYPE_CHECKING:
     from latpcap.arrays import Array
 
-PLACES = CLIENT, BETWEEN, SERVER, UNKNOWN = "client", "between", "server", "unknown"
-AT_CLIENT, AT_BETWEEN, AT_SERVER, AT_UNKNOWN = range(len(PLACES))
-NOT_SURE, SUSPECTED, _, PROVEN = range(len(GRADES))
-OUT, BACK, HELD, PATH, LOST_BETWEEN, PASSED_BOTH, OF_B, NO_CAUSE = range(8)
-BECAUSE = (
-    "from A to B",
-    "from B to A",
-    "A had the data and sent its acknowledgement later",
-    "there and back of an acknowledgement that B waited for",
-    "lost between the points",
-    "what was sent again had passed",
-    "B's capture names it",
-    "B's capture names nothing",
-)
+
+class Place(Code):
+    """Where the time of a part went."""
+
+    CLIENT = "client"
+    BETWEEN = "between"
+    SERVER = "server"
+    UNKNOWN = "unknown"
+
+
+class PartReason(Code):
+    """By what the place and cause of a part are known."""
+
+    OUT = "from A to B"
+    BACK = "from B to A"
+    HELD = "A had the data and sent its acknowledgement later"
+    PATH = "there and back of an acknowledgement that B waited for"
+    LOST_BETWEEN = "lost between the points"
+    PASSED_BOTH = "what was sent again had passed"
+    OF_B = "B's capture names it"
+    NO_CAUSE = "B's capture names nothing"
+
+
 SENT_AGAIN, ON_THE_WAY = -2, -1
 """Positions of the parts before B's causes, whose own positions are three times their row."""
 LAST = 1 << 60
@@ -59,15 +69,15 @@ class Parts:
     position: Array
     """Order within the exchange."""
     place: Array
-    """Index into `PLACES`."""
+    """Number of `Place`."""
     cause: Array
     """Index into `CAUSES`."""
     length: Array
     """Duration in ns."""
     grade: Array
-    """Index into `GRADES`."""
+    """Number of `Grade`."""
     because: Array
-    """Index into `BECAUSE`."""
+    """Number of `PartReason`."""
     by_clocks: Array
     """Whether both clocks measured it, so that the clocks' error applies."""
 
@@ -145,10 +155,10 @@ def _cut(
     pair = None if pairing is None else pairing.sides.pair_a[front.first_row[matched.a]]
     parts = [
         _repeat(losses, pair, True, left, again, SENT_AGAIN, rows.repairs()),
-        _parts(all_rows, ON_THE_WAY, AT_BETWEEN, way, arrived - left - again, PROVEN, OUT, True),
+        _parts(all_rows, ON_THE_WAY, Place.BETWEEN, way, arrived - left - again, Grade.PROVEN, PartReason.OUT, True),
         _far(b, pairing, fates, losses, rows, waits, far, matched),
         _repeat(losses, pair, False, answered, late, LAST + 1, np.full(len(left), CODES["rto"])),
-        _parts(all_rows, LAST + 2, AT_BETWEEN, way, back - answered - late, PROVEN, BACK, True),
+        _parts(all_rows, LAST + 2, Place.BETWEEN, way, back - answered - late, Grade.PROVEN, PartReason.BACK, True),
     ]
     joined = _joined(parts)
     kept = np.flatnonzero(joined.length != 0)
@@ -278,16 +288,16 @@ def _waits(a: Point, b: Point, pairing: Pairing, to_a: Array, rows: _Rows) -> _W
     timer = delayed[known_steps] | (hold > came - hold) | (hold >= limits.HELD_NS)
     name = np.where(timer, CODES["delayed_ack"], CODES["network"])
     exchange, position = rows.exchange[begin[known_steps]], 3 * begin[known_steps]
-    sure = np.where(grade >= SUSPECTED, PROVEN, NOT_SURE)
+    sure = np.where(grade >= Grade.SUSPECTED, Grade.PROVEN, Grade.UNKNOWN)
     cause_of_b = rows.cause[last[known_steps]]
     measured = np.zeros(steps, bool)
     measured[known_steps] = True
     return _Waits(
         measured[rows.step],
         [
-            _parts(exchange, position, AT_CLIENT, name, hold, sure, HELD),
-            _parts(exchange, position + 1, AT_BETWEEN, CODES["network"], came - hold, PROVEN, PATH),
-            _parts(exchange, position + 2, AT_SERVER, cause_of_b, length - came, grade, OF_B),
+            _parts(exchange, position, Place.CLIENT, name, hold, sure, PartReason.HELD),
+            _parts(exchange, position + 1, Place.BETWEEN, CODES["network"], came - hold, Grade.PROVEN, PartReason.PATH),
+            _parts(exchange, position + 2, Place.SERVER, cause_of_b, length - came, grade, PartReason.OF_B),
         ],
     )
 
@@ -311,7 +321,7 @@ def _far(
     np.add.at(sums, parts.exchange, parts.length)
     rest = far - sums
     is_near = (count > 0) & (abs(rest) <= limits.MAX_SKEW * far + limits.STAMP_NS)  # only the clocks' rates differ
-    largest = np.lexsort((parts.length, parts.because != HELD, parts.exchange))
+    largest = np.lexsort((parts.length, parts.because != PartReason.HELD, parts.exchange))
     largest = largest[np.append(parts.exchange[largest][1:] != parts.exchange[largest][:-1], True)[: len(largest)]]
     moved = largest[is_near[parts.exchange[largest]]]
     parts.length[moved] += rest[parts.exchange[moved]]
@@ -320,7 +330,8 @@ def _far(
     parts = _chosen(parts, np.flatnonzero(~is_wrong[parts.exchange]))
     unexplained = np.flatnonzero(~is_near)
     length = np.where(is_wrong, far, rest)[unexplained]
-    return _joined([parts, _parts(unexplained, LAST, AT_UNKNOWN, CODES["unknown"], length, NOT_SURE, NO_CAUSE)])
+    rest_parts = _parts(unexplained, LAST, Place.UNKNOWN, CODES["unknown"], length, Grade.UNKNOWN, PartReason.NO_CAUSE)
+    return _joined([parts, rest_parts])
 
 
 def _named(
@@ -338,17 +349,17 @@ def _named(
     is_unknown = np.isin(cause, [CODES["unknown"], CODES["capture_gap"]])
     is_line = np.isin(cause, [CODES["queueing"], CODES["bandwidth"]])
     # "network" in B's capture is the path beyond B
-    location = np.where(is_unknown, AT_UNKNOWN, np.where(is_line, AT_BETWEEN,
-                     np.where(rows.by_client[cause_rows], AT_CLIENT, AT_SERVER)))  # fmt: skip
-    because = np.where(is_unknown, NO_CAUSE, OF_B)
-    grade[is_unknown] = NOT_SURE
+    location = np.where(is_unknown, Place.UNKNOWN, np.where(is_line, Place.BETWEEN,
+                     np.where(rows.by_client[cause_rows], Place.CLIENT, Place.SERVER)))  # fmt: skip
+    because = np.where(is_unknown, PartReason.NO_CAUSE, PartReason.OF_B)
+    grade[is_unknown] = Grade.UNKNOWN
     is_repair = rows.is_repair[cause_rows]
-    location[is_repair] = AT_BETWEEN
+    location[is_repair] = Place.BETWEEN
     if pairing is not None and fates is not None and losses is not None:
         is_lost = _repaired(b, pairing, fates, losses, rows, cause_rows[is_repair], matched)
-        location[is_repair] = np.where(is_lost, AT_BETWEEN, AT_UNKNOWN)
-        grade[is_repair] = np.where(is_lost, PROVEN, NOT_SURE)
-        because[is_repair] = np.where(is_lost, LOST_BETWEEN, PASSED_BOTH)
+        location[is_repair] = np.where(is_lost, Place.BETWEEN, Place.UNKNOWN)
+        grade[is_repair] = np.where(is_lost, Grade.PROVEN, Grade.UNKNOWN)
+        because[is_repair] = np.where(is_lost, PartReason.LOST_BETWEEN, PartReason.PASSED_BOTH)
     length = rows.end[cause_rows] - rows.start[cause_rows]
     return _parts(rows.exchange[cause_rows], 3 * cause_rows, location, cause, length, grade, because)
 
@@ -371,7 +382,7 @@ def _repaired(
         shown = rows.shown[begin:end]
         if len(shown):
             when = pairing.time_b[shown]
-            is_lost[index] = (fates[1].fate[shown] == LOST).any() or any(
+            is_lost[index] = (fates[1].fate[shown] == Fate.LOST).any() or any(
                 losses.has_between(int(pair[index]), up, int(when.min()), int(when.max())) for up in (True, False)
             )
     return is_lost
@@ -390,16 +401,17 @@ def _repeat(
         for index, row in enumerate(repeated.tolist()):
             is_lost[index] = losses.has_between(int(pair[row]), up, int(start[row]), int(start[row] + length[row]))
     causes = np.array([cause[row] if row < len(cause) else CODES["rto"] for row in repeated.tolist()], np.int64)
-    grade, because = np.where(is_lost, PROVEN, SUSPECTED), np.where(is_lost, LOST_BETWEEN, NO_CAUSE)
-    return _parts(repeated, position, AT_BETWEEN, causes, length[repeated], grade, because)
+    grade = np.where(is_lost, Grade.PROVEN, Grade.SUSPECTED)
+    because = np.where(is_lost, PartReason.LOST_BETWEEN, PartReason.NO_CAUSE)
+    return _parts(repeated, position, Place.BETWEEN, causes, length[repeated], grade, because)
 
 
 class _Losses:
     """The packets lost between the points: connection, direction, and instant of sending on A's clock."""
 
     def __init__(self, a: Point, pairing: Pairing, fates: tuple[Fates, Fates]):
-        rows_a = np.flatnonzero((fates[0].fate == LOST) & (pairing.sides.pair_a >= 0))
-        rows_b = np.flatnonzero((fates[1].fate == LOST) & (pairing.sides.pair_b >= 0))
+        rows_a = np.flatnonzero((fates[0].fate == Fate.LOST) & (pairing.sides.pair_a >= 0))
+        rows_b = np.flatnonzero((fates[1].fate == Fate.LOST) & (pairing.sides.pair_b >= 0))
         pairs = np.concatenate([pairing.sides.pair_a[rows_a], pairing.sides.pair_b[rows_b]])
         group = pairs.astype(np.int64) * 2 + np.concatenate([pairing.up_a[rows_a], pairing.up_b[rows_b]])
         times = np.concatenate([a.packets["time"][rows_a], pairing.time_b[rows_b]])
@@ -417,7 +429,12 @@ def table(parts: Iterator[Parts], exchanges: pa.Table) -> pa.Table:
     """Return the parts as a table with the numbers of A's and B's exchanges."""
     error = np.append(arrays.numbers(exchanges, "clock_error_ms"), np.nan)
     numbers = {name: arrays.numbers(exchanges, name) for name in ("a_exchange", "b_exchange")}
-    word_columns = {"place": PLACES, "cause": tuple(CAUSES), "grade": GRADES, "because": BECAUSE}
+    word_columns = {
+        "place": Place.words(),
+        "cause": tuple(CAUSES),
+        "grade": Grade.words(),
+        "because": PartReason.words(),
+    }
     kinds = {**dict.fromkeys(numbers, "i8"), "place": "i1", "cause": "i2", "duration_ms": "f8", "clock_error_ms": "f8",
              "grade": "i1", "because": "i1"}  # fmt: skip
     rows = Columns(kinds)

@@ -8,7 +8,7 @@ from latpcap import arrays, spill
 from latpcap.joined.capture_point import Point
 from latpcap.joined.clock import Clock
 from latpcap.joined.exchanges import Matched
-from latpcap.joined.packet_fates import BECAUSE, FATES, LOST, NO_WAY, PASSED, UNKNOWN, UNSEEN, Fates
+from latpcap.joined.packet_fates import Fate, Fates, Reason
 from latpcap.joined.pairing import Pairing
 from latpcap.lazy import np, pa
 from latpcap.tables import NS_PER_MS
@@ -35,7 +35,7 @@ def tally(
     rows: dict[str, list[tuple[Array, Array]]] = {"both": [], "a": [], "b": []}  # by captures: directions and fates
     if pairing is None or fates is None:
         for name, point in (("a", a), ("b", b)):
-            rows[name].append((point.client, np.full(len(point.packets), UNKNOWN)))
+            rows[name].append((point.client, np.full(len(point.packets), Fate.UNKNOWN)))
     else:
         rows["both"].append((pairing.up_a[pairing.a], fates[0].fate[pairing.a]))
         for name, point, paired, up, side_fates in (
@@ -48,11 +48,11 @@ def tally(
     rows_of_all = [row for pairs in rows.values() for row in pairs]
     for direction, upward in zip(DIRECTIONS, (True, False), strict=True):
         fates_of = np.concatenate([fate[up == upward] for up, fate in rows_of_all])
-        sums = np.bincount(fates_of, minlength=len(FATES))
-        tallies = {name: int(count) for name, count in zip(FATES, sums, strict=True) if count}
-        counts[direction] = {"sent": int(sums[PASSED] + sums[LOST]), **tallies}
+        sums = np.bincount(fates_of, minlength=len(Fate))
+        tallies = {name: int(count) for name, count in zip(Fate.words(), sums, strict=True) if count}
+        counts[direction] = {"sent": int(sums[Fate.PASSED] + sums[Fate.LOST]), **tallies}
     for lacks, name in (("a_lacks", "b"), ("b_lacks", "a")):
-        counts[lacks] = sum(int((fate == UNSEEN).sum()) for _, fate in rows[name])
+        counts[lacks] = sum(int((fate == Fate.UNSEEN).sum()) for _, fate in rows[name])
     return counts
 
 
@@ -73,8 +73,8 @@ def packets(a: Point, b: Point, pairing: Pairing | None, fates: tuple[Fates, Fat
         both_a = both_b = np.zeros(0, np.int64)
         part = np.zeros(0, bool)
         up_a, up_b = a.client, b.client
-        fate_a, fate_b = (np.full(len(a.packets), UNKNOWN), np.full(len(b.packets), UNKNOWN))
-        because_a, because_b = (np.full(len(a.packets), NO_WAY), np.full(len(b.packets), NO_WAY))
+        fate_a, fate_b = (np.full(len(a.packets), Fate.UNKNOWN), np.full(len(b.packets), Fate.UNKNOWN))
+        because_a, because_b = (np.full(len(a.packets), Reason.NO_WAY), np.full(len(b.packets), Reason.NO_WAY))
     else:
         both_a, both_b, part = pairing.a, pairing.b, pairing.part
         up_a, up_b = pairing.up_a, pairing.up_b
@@ -111,8 +111,8 @@ def packets(a: Point, b: Point, pairing: Pairing | None, fates: tuple[Fates, Fat
             "direction": word_column(np.where(up, 0, 1), DIRECTIONS),
             "delay_ms": column(delay, at_a & at_b, pa.float64()),
             "clock_error_ms": column(bound, at_b & np.isfinite(bound), pa.float64()),
-            "fate": word_column(np.where(at_a, fate_a[row_a], fate_b[row_b]), FATES),
-            "because": word_column(np.where(at_a, because_a[row_a], because_b[row_b]), BECAUSE),
+            "fate": word_column(np.where(at_a, fate_a[row_a], fate_b[row_b]), Fate.words()),
+            "because": word_column(np.where(at_a, because_a[row_a], because_b[row_b]), Reason.words()),
             "part": pa.array(part),
         }
     )
