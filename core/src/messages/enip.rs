@@ -24,7 +24,9 @@ pub(super) type Reader = Framed<Enip>;
 
 /// Bytes of a header: command, length, session, status, sender context, options.
 const HEADER: u64 = 24;
+/// RegisterSession, and UnRegisterSession, which is not answered.
 const REGISTER: u16 = 0x65;
+const UNREGISTER: u16 = 0x66;
 /// SendRRData, with an unconnected message.
 const SEND: u16 = 0x6F;
 /// SendUnitData, with a message of a connection.
@@ -34,6 +36,8 @@ const CONNECTED_DATA: u16 = 0xB1;
 const UNCONNECTED_DATA: u16 = 0xB2;
 /// Bit of a CIP service: the message is a response.
 const ANSWER: u8 = 0x80;
+/// Statuses of CIP that are not errors: success, and partial transfer, whose remainder is requested separately.
+const NO_ERRORS: [u32; 2] = [0, 6];
 /// Upper bound on requests without a response; beyond it the oldest is dropped.
 const MAX_WAITING: usize = 256;
 
@@ -50,7 +54,7 @@ fn command_name(number: u16) -> Option<&'static str> {
         0x63 => "ListIdentity",
         0x64 => "ListInterfaces",
         REGISTER => "RegisterSession",
-        0x66 => "UnRegisterSession",
+        UNREGISTER => "UnRegisterSession",
         SEND => "SendRRData",
         SEND_CONNECTED => "SendUnitData",
         _ => return None,
@@ -186,7 +190,7 @@ impl WireFormat for Enip {
 impl Enip {
     fn read_request(&mut self, sink: &mut Sink<'_, impl Listener>, message: &Message<'_>) -> Option<Role> {
         let method = match (message.command, message.cip.first()) {
-            (0x66, _) => return None, // not answered
+            (UNREGISTER, _) => return None,
             (SEND | SEND_CONNECTED, Some(number)) if number & ANSWER == 0 => service_name(*number),
             (SEND_CONNECTED, _) => return None,
             (number, _) => command_name(number)?,
@@ -217,8 +221,7 @@ impl Enip {
             Some(word) => SmolStr::new_static(word),
             None => format_smolstr!("error {code:#04x}"),
         };
-        // 6: partial transfer, the rest is requested separately
-        let is_error = !matches!(code, 0 | 6);
+        let is_error = !NO_ERRORS.contains(&code);
         let status = Status::new(u16::try_from(code).ok(), Some(&text), is_error);
         sink.exchange(key).answer(status);
         Some(Role::Last(key))

@@ -23,11 +23,33 @@ pub(super) type Reader = Framed<Iscsi>;
 const HEADER: usize = 48;
 /// Upper bound on a data segment; most targets accept 256 KiB (`MaxRecvDataSegmentLength`).
 const MAX_DATA: u32 = 1 << 20;
-const LOGIN: u8 = 3;
-const LOGIN_ANSWER: u8 = 0x23;
-const DATA_IN: u8 = 0x25;
 /// Flag of Data-In: the command's status is in it.
 const WITH_STATUS: u8 = 1;
+/// SCSI statuses that are not errors (SAM-5 5.3.1).
+const GOOD: u8 = 0;
+const CONDITION_MET: u8 = 4;
+
+/// Opcodes of the initiator and, from `NOP_IN`, of the target (11.1.1).
+mod opcode {
+    pub(super) const NOP_OUT: u8 = 0x00;
+    pub(super) const SCSI_COMMAND: u8 = 0x01;
+    pub(super) const TASK_MANAGEMENT: u8 = 0x02;
+    pub(super) const LOGIN: u8 = 0x03;
+    pub(super) const TEXT: u8 = 0x04;
+    pub(super) const DATA_OUT: u8 = 0x05;
+    pub(super) const LOGOUT: u8 = 0x06;
+    pub(super) const SNACK: u8 = 0x10;
+    pub(super) const NOP_IN: u8 = 0x20;
+    pub(super) const SCSI_RESPONSE: u8 = 0x21;
+    pub(super) const TASK_MANAGEMENT_RESPONSE: u8 = 0x22;
+    pub(super) const LOGIN_RESPONSE: u8 = 0x23;
+    pub(super) const TEXT_RESPONSE: u8 = 0x24;
+    pub(super) const DATA_IN: u8 = 0x25;
+    pub(super) const LOGOUT_RESPONSE: u8 = 0x26;
+    pub(super) const READY_TO_TRANSFER: u8 = 0x31;
+    pub(super) const ASYNC_MESSAGE: u8 = 0x32;
+    pub(super) const REJECT: u8 = 0x3F;
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Iscsi;
@@ -45,7 +67,7 @@ fn tag(head: &[u8]) -> Option<u64> {
 /// The target repeats the tag of a request. 0, which any protocol may repeat, counts in log-ins only.
 fn sniff(first: &FirstBytes<'_>) -> Guess {
     framed::sniff_by_id::<Iscsi>(first, |_, head| {
-        let is_login = matches!(operation(head)?, LOGIN | LOGIN_ANSWER);
+        let is_login = matches!(operation(head)?, opcode::LOGIN | opcode::LOGIN_RESPONSE);
         tag(head).filter(|tag| is_login || (1..u64::from(u32::MAX)).contains(tag))
     })
 }
@@ -73,12 +95,12 @@ fn command_name(command: u8) -> &'static str {
     }
 }
 
-/// Returns the name of a SCSI status (SAM-5 5.3.1).
+/// Returns the name of a SCSI status.
 fn status(code: u8) -> SmolStr {
     match code {
-        0 => "ok".into(),
+        GOOD => "ok".into(),
         2 => "CHECK CONDITION".into(),
-        4 => "CONDITION MET".into(),
+        CONDITION_MET => "CONDITION MET".into(),
         8 => "BUSY".into(),
         0x18 => "RESERVATION CONFLICT".into(),
         0x28 => "TASK SET FULL".into(),
@@ -93,11 +115,18 @@ impl WireFormat for Iscsi {
     const LOST_REASON: &'static str = "not a unit of iSCSI";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
-        let is_operation = |operation: u8| match side {
-            Side::Client => matches!(operation, 0..=6 | 0x10),
-            Side::Server => matches!(operation, 0x20..=0x26 | 0x31 | 0x32 | 0x3F),
+        let may_send = |operation: u8| match side {
+            Side::Client => matches!(operation, opcode::NOP_OUT..=opcode::LOGOUT | opcode::SNACK),
+            Side::Server => matches!(
+                operation,
+                opcode::NOP_IN
+                    ..=opcode::LOGOUT_RESPONSE
+                        | opcode::READY_TO_TRANSFER
+                        | opcode::ASYNC_MESSAGE
+                        | opcode::REJECT
+            ),
         };
-        if operation(first).is_some_and(|operation| !is_operation(operation)) || first.first() > Some(&0x7F) {
+        if operation(first).is_some_and(|operation| !may_send(operation)) || first.first() > Some(&0x7F) {
             return Length::Wrong;
         }
         match cursor::be32_at(first, 4) {
@@ -112,8 +141,8 @@ impl WireFormat for Iscsi {
 
     fn fits(side: Side, head: Head<'_>) -> bool {
         // bytes 2 and 3 of a request are reserved, except in a log-in
-        let empty = cursor::be16_at(head.bytes, 2).is_none_or(|reserved| reserved == 0);
-        side == Side::Server || empty || operation(head.bytes) == Some(LOGIN)
+        let is_unused = cursor::be16_at(head.bytes, 2).is_none_or(|reserved| reserved == 0);
+        side == Side::Server || is_unused || operation(head.bytes) == Some(opcode::LOGIN)
     }
 
     fn has_magic(_side: Side) -> bool {
@@ -137,12 +166,12 @@ fn read_request(sink: &mut Sink<'_, impl Listener>, key: u64, operation: u8, hea
     let byte = |at| cursor::u8_at(head, at).unwrap_or(0);
     let unit = format_smolstr!("lun {}", byte(9));
     let (kind, method, target) = match operation {
-        1 => (Kind::Request, command_name(byte(32)), unit.as_str()),
-        2 => (Kind::Request, "TASK MANAGEMENT", unit.as_str()),
-        LOGIN => (Kind::Setup, "LOGIN", ""),
-        4 => (Kind::Request, "TEXT", ""),
-        5 => return Role::Part(key), // data of a write
-        6 => (Kind::Request, "LOGOUT", ""),
+        opcode::SCSI_COMMAND => (Kind::Request, command_name(byte(32)), unit.as_str()),
+        opcode::TASK_MANAGEMENT => (Kind::Request, "TASK MANAGEMENT", unit.as_str()),
+        opcode::LOGIN => (Kind::Setup, "LOGIN", ""),
+        opcode::TEXT => (Kind::Request, "TEXT", ""),
+        opcode::DATA_OUT => return Role::Part(key),
+        opcode::LOGOUT => (Kind::Request, "LOGOUT", ""),
         _ => return Role::Ignored,
     };
     sink.exchange(key).request(kind, method, target);
@@ -152,25 +181,30 @@ fn read_request(sink: &mut Sink<'_, impl Listener>, key: u64, operation: u8, hea
 fn read_response(sink: &mut Sink<'_, impl Listener>, key: u64, operation: u8, head: &[u8]) -> Role {
     let byte = |at| cursor::u8_at(head, at).unwrap_or(0);
     let (code, text, is_error) = match operation {
-        0x31 => {
-            sink.exchange(key).dialogue(); // R2T: the target is ready for the data of a write
+        opcode::READY_TO_TRANSFER => {
+            sink.exchange(key).dialogue();
             return Role::Ignored;
         }
-        DATA_IN if byte(1) & WITH_STATUS == 0 => {
+        opcode::DATA_IN if byte(1) & WITH_STATUS == 0 => {
             sink.exchange(key).begin_answer();
             return Role::Part(key);
         }
-        DATA_IN | 0x21 => {
-            let failure = if operation == 0x21 { byte(2) } else { 0 };
+        opcode::DATA_IN | opcode::SCSI_RESPONSE => {
+            let failure = if operation == opcode::SCSI_RESPONSE {
+                byte(2)
+            } else {
+                0
+            };
             let code = byte(3);
             let text = if failure > 0 {
                 format_smolstr!("failure {failure}")
             } else {
                 status(code)
             };
-            (u16::from(code), text, failure > 0 || !matches!(code, 0 | 4))
+            let is_error = failure > 0 || !matches!(code, GOOD | CONDITION_MET);
+            (u16::from(code), text, is_error)
         }
-        LOGIN_ANSWER => {
+        opcode::LOGIN_RESPONSE => {
             let code = u16::from(byte(36)) << 8 | u16::from(byte(37));
             let text = match code {
                 0 => "ok".into(),
@@ -178,7 +212,7 @@ fn read_response(sink: &mut Sink<'_, impl Listener>, key: u64, operation: u8, he
             };
             (code, text, byte(36) > 1)
         }
-        0x22 | 0x26 => {
+        opcode::TASK_MANAGEMENT_RESPONSE | opcode::LOGOUT_RESPONSE => {
             let code = byte(2);
             let text = match code {
                 0 => "ok".into(),
@@ -186,9 +220,9 @@ fn read_response(sink: &mut Sink<'_, impl Listener>, key: u64, operation: u8, he
             };
             (u16::from(code), text, code != 0)
         }
-        0x24 => (0, "ok".into(), false),
-        0x3F => (u16::from(byte(2)), "reject".into(), true),
-        0x32 => return Role::push("ASYNC MESSAGE", ""),
+        opcode::TEXT_RESPONSE => (0, "ok".into(), false),
+        opcode::REJECT => (u16::from(byte(2)), "reject".into(), true),
+        opcode::ASYNC_MESSAGE => return Role::push("ASYNC MESSAGE", ""),
         _ => return Role::Ignored,
     };
     let status = Status::new(Some(code), Some(&text), is_error);

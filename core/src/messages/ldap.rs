@@ -27,6 +27,8 @@ const SEQUENCE: u8 = 0x30;
 const INTEGER: u8 = 2;
 const OCTETS: u8 = 4;
 const ENUMERATED: u8 = 10;
+/// Tag of the controls, which alone may follow the operation.
+const CONTROLS: u8 = 0xA0;
 /// Tag of an extended operation's name.
 const OPERATION_NAME: u8 = 0x80;
 /// Controls of searches that stay open after all present entries were sent (RFC 4533 2.2, draft-ietf-ldapext-psearch).
@@ -34,9 +36,33 @@ const PERSISTENT: [&[u8]; 2] = [b"1.3.6.1.4.1.4203.1.9.1.1", b"2.16.840.1.113730
 /// Results that are not errors (RFC 4511 appendix A): success, compareFalse, compareTrue, referral,
 /// saslBindInProgress.
 const NO_ERRORS: [u16; 5] = [0, 5, 6, 10, 14];
-
 /// The extended operation after whose positive response TLS follows (RFC 4511 4.14).
 const START_TLS: &str = "1.3.6.1.4.1.1466.20037";
+
+/// Tags of the operations (RFC 4511 appendix B).
+mod operation {
+    pub(super) const UNBIND_REQUEST: u8 = 0x42;
+    pub(super) const DELETE_REQUEST: u8 = 0x4A;
+    pub(super) const ABANDON_REQUEST: u8 = 0x50;
+    pub(super) const BIND_REQUEST: u8 = 0x60;
+    pub(super) const BIND_RESPONSE: u8 = 0x61;
+    pub(super) const SEARCH_REQUEST: u8 = 0x63;
+    pub(super) const SEARCH_ENTRY: u8 = 0x64;
+    pub(super) const SEARCH_DONE: u8 = 0x65;
+    pub(super) const MODIFY_REQUEST: u8 = 0x66;
+    pub(super) const MODIFY_RESPONSE: u8 = 0x67;
+    pub(super) const ADD_REQUEST: u8 = 0x68;
+    pub(super) const ADD_RESPONSE: u8 = 0x69;
+    pub(super) const DELETE_RESPONSE: u8 = 0x6B;
+    pub(super) const MODIFY_DN_REQUEST: u8 = 0x6C;
+    pub(super) const MODIFY_DN_RESPONSE: u8 = 0x6D;
+    pub(super) const COMPARE_REQUEST: u8 = 0x6E;
+    pub(super) const COMPARE_RESPONSE: u8 = 0x6F;
+    pub(super) const SEARCH_REFERENCE: u8 = 0x73;
+    pub(super) const EXTENDED_REQUEST: u8 = 0x77;
+    pub(super) const EXTENDED_RESPONSE: u8 = 0x78;
+    pub(super) const INTERMEDIATE_RESPONSE: u8 = 0x79;
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Ldap {
@@ -100,20 +126,20 @@ impl<'a> Message<'a> {
     /// Returns method and target of a request: the operation, and its entry.
     fn request_name(mut self) -> Option<(&'static str, SmolStr)> {
         let word = match self.operation {
-            0x60 => {
+            operation::BIND_REQUEST => {
                 value(&mut self.body, INTEGER)?; // the version
                 "bind"
             }
-            0x63 => "search",
-            0x66 => "modify",
-            0x68 => "add",
-            0x6C => "modifyDN",
-            0x6E => "compare",
-            0x4A => {
+            operation::SEARCH_REQUEST => "search",
+            operation::MODIFY_REQUEST => "modify",
+            operation::ADD_REQUEST => "add",
+            operation::MODIFY_DN_REQUEST => "modifyDN",
+            operation::COMPARE_REQUEST => "compare",
+            operation::DELETE_REQUEST => {
                 let name = cursor::upto(self.body.rest(), self.len);
                 return Some(("delete", text::name(name)));
             }
-            0x77 => {
+            operation::EXTENDED_REQUEST => {
                 let name = value(&mut self.body, OPERATION_NAME).unwrap_or_default();
                 return Some(("extended", text::name(name)));
             }
@@ -126,6 +152,33 @@ impl<'a> Message<'a> {
     fn result(mut self) -> Option<u16> {
         let code = value(&mut self.body, ENUMERATED)?;
         Some(code.iter().fold(0, |code, byte| code << 8 | u16::from(*byte)))
+    }
+}
+
+fn may_send(side: Side, operation: u8) -> bool {
+    match operation {
+        operation::UNBIND_REQUEST
+        | operation::DELETE_REQUEST
+        | operation::ABANDON_REQUEST
+        | operation::BIND_REQUEST
+        | operation::SEARCH_REQUEST
+        | operation::MODIFY_REQUEST
+        | operation::ADD_REQUEST
+        | operation::MODIFY_DN_REQUEST
+        | operation::COMPARE_REQUEST
+        | operation::EXTENDED_REQUEST => side == Side::Client,
+        operation::BIND_RESPONSE
+        | operation::SEARCH_ENTRY
+        | operation::SEARCH_DONE
+        | operation::MODIFY_RESPONSE
+        | operation::ADD_RESPONSE
+        | operation::DELETE_RESPONSE
+        | operation::MODIFY_DN_RESPONSE
+        | operation::COMPARE_RESPONSE
+        | operation::SEARCH_REFERENCE
+        | operation::EXTENDED_RESPONSE
+        | operation::INTERMEDIATE_RESPONSE => side == Side::Server,
+        _ => false,
     }
 }
 
@@ -163,25 +216,14 @@ impl WireFormat for Ldap {
             };
             return (head.bytes.len() as u64) < head.len && begins(&[INTEGER]);
         };
-        let fits_side = match side {
-            Side::Client => matches!(
-                message.operation,
-                0x42 | 0x4A | 0x50 | 0x60 | 0x63 | 0x66 | 0x68 | 0x6C | 0x6E | 0x77
-            ),
-            Side::Server => matches!(
-                message.operation,
-                0x61 | 0x64 | 0x65 | 0x67 | 0x69 | 0x6B | 0x6D | 0x6F | 0x73 | 0x78 | 0x79
-            ),
-        };
-        // only controls may follow the operation
         let before = head.bytes.len() - message.body.left();
         let bytes_after = head.len.checked_sub((before + message.len) as u64);
         let is_controls = message
             .body
             .rest()
             .get(message.len)
-            .is_none_or(|tag| *tag == 0xA0);
-        fits_side && is_controls && bytes_after.is_some_and(|len| len != 1)
+            .is_none_or(|tag| *tag == CONTROLS);
+        may_send(side, message.operation) && is_controls && bytes_after.is_some_and(|len| len != 1)
     }
 
     fn has_magic(_side: Side) -> bool {
@@ -214,7 +256,7 @@ impl Ldap {
         head: &[u8],
     ) -> Option<Role> {
         let (id, key) = (message.id, u64::from(message.id));
-        if message.operation == 0x50 {
+        if message.operation == operation::ABANDON_REQUEST {
             let id = cursor::upto(message.body.rest(), message.len.min(4));
             let abandoned = id.iter().fold(0, |id, byte| id << 8 | u64::from(*byte));
             sink.exchange(abandoned).reset();
@@ -240,7 +282,10 @@ impl Ldap {
         }
         let mut exchange = sink.exchange(key);
         exchange.begin_answer();
-        if matches!(message.operation, 0x64 | 0x73 | 0x79) {
+        if matches!(
+            message.operation,
+            operation::SEARCH_ENTRY | operation::SEARCH_REFERENCE | operation::INTERMEDIATE_RESPONSE
+        ) {
             return Some(Role::Part(key));
         }
         let code = message.result()?;

@@ -38,6 +38,10 @@ const RESULT: usize = SERVICE + 16;
 const MAX_WAITING: usize = 256;
 /// Id of ServiceFault, the response to any request that failed.
 const FAULT: u16 = 397;
+/// By how much the id of a response is above that of its request.
+const RESPONSE_OFFSET: u16 = 3;
+/// Encoding of a NodeId with an id of two bytes.
+const FOUR_BYTE_NODE_ID: u16 = 1;
 /// Keys of set-ups and of encrypted requests. Request ids have 32 bits.
 const SETUP: u64 = 1 << 40;
 const ENCRYPTED: u64 = 1 << 41;
@@ -52,7 +56,7 @@ pub(super) struct OpcUa {
     continued: BySide<Option<u64>>,
 }
 
-/// Returns the name of a service by the id of its request in the binary encoding. The response's id is 3 more.
+/// Returns the name of a service by the id of its request in the binary encoding.
 fn service_name(service: u16) -> Option<&'static str> {
     Some(match service {
         422 => "FindServers",
@@ -95,7 +99,7 @@ fn sniff(first: &FirstBytes<'_>) -> Guess {
 fn service(head: &[u8]) -> Option<u16> {
     let mut cursor = Cursor::new(cursor::from(head, SERVICE));
     let encoding = cursor.u16le()?;
-    cursor.u16le().filter(|_| encoding == 1)
+    cursor.u16le().filter(|_| encoding == FOUR_BYTE_NODE_ID)
 }
 
 impl WireFormat for OpcUa {
@@ -187,9 +191,12 @@ impl OpcUa {
     }
 
     fn read_response(&mut self, sink: &mut Sink<'_, impl Listener>, head: &[u8]) -> Role {
-        let fits =
-            service(head).is_some_and(|id| id == FAULT || id.checked_sub(3).and_then(service_name).is_some());
-        let id = Cursor::new(cursor::from(head, ID)).u32le().filter(|_| fits);
+        let request_of = |response: u16| response.checked_sub(RESPONSE_OFFSET);
+        let is_readable =
+            service(head).is_some_and(|id| id == FAULT || request_of(id).and_then(service_name).is_some());
+        let id = Cursor::new(cursor::from(head, ID))
+            .u32le()
+            .filter(|_| is_readable);
         let result = Cursor::new(cursor::from(head, RESULT)).u32le();
         match id {
             Some(id) => begin_answer(sink, u64::from(id), result.unwrap_or(0)),

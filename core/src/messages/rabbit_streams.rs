@@ -32,11 +32,27 @@ const ANSWER: u16 = 0x8000;
 const MAX_VERSION: u16 = 2;
 /// Response code of success.
 const OK: u16 = 1;
-/// The highest key of a command.
-const LAST: u16 = 31;
-const HEARTBEAT: u16 = 23;
-const SUBSCRIBE: u16 = 7;
-const DELIVER: u16 = 8;
+
+/// Keys of the commands that decide something.
+mod command {
+    pub(super) const DECLARE_PUBLISHER: u16 = 1;
+    pub(super) const PUBLISH: u16 = 2;
+    pub(super) const PUBLISH_CONFIRM: u16 = 3;
+    pub(super) const PUBLISH_ERROR: u16 = 4;
+    pub(super) const SUBSCRIBE: u16 = 7;
+    pub(super) const DELIVER: u16 = 8;
+    pub(super) const STORE_OFFSET: u16 = 10;
+    pub(super) const METADATA: u16 = 15;
+    pub(super) const METADATA_UPDATE: u16 = 16;
+    pub(super) const PEER_PROPERTIES: u16 = 17;
+    pub(super) const TUNE: u16 = 20;
+    pub(super) const OPEN: u16 = 21;
+    pub(super) const CLOSE: u16 = 22;
+    pub(super) const HEARTBEAT: u16 = 23;
+    pub(super) const CONSUMER_UPDATE: u16 = 26;
+    /// The highest one.
+    pub(super) const RESOLVE_OFFSET_SPEC: u16 = 31;
+}
 
 #[derive(Debug, Default)]
 pub(super) struct RabbitStreams {
@@ -47,28 +63,28 @@ pub(super) struct RabbitStreams {
 /// Returns a command's name, and, if it names a stream, how many bytes precede that name after the correlation id.
 fn command_name(command: u16) -> Option<(&'static str, Option<usize>)> {
     Some(match command {
-        1 => ("DeclarePublisher", None),
+        command::DECLARE_PUBLISHER => ("DeclarePublisher", None),
         5 => ("QueryPublisherSequence", None),
         6 => ("DeletePublisher", None),
-        7 => ("Subscribe", Some(1)),
+        command::SUBSCRIBE => ("Subscribe", Some(1)),
         11 => ("QueryOffset", None),
         12 => ("Unsubscribe", None),
         13 => ("Create", Some(0)),
         14 => ("Delete", Some(0)),
-        15 => ("Metadata", None),
-        17 => ("PeerProperties", None),
+        command::METADATA => ("Metadata", None),
+        command::PEER_PROPERTIES => ("PeerProperties", None),
         18 => ("SaslHandshake", None),
         19 => ("SaslAuthenticate", None),
-        21 => ("Open", Some(0)),
-        22 => ("Close", None),
+        command::OPEN => ("Open", Some(0)),
+        command::CLOSE => ("Close", None),
         24 => ("Route", None),
         25 => ("Partitions", Some(0)),
-        26 => ("ConsumerUpdate", None),
+        command::CONSUMER_UPDATE => ("ConsumerUpdate", None),
         27 => ("ExchangeCommandVersions", None),
         28 => ("StreamStats", Some(0)),
         29 => ("CreateSuperStream", Some(0)),
         30 => ("DeleteSuperStream", Some(0)),
-        31 => ("ResolveOffsetSpec", Some(0)),
+        command::RESOLVE_OFFSET_SPEC => ("ResolveOffsetSpec", Some(0)),
         _ => return None,
     })
 }
@@ -76,12 +92,13 @@ fn command_name(command: u16) -> Option<(&'static str, Option<usize>)> {
 /// Whether a side sends this command. Only the client publishes, grants credits and stores offsets; only the broker
 /// delivers and confirms.
 fn may_send(side: Side, command: u16) -> bool {
+    let is_request = command & ANSWER == 0;
     match command & !ANSWER {
-        20 | 22 | HEARTBEAT => true,
-        3 | 4 | DELIVER | 16 => side == Side::Server && command & ANSWER == 0,
-        26 => (side == Side::Server) == (command & ANSWER == 0),
-        2 | 10 => side == Side::Client && command & ANSWER == 0,
-        1..=LAST => (side == Side::Client) == (command & ANSWER == 0),
+        command::TUNE | command::CLOSE | command::HEARTBEAT => true,
+        number if push_name(number).is_some() => side == Side::Server && is_request,
+        command::CONSUMER_UPDATE => (side == Side::Server) == is_request,
+        command::PUBLISH | command::STORE_OFFSET => side == Side::Client && is_request,
+        command::DECLARE_PUBLISHER..=command::RESOLVE_OFFSET_SPEC => (side == Side::Client) == is_request,
         _ => false,
     }
 }
@@ -107,10 +124,12 @@ impl WireFormat for RabbitStreams {
     }
 
     fn fits(_side: Side, head: Head<'_>) -> bool {
-        let command = cursor::be16_at(head.bytes, 4).unwrap_or(HEARTBEAT);
+        let command = cursor::be16_at(head.bytes, 4).unwrap_or(command::HEARTBEAT);
         match command {
-            HEARTBEAT => head.len == 8,
-            2..=4 | DELIVER | 10 | 16 | 20 => true,
+            command::HEARTBEAT => head.len == 8,
+            // without a correlation id
+            command::PUBLISH | command::STORE_OFFSET | command::TUNE => true,
+            number if push_name(number).is_some() => true,
             // a response has a correlation id and a code
             _ if command & ANSWER != 0 => head.len >= 10,
             _ => head.len >= 9,
@@ -137,7 +156,7 @@ impl RabbitStreams {
         if side == Side::Server
             && let Some(method) = push_name(command)
         {
-            let id = cursor.u8().filter(|_| command == DELIVER);
+            let id = cursor.u8().filter(|_| command == command::DELIVER);
             return Some(Role::Push(PushedMessage {
                 method,
                 subscription: id.and_then(|id| self.subscriptions.get(&id)).copied(),
@@ -150,13 +169,13 @@ impl RabbitStreams {
         let key = (requester.index() as u64) << 32 | u64::from(cursor.u32be()?);
         let mut exchange = sink.exchange(key);
         if is_request {
-            let subscription = cursor::u8_at(cursor.rest(), 0).filter(|_| command == SUBSCRIBE);
+            let subscription = cursor::u8_at(cursor.rest(), 0).filter(|_| command == command::SUBSCRIBE);
             let target = stream_at.and_then(|skip| {
                 cursor.take(skip)?;
                 let len = cursor.u16be()?;
                 cursor.take(usize::from(len)).map(text::name)
             });
-            let is_setup = matches!(command, 17..=21);
+            let is_setup = (command::PEER_PROPERTIES..=command::OPEN).contains(&command);
             let kind = if is_setup { Kind::Setup } else { Kind::Request };
             exchange.request(kind, method, &target.unwrap_or_default());
             if let Some(id) = subscription {
@@ -167,7 +186,7 @@ impl RabbitStreams {
         }
         exchange.begin_answer();
         // Metadata has a code for each stream
-        if method != "Metadata"
+        if command & !ANSWER != command::METADATA
             && let Some(code) = cursor.u16be()
         {
             let text: SmolStr = if code == OK {
@@ -185,10 +204,10 @@ impl RabbitStreams {
 /// Returns the name of a command that the broker sends as a push.
 fn push_name(command: u16) -> Option<&'static str> {
     Some(match command {
-        3 => "PublishConfirm",
-        4 => "PublishError",
-        DELIVER => "Deliver",
-        16 => "MetadataUpdate",
+        command::PUBLISH_CONFIRM => "PublishConfirm",
+        command::PUBLISH_ERROR => "PublishError",
+        command::DELIVER => "Deliver",
+        command::METADATA_UPDATE => "MetadataUpdate",
         _ => return None,
     })
 }

@@ -16,6 +16,47 @@ const MAX_FRAME: u32 = 1 << 20;
 /// Highest channel accepted; RabbitMQ's default is 2,047.
 const MAX_CHANNEL: u16 = 4095;
 
+/// Types of frames.
+mod types {
+    pub(super) const METHOD: u8 = 1;
+    pub(super) const HEADER: u8 = 2;
+    pub(super) const BODY: u8 = 3;
+    pub(super) const HEARTBEAT: u8 = 8;
+}
+
+/// The classes of methods.
+mod class {
+    pub(super) const CONNECTION: u16 = 10;
+    pub(super) const CHANNEL: u16 = 20;
+    pub(super) const ACCESS: u16 = 30;
+    pub(super) const EXCHANGE: u16 = 40;
+    pub(super) const QUEUE: u16 = 50;
+    pub(super) const BASIC: u16 = 60;
+    pub(super) const CONFIRM: u16 = 85;
+    pub(super) const TX: u16 = 90;
+}
+
+/// Class and number of the methods that decide something.
+type MethodId = (u16, u16);
+const CONNECTION_START: MethodId = (class::CONNECTION, 10);
+const CONNECTION_OPEN: MethodId = (class::CONNECTION, 40);
+const CONNECTION_OPEN_OK: MethodId = (class::CONNECTION, 41);
+const CONNECTION_CLOSE: MethodId = (class::CONNECTION, 50);
+const CHANNEL_OPEN: MethodId = (class::CHANNEL, 10);
+const CHANNEL_FLOW_OK: MethodId = (class::CHANNEL, 21);
+const CHANNEL_CLOSE: MethodId = (class::CHANNEL, 40);
+const CONSUME: MethodId = (class::BASIC, 20);
+const CONSUME_OK: MethodId = (class::BASIC, 21);
+const CANCEL: MethodId = (class::BASIC, 30);
+const PUBLISH: MethodId = (class::BASIC, 40);
+const RETURN: MethodId = (class::BASIC, 50);
+const DELIVER: MethodId = (class::BASIC, 60);
+const GET_OK: MethodId = (class::BASIC, 71);
+const GET_EMPTY: MethodId = (class::BASIC, 72);
+const ACK: MethodId = (class::BASIC, 80);
+const NACK: MethodId = (class::BASIC, 120);
+const CONFIRM_SELECT: MethodId = (class::CONFIRM, 10);
+
 pub(super) enum Frame<'a> {
     /// The protocol header of a connection.
     Protocol,
@@ -30,13 +71,13 @@ pub(super) enum Frame<'a> {
 /// A method: its class and method number, and its arguments as far as they were kept.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Method<'a> {
-    id: (u16, u16),
+    id: MethodId,
     arguments: &'a [u8],
 }
 
 /// A method of a client: its answer, and the layout of its arguments.
 struct ClientMethod {
-    id: (u16, u16),
+    id: MethodId,
     name: &'static str,
     /// Method number of the answer in the same class; 0 if the server does not answer.
     answer: u16,
@@ -51,7 +92,7 @@ struct ClientMethod {
 }
 
 const fn method(
-    id: (u16, u16),
+    id: MethodId,
     name: &'static str,
     answer: u16,
     (before, strings, target): (usize, usize, Option<usize>),
@@ -72,60 +113,52 @@ const NONE: (usize, usize, Option<usize>) = (0, 0, None);
 
 #[rustfmt::skip]
 const CLIENT: [ClientMethod; 24] = [
-    method((10, 50), "connection.close", 51, NONE, None),
-    method((20, 10), "channel.open", 11, NONE, None),
-    method((20, 20), "channel.flow", 21, NONE, None),
-    method((20, 40), "channel.close", 41, NONE, None),
-    method((40, 10), "exchange.declare", 11, (2, 2, Some(0)), Some(4)),
-    method((40, 20), "exchange.delete", 21, (2, 1, Some(0)), Some(1)),
-    method((40, 30), "exchange.bind", 31, (2, 3, Some(0)), Some(0)),
-    method((40, 40), "exchange.unbind", 51, (2, 3, Some(0)), Some(0)),
-    method((50, 10), "queue.declare", 11, (2, 1, Some(0)), Some(4)),
-    method((50, 20), "queue.bind", 21, (2, 3, Some(0)), Some(0)),
-    method((50, 30), "queue.purge", 31, (2, 1, Some(0)), Some(0)),
-    method((50, 40), "queue.delete", 41, (2, 1, Some(0)), Some(2)),
-    method((50, 50), "queue.unbind", 51, (2, 3, Some(0)), None),
-    method((60, 10), "basic.qos", 11, NONE, None),
-    method((60, 20), "basic.consume", 21, (2, 2, Some(0)), Some(3)),
-    method((60, 30), "basic.cancel", 31, (0, 1, None), Some(0)),
-    method((60, 40), "basic.publish", 0, (2, 2, Some(0)), None),
-    method((60, 70), "basic.get", 71, (2, 1, Some(0)), None),
-    method((60, 100), "basic.recover-async", 0, NONE, None),
-    method((60, 110), "basic.recover", 111, NONE, None),
-    method((85, 10), "confirm.select", 11, (0, 0, None), Some(0)),
-    method((90, 10), "tx.select", 11, NONE, None),
-    method((90, 20), "tx.commit", 21, NONE, None),
-    method((90, 30), "tx.rollback", 31, NONE, None),
+    method(CONNECTION_CLOSE, "connection.close", 51, NONE, None),
+    method(CHANNEL_OPEN, "channel.open", 11, NONE, None),
+    method((class::CHANNEL, 20), "channel.flow", 21, NONE, None),
+    method(CHANNEL_CLOSE, "channel.close", 41, NONE, None),
+    method((class::EXCHANGE, 10), "exchange.declare", 11, (2, 2, Some(0)), Some(4)),
+    method((class::EXCHANGE, 20), "exchange.delete", 21, (2, 1, Some(0)), Some(1)),
+    method((class::EXCHANGE, 30), "exchange.bind", 31, (2, 3, Some(0)), Some(0)),
+    method((class::EXCHANGE, 40), "exchange.unbind", 51, (2, 3, Some(0)), Some(0)),
+    method((class::QUEUE, 10), "queue.declare", 11, (2, 1, Some(0)), Some(4)),
+    method((class::QUEUE, 20), "queue.bind", 21, (2, 3, Some(0)), Some(0)),
+    method((class::QUEUE, 30), "queue.purge", 31, (2, 1, Some(0)), Some(0)),
+    method((class::QUEUE, 40), "queue.delete", 41, (2, 1, Some(0)), Some(2)),
+    method((class::QUEUE, 50), "queue.unbind", 51, (2, 3, Some(0)), None),
+    method((class::BASIC, 10), "basic.qos", 11, NONE, None),
+    method(CONSUME, "basic.consume", 21, (2, 2, Some(0)), Some(3)),
+    method(CANCEL, "basic.cancel", 31, (0, 1, None), Some(0)),
+    method(PUBLISH, "basic.publish", 0, (2, 2, Some(0)), None),
+    method((class::BASIC, 70), "basic.get", 71, (2, 1, Some(0)), None),
+    method((class::BASIC, 100), "basic.recover-async", 0, NONE, None),
+    method((class::BASIC, 110), "basic.recover", 111, NONE, None),
+    method(CONFIRM_SELECT, "confirm.select", 11, (0, 0, None), Some(0)),
+    method((class::TX, 10), "tx.select", 11, NONE, None),
+    method((class::TX, 20), "tx.commit", 21, NONE, None),
+    method((class::TX, 30), "tx.rollback", 31, NONE, None),
 ];
 /// Methods that a server sends without a request, and the bytes before the exchange and the routing key in them.
-const UNSOLICITED: [((u16, u16), &str, usize); 7] = [
-    ((10, 50), "connection.close", 0),
-    ((10, 60), "connection.blocked", 0),
-    ((10, 61), "connection.unblocked", 0),
-    ((20, 40), "channel.close", 0),
-    ((60, 30), "basic.cancel", 0),
-    ((60, 50), "basic.return", 2),
-    ((60, 60), "basic.deliver", 9),
+const UNSOLICITED: [(MethodId, &str, usize); 7] = [
+    (CONNECTION_CLOSE, "connection.close", 0),
+    ((class::CONNECTION, 60), "connection.blocked", 0),
+    ((class::CONNECTION, 61), "connection.unblocked", 0),
+    (CHANNEL_CLOSE, "channel.close", 0),
+    (CANCEL, "basic.cancel", 0),
+    (RETURN, "basic.return", 2),
+    (DELIVER, "basic.deliver", 9),
 ];
-const CONSUME: (u16, u16) = (60, 20);
-const CONSUME_OK: (u16, u16) = (60, 21);
-const DELIVER: (u16, u16) = (60, 60);
-const RETURN: (u16, u16) = (60, 50);
-const GET_OK: (u16, u16) = (60, 71);
-const GET_EMPTY: (u16, u16) = (60, 72);
-const ACK: (u16, u16) = (60, 80);
-const NACK: (u16, u16) = (60, 120);
 
 /// Class, first and last method number of all methods.
 const CLASSES: [(u16, u16, u16); 8] = [
-    (10, 10, 70),
-    (20, 10, 41),
-    (40, 10, 51),
-    (50, 10, 51),
-    (60, 10, 120),
-    (85, 10, 11),
-    (90, 10, 31),
-    (30, 10, 11),
+    (class::CONNECTION, 10, 70),
+    (class::CHANNEL, 10, 41),
+    (class::EXCHANGE, 10, 51),
+    (class::QUEUE, 10, 51),
+    (class::BASIC, 10, 120),
+    (class::CONFIRM, 10, 11),
+    (class::TX, 10, 31),
+    (class::ACCESS, 10, 11),
 ];
 
 pub(super) fn length(first: &[u8]) -> Length {
@@ -140,14 +173,14 @@ pub(super) fn length(first: &[u8]) -> Length {
     }
     let mut cursor = Cursor::new(first);
     let fits = |kind, channel, size| match kind {
-        1 => size >= 4,
-        2 => channel > 0 && size >= 14,
-        3 => channel > 0,
-        8 => channel == 0 && size == 0,
+        types::METHOD => size >= 4,
+        types::HEADER => channel > 0 && size >= 14,
+        types::BODY => channel > 0,
+        types::HEARTBEAT => channel == 0 && size == 0,
         _ => false,
     };
     match (cursor.u8(), cursor.u16be(), cursor.u32be()) {
-        (Some(1..=3 | 8), _, None) => Length::More,
+        (Some(types::METHOD..=types::BODY | types::HEARTBEAT), _, None) => Length::More,
         (Some(kind), Some(channel), Some(size))
             if fits(kind, channel, size) && size <= MAX_FRAME && channel <= MAX_CHANNEL =>
         {
@@ -166,15 +199,15 @@ pub(super) fn read(head: Head<'_>) -> Option<(u16, Frame<'_>)> {
     let (kind, channel) = (cursor.u8()?, cursor.u16be()?);
     cursor.u32be()?;
     let frame = match kind {
-        1 => Frame::Method(Method {
+        types::METHOD => Frame::Method(Method {
             id: (cursor.u16be()?, cursor.u16be()?),
             arguments: cursor.rest(),
         }),
-        2 => {
+        types::HEADER => {
             cursor.take(4)?;
             Frame::Header(cursor.u64be()?)
         }
-        3 => Frame::Body(head.len.saturating_sub(AROUND)),
+        types::BODY => Frame::Body(head.len.saturating_sub(AROUND)),
         _ => Frame::Heartbeat,
     };
     Some((channel, frame))
@@ -189,7 +222,7 @@ pub(super) fn fits(side: Side, head: Head<'_>) -> bool {
     let ends = is_cut || bytes.last() == Some(&END);
     ends && match read(head) {
         Some((_, Frame::Method(method))) => method.exists() && method.sender().is_none_or(|got| got == side),
-        Some((_, Frame::Header(size))) => cursor::be16_at(bytes, 7) == Some(60) && size < 1 << 40,
+        Some((_, Frame::Header(size))) => cursor::be16_at(bytes, 7) == Some(class::BASIC) && size < 1 << 40,
         Some(_) => true,
         None => is_cut,
     }
@@ -218,7 +251,7 @@ impl<'a> Method<'a> {
         CLIENT.iter().find(|listed| listed.id == self.id)
     }
 
-    fn unsolicited(self) -> Option<&'static ((u16, u16), &'static str, usize)> {
+    fn unsolicited(self) -> Option<&'static (MethodId, &'static str, usize)> {
         UNSOLICITED.iter().find(|(id, ..)| *id == self.id)
     }
 
@@ -233,14 +266,23 @@ impl<'a> Method<'a> {
     fn sender(self) -> Option<Side> {
         let is_answer = CLIENT
             .iter()
-            .any(|listed| (listed.id.0, listed.answer) == self.id && listed.id.0 != 10);
+            .any(|listed| (listed.id.0, listed.answer) == self.id && listed.id.0 != class::CONNECTION);
         match (self.listed().is_some(), self.unsolicited().is_some()) {
             (true, false) => Some(Side::Client),
             (false, true) => Some(Side::Server),
             // both sides may send close and close-ok; flow-ok answers either side's flow
-            _ if self.id.1 == 41 && self.id.0 != 50 || self.id == (20, 21) => None,
-            (false, false) if matches!(self.id, (10, 11 | 21 | 31 | 40)) => Some(Side::Client),
-            (false, false) if matches!(self.id, (10, 10 | 20 | 30 | 41)) => Some(Side::Server),
+            _ if self.id.1 == 41 && self.id.0 != class::QUEUE || self.id == CHANNEL_FLOW_OK => None,
+            (false, false) if matches!(self.id, (class::CONNECTION, 11 | 21 | 31) | CONNECTION_OPEN) => {
+                Some(Side::Client)
+            }
+            (false, false)
+                if matches!(
+                    self.id,
+                    CONNECTION_START | (class::CONNECTION, 20 | 30) | CONNECTION_OPEN_OK
+                ) =>
+            {
+                Some(Side::Server)
+            }
             _ if is_answer || self.id == GET_EMPTY => Some(Side::Server),
             _ => None,
         }
@@ -256,11 +298,11 @@ impl<'a> Method<'a> {
 
     /// Whether the method belongs to the log-in, which "open-ok" or "close" ends.
     pub(super) fn is_of_login(self) -> bool {
-        self.id.0 == 10 && self.id.1 <= 50
+        self.id.0 == class::CONNECTION && self.id <= CONNECTION_CLOSE
     }
 
     pub(super) fn ends_login(self) -> bool {
-        matches!(self.id, (10, 41 | 50))
+        matches!(self.id, CONNECTION_OPEN_OK | CONNECTION_CLOSE)
     }
 
     /// Returns the queue or the exchange that the method names; for the default exchange the routing key, which is the
@@ -289,7 +331,7 @@ impl<'a> Method<'a> {
             short_string(&mut cursor)?;
         }
         let first = short_string(&mut cursor)?;
-        let is_default = first.is_empty() && matches!(self.id, (60, 40) | DELIVER | RETURN);
+        let is_default = first.is_empty() && matches!(self.id, PUBLISH | DELIVER | RETURN);
         if is_default {
             short_string(&mut cursor)
         } else {
@@ -298,7 +340,7 @@ impl<'a> Method<'a> {
     }
 
     /// Returns class and method number of the answer; None if the server does not answer.
-    pub(super) fn answer(self) -> Option<(u16, u16)> {
+    pub(super) fn answer(self) -> Option<MethodId> {
         let listed = self.listed().filter(|listed| listed.answer > 0)?;
         (!self.is_no_wait(listed).unwrap_or(false)).then_some((listed.id.0, listed.answer))
     }
@@ -312,12 +354,12 @@ impl<'a> Method<'a> {
         Some(cursor.u8()? >> bit & 1 == 1)
     }
 
-    pub(super) fn is_answer(self, answer: (u16, u16)) -> bool {
+    pub(super) fn is_answer(self, answer: MethodId) -> bool {
         self.id == answer || self.id == GET_EMPTY && answer == GET_OK
     }
 
     pub(super) fn is_publish(self) -> bool {
-        self.id == (60, 40)
+        self.id == PUBLISH
     }
 
     /// Returns the consumer tag of a basic.consume (which may be empty), of its answer, or of a delivery.
@@ -335,11 +377,11 @@ impl<'a> Method<'a> {
     }
 
     pub(super) fn opens_channel(self) -> bool {
-        self.id == (20, 10)
+        self.id == CHANNEL_OPEN
     }
 
     pub(super) fn selects_confirms(self) -> bool {
-        self.id == (85, 10)
+        self.id == CONFIRM_SELECT
     }
 
     /// Whether a content follows the server's method.
@@ -364,13 +406,13 @@ impl<'a> Method<'a> {
 
     /// Returns the reply code with which the server closes a channel or the connection.
     pub(super) fn close_code(self) -> Option<u16> {
-        let closes = matches!(self.id, (10, 50) | (20, 40));
+        let closes = matches!(self.id, CONNECTION_CLOSE | CHANNEL_CLOSE);
         closes.then(|| Cursor::new(self.arguments).u16be()).flatten()
     }
 
     /// Returns product and version of the server, from its connection.start.
     pub(super) fn software(self) -> Option<Box<str>> {
-        if self.id != (10, 10) {
+        if self.id != CONNECTION_START {
             return None;
         }
         let value = |key: &[u8]| {

@@ -5,6 +5,14 @@ use crate::cursor::Cursor;
 
 const PRODUCE: u16 = 0;
 const FETCH: u16 = 1;
+const FIND_COORDINATOR: u16 = 10;
+const JOIN_GROUP: u16 = 11;
+const HEARTBEAT: u16 = 12;
+const LEAVE_GROUP: u16 = 13;
+const SYNC_GROUP: u16 = 14;
+const SASL_HANDSHAKE: u16 = 17;
+const INIT_PRODUCER_ID: u16 = 22;
+const SASL_AUTHENTICATE: u16 = 36;
 /// Names of the APIs, by API key. Key 18 is written as clients log it.
 #[rustfmt::skip]
 const WORDS: [&str; 76] = [
@@ -34,14 +42,14 @@ pub(super) fn name(api: u16) -> Option<&'static str> {
 const ERRORS: [(u16, u16, u16); 10] = [
     (PRODUCE, u16::MAX, 9),
     (FETCH, 1, 12),
-    (10, 1, 3),
-    (11, 2, 6),
-    (12, 1, 4),
-    (13, 1, 4),
-    (14, 1, 4),
-    (17, u16::MAX, u16::MAX),
-    (22, 0, 2),
-    (36, u16::MAX, 2),
+    (FIND_COORDINATOR, 1, 3),
+    (JOIN_GROUP, 2, 6),
+    (HEARTBEAT, 1, 4),
+    (LEAVE_GROUP, 1, 4),
+    (SYNC_GROUP, 1, 4),
+    (SASL_HANDSHAKE, u16::MAX, u16::MAX),
+    (INIT_PRODUCER_ID, 0, 2),
+    (SASL_AUTHENTICATE, u16::MAX, 2),
 ];
 
 pub(super) fn has_error(api: u16) -> bool {
@@ -58,7 +66,7 @@ pub(super) fn error(api: u16, version: u16, body: &[u8]) -> Option<u16> {
     }
     match api {
         FETCH if version < 7 => None,
-        10 if version >= 4 => None, // the code stands with each of several coordinators
+        FIND_COORDINATOR if version >= 4 => None, // the code stands with each of several coordinators
         // the code of the first partition of the first topic
         PRODUCE if version < 13 => {
             first_topic(compact, &mut cursor)?;
@@ -92,7 +100,7 @@ impl<'a> Body<'a> {
             PRODUCE => Body::produce(version, &mut cursor),
             FETCH => Body::fetch(version, &mut cursor),
             _ => Some(Body {
-                waits: matches!(api, 11 | 14),
+                waits: matches!(api, JOIN_GROUP | SYNC_GROUP),
                 ..Body::default()
             }),
         }

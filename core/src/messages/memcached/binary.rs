@@ -31,6 +31,11 @@ struct Pending {
     opaque: u32,
 }
 
+const STAT: u8 = 0x10;
+const SASL_LIST: u8 = 0x20;
+const SASL_AUTH: u8 = 0x21;
+const SASL_STEP: u8 = 0x22;
+
 /// Returns a command's name, and whether it is quiet.
 fn command(opcode: u8) -> Option<(&'static str, bool)> {
     Some(match opcode {
@@ -50,7 +55,7 @@ fn command(opcode: u8) -> Option<(&'static str, bool)> {
         0x0d => ("get", true),
         0x0e => ("append", false),
         0x0f => ("prepend", false),
-        0x10 => ("stats", false),
+        STAT => ("stats", false),
         0x11 => ("set", true),
         0x12 => ("add", true),
         0x13 => ("replace", true),
@@ -65,9 +70,9 @@ fn command(opcode: u8) -> Option<(&'static str, bool)> {
         0x1c => ("touch", false),
         0x1d => ("gat", false),
         0x1e => ("gat", true),
-        0x20 => ("sasl list", false),
-        0x21 => ("sasl auth", false),
-        0x22 => ("sasl step", false),
+        SASL_LIST => ("sasl list", false),
+        SASL_AUTH => ("sasl auth", false),
+        SASL_STEP => ("sasl step", false),
         0x23 => ("gat", false),
         0x24 => ("gat", true),
         _ => return None,
@@ -82,9 +87,6 @@ mod status {
     pub const NOT_STORED: u16 = 5;
     pub const AUTH_CONTINUE: u16 = 0x21;
 }
-
-const STAT: u8 = 0x10;
-const SASL: std::ops::RangeInclusive<u8> = 0x20..=0x22;
 
 /// Returns a status' name in the text protocol, else its number.
 fn status_text(code: u16) -> SmolStr {
@@ -180,7 +182,7 @@ impl WireFormat {
         let from = HEADER as usize + usize::from(extras);
         let target = head.get(from..from + usize::from(key)).unwrap_or_default();
         let number = self.waiting.push(Pending { opcode, opaque })?;
-        let is_login = SASL.contains(&opcode);
+        let is_login = (SASL_LIST..=SASL_STEP).contains(&opcode);
         let kind = if is_login { Kind::Setup } else { Kind::Request };
         sink.exchange(number).request(kind, method, &text::name(target));
         Some(Role::Last(number))

@@ -12,7 +12,7 @@ use super::super::pending_queue::PendingQueue;
 use super::super::sink::Sink;
 use super::super::sql::{self, Dialect};
 use super::super::{Kind, Listener, RequestName, text};
-use super::packets::{self, Capabilities, HEADER};
+use super::packets::{self, Capabilities, HEADER, com};
 use crate::limits::HELD_BEHIND_NS;
 
 /// Upper bound on the bytes of a database's or table's name; MySQL allows 64 characters.
@@ -214,14 +214,14 @@ impl Dialog {
             return ClientPacket::Wrong("not a command of MySQL");
         };
         if !answered {
-            if let (0x19, Some(id)) = (code, packets::u32_at(body, 0)) {
+            if let (com::CLOSE, Some(id)) = (code, packets::u32_at(body, 0)) {
                 self.statements.retain(|(listed, _)| *listed != id);
             }
             return ClientPacket::Unanswered;
         }
         let mut method = SmolStr::new_static(method);
         let target = match code {
-            0x03 => {
+            com::QUERY => {
                 let attributes = self.capabilities.is_some_and(Capabilities::sends_attributes);
                 let target = sql::mask(packets::statement(body, attributes), Dialect::Backslash, is_cut);
                 method = Some(sql::verb(&target))
@@ -229,29 +229,29 @@ impl Dialog {
                     .unwrap_or(method);
                 target
             }
-            0x16 => sql::mask(body, Dialect::Backslash, is_cut),
-            0x17 | 0x1a | 0x1c => self.statement(packets::u32_at(body, 0).unwrap_or(0)),
-            0x02 | 0x04..=0x06 => {
+            com::PREPARE => sql::mask(body, Dialect::Backslash, is_cut),
+            com::EXECUTE | com::RESET | com::FETCH => self.statement(packets::u32_at(body, 0).unwrap_or(0)),
+            com::INIT_DB | com::FIELD_LIST | com::CREATE_DB | com::DROP_DB => {
                 let name = body.split(|byte| *byte == 0).next().unwrap_or_default();
                 text::name_up_to(name, MAX_NAME, false)
             }
             _ => SmolStr::default(),
         };
-        if code == 0x17 && !target.is_empty() {
+        if code == com::EXECUTE && !target.is_empty() {
             method = sql::verb(&target);
         }
         let (expects, kind) = match code {
-            0x04 => (Expects::Fields, Kind::Request),
-            0x09 => (Expects::Text, Kind::Request),
-            0x11 => (Expects::LogIn, Kind::Setup),
-            0x12 | 0x1e => (Expects::Binlog, Kind::Request),
-            0x16 => (Expects::Prepared, Kind::Request),
-            0x1c => (Expects::Rows { first: false }, Kind::Request),
+            com::FIELD_LIST => (Expects::Fields, Kind::Request),
+            com::STATISTICS => (Expects::Text, Kind::Request),
+            com::CHANGE_USER => (Expects::LogIn, Kind::Setup),
+            com::BINLOG_DUMP | com::BINLOG_DUMP_GTID => (Expects::Binlog, Kind::Request),
+            com::PREPARE => (Expects::Prepared, Kind::Request),
+            com::FETCH => (Expects::Rows { first: false }, Kind::Request),
             _ => (Expects::Result, Kind::Request),
         };
         let named = RequestName::new(&method, &target);
         let fits = self.begin(sink, expects, kind, named, bytes);
-        if let (0x16, Some((_, pending))) = (code, self.waiting.last()) {
+        if let (com::PREPARE, Some((_, pending))) = (code, self.waiting.last()) {
             pending.sql = target.clone();
             self.newest_sql = target;
         }

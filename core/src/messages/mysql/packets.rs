@@ -26,6 +26,26 @@ const CLIENT_OPTIONAL_METADATA: u32 = 1 << 25;
 const CLIENT_QUERY_ATTRIBUTES: u32 = 1 << 27;
 const CLIENT_ZSTD: u32 = 1 << 26;
 
+/// The commands that decide something (`COM_QUERY` and so on).
+pub(super) mod com {
+    pub const INIT_DB: u8 = 0x02;
+    pub const QUERY: u8 = 0x03;
+    pub const FIELD_LIST: u8 = 0x04;
+    pub const CREATE_DB: u8 = 0x05;
+    pub const DROP_DB: u8 = 0x06;
+    pub const STATISTICS: u8 = 0x09;
+    pub const PING: u8 = 0x0e;
+    pub const CHANGE_USER: u8 = 0x11;
+    pub const BINLOG_DUMP: u8 = 0x12;
+    pub const PREPARE: u8 = 0x16;
+    pub const EXECUTE: u8 = 0x17;
+    pub const CLOSE: u8 = 0x19;
+    pub const RESET: u8 = 0x1a;
+    pub const FETCH: u8 = 0x1c;
+    pub const BINLOG_DUMP_GTID: u8 = 0x1e;
+    pub const RESET_CONNECTION: u8 = 0x1f;
+}
+
 /// The capability flags of a greeting, a log-in, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Capabilities(pub(super) u32);
@@ -132,13 +152,13 @@ pub(super) fn begins_message(first: &[u8]) -> bool {
     };
     let [.., number] = *header;
     let is_whole = length(header) as usize == body.len() && number == 0;
-    match body.split_first() {
+    match body {
         _ if !is_whole => false,
-        Some((3 | 22, statement)) => statement.len() > 2 && is_text(statement),
-        Some((2, name)) => !name.is_empty() && is_text(name),
-        Some((0x17, rest)) => rest.len() >= 9 && rest.get(5..9) == Some(&[1, 0, 0, 0]),
-        Some((0x0e | 0x09 | 0x1f, rest)) => rest.is_empty(),
-        Some((0x1a, rest)) => rest.len() == 4,
+        [com::QUERY | com::PREPARE, statement @ ..] => statement.len() > 2 && is_text(statement),
+        [com::INIT_DB, name @ ..] => !name.is_empty() && is_text(name),
+        [com::EXECUTE, rest @ ..] => rest.len() >= 9 && rest.get(5..9) == Some(&[1, 0, 0, 0]),
+        [com::PING | com::STATISTICS | com::RESET_CONNECTION, rest @ ..] => rest.is_empty(),
+        [com::RESET, rest @ ..] => rest.len() == 4,
         _ => false,
     }
 }
@@ -214,30 +234,30 @@ pub(super) fn statement(body: &[u8], attributes: bool) -> &[u8] {
 pub(super) fn command(code: u8) -> Option<(&'static str, bool)> {
     Some(match code {
         0x01 => ("QUIT", false),
-        0x02 => ("INIT_DB", true),
-        0x03 => ("QUERY", true),
-        0x04 => ("FIELD_LIST", true),
-        0x05 => ("CREATE_DB", true),
-        0x06 => ("DROP_DB", true),
+        com::INIT_DB => ("INIT_DB", true),
+        com::QUERY => ("QUERY", true),
+        com::FIELD_LIST => ("FIELD_LIST", true),
+        com::CREATE_DB => ("CREATE_DB", true),
+        com::DROP_DB => ("DROP_DB", true),
         0x07 => ("REFRESH", true),
         0x08 => ("SHUTDOWN", true),
-        0x09 => ("STATISTICS", true),
+        com::STATISTICS => ("STATISTICS", true),
         0x0a => ("PROCESS_INFO", true),
         0x0c => ("PROCESS_KILL", true),
         0x0d => ("DEBUG", true),
-        0x0e => ("PING", true),
-        0x11 => ("CHANGE_USER", true),
-        0x12 => ("BINLOG_DUMP", true),
+        com::PING => ("PING", true),
+        com::CHANGE_USER => ("CHANGE_USER", true),
+        com::BINLOG_DUMP => ("BINLOG_DUMP", true),
         0x15 => ("REGISTER_SLAVE", true),
-        0x16 => ("PREPARE", true),
-        0x17 => ("EXECUTE", true),
+        com::PREPARE => ("PREPARE", true),
+        com::EXECUTE => ("EXECUTE", true),
         0x18 => ("SEND_LONG_DATA", false),
-        0x19 => ("CLOSE", false),
-        0x1a => ("RESET", true),
+        com::CLOSE => ("CLOSE", false),
+        com::RESET => ("RESET", true),
         0x1b => ("SET_OPTION", true),
-        0x1c => ("FETCH", true),
-        0x1e => ("BINLOG_DUMP", true),
-        0x1f => ("RESET_CONNECTION", true),
+        com::FETCH => ("FETCH", true),
+        com::BINLOG_DUMP_GTID => ("BINLOG_DUMP", true),
+        com::RESET_CONNECTION => ("RESET_CONNECTION", true),
         _ => return None,
     })
 }
