@@ -228,14 +228,14 @@ impl Http1 {
                 return Ok(bytes);
             }
             // taken out of the sink, so that the sink can be used while the head is borrowed
-            let mut cache = sink.head_cache().take().unwrap_or_default();
+            let mut cache = sink.memory().head_cache.take().unwrap_or_default();
             let head = cache.or_read(side, bytes, head::parse);
             if let Some(head) = head.filter(|head| head.len <= MAX_HEAD) {
                 let rest = self.whole_head(sink, head, bytes);
-                *sink.head_cache() = Some(cache);
+                sink.memory().head_cache = Some(cache);
                 return rest;
             }
-            *sink.head_cache() = Some(cache);
+            sink.memory().head_cache = Some(cache);
         }
         self.part_of_head(sink.lend(), bytes)
     }

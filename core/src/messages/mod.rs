@@ -260,11 +260,9 @@ impl Messages {
         self.mid_stream.get_or_insert_default().beginning_missing = true;
     }
 
-    /// Makes this the state of a new stream. The box of an HTTP/1 reader is kept for the next such stream.
+    /// Makes this the state of a new stream.
     pub fn reset(&mut self, memory: &mut Memory) {
-        if let AnyReader::Http(reader) = std::mem::take(&mut self.reader) {
-            memory.http = Some(reader);
-        }
+        memory.recycle(std::mem::take(&mut self.reader));
         *self = Messages::new();
     }
 

@@ -283,35 +283,28 @@ impl Redis {
         sink.exchange(key).answer_piece(&mut self.is_reply_begun, bytes);
     }
 
-    /// Finds what the server's value is, as soon as its first word or its end shows it.
+    /// Finds what the server's value is, as soon as its first word (of an array or a push) or its end (of a line) shows
+    /// it.
     fn classify(&mut self, is_whole: bool) {
         if self.value != Value::Unknown {
             return;
         }
-        let first = self.waiting.first().map(|(key, answers)| (key, *answers));
-        let is_unsolicited = first.is_none();
-        self.value = match self.resp.server.kind {
-            b'>' if self.resp.server.has_word || is_whole => match first {
-                Some((key, answers)) if confirms(answers, self.resp.server.word(0)) => Value::Answer(key),
-                _ => Value::Push,
-            },
-            b'*' if (self.expected.messages || is_unsolicited) && (self.resp.server.has_word || is_whole) => {
-                match (PUSHES.contains(&self.resp.server.word(0)), first) {
-                    (true, _) => Value::Push,
-                    (false, Some((key, _))) => Value::Answer(key),
-                    (false, None) => Value::Stray,
-                }
-            }
-            b'+' if is_whole
-                && (self.expected.monitor_lines || is_unsolicited)
-                && is_monitored(self.resp.server.word(0)) =>
-            {
-                Value::Push
-            }
-            b'+' if !is_whole && (self.expected.monitor_lines || is_unsolicited) => return,
-            b'*' if !is_whole && (self.expected.messages || is_unsolicited) => return,
-            0 | b'>' if !is_whole => return,
-            _ => first.map_or(Value::Stray, |(key, _)| Value::Answer(key)),
+        let oldest = self.waiting.first().map(|(key, answers)| (key, *answers));
+        let answer = oldest.map_or(Value::Stray, |(key, _)| Value::Answer(key));
+        let may_be_message = self.expected.messages || oldest.is_none();
+        let may_be_monitor_line = self.expected.monitor_lines || oldest.is_none();
+        let value = &self.resp.server;
+        let has_first_word = value.has_word || is_whole;
+        // the arms that wait come first, so that those after them may compare the first word
+        self.value = match value.kind {
+            0 if !is_whole => return,
+            b'>' if !has_first_word => return,
+            b'*' if may_be_message && !has_first_word => return,
+            b'+' if may_be_monitor_line && !is_whole => return,
+            b'>' if !oldest.is_some_and(|(_, answers)| confirms(answers, value.word(0))) => Value::Push,
+            b'*' if may_be_message && PUSHES.contains(&value.word(0)) => Value::Push,
+            b'+' if may_be_monitor_line && is_monitored(value.word(0)) => Value::Push,
+            _ => answer,
         };
     }
 
@@ -330,8 +323,9 @@ impl Redis {
 
     /// Returns method and target of a push: `message` and its channel.
     fn push_name(&self) -> (SmolStr, SmolStr) {
-        let word = |index| text::name(self.resp.server.word(index));
-        match (self.resp.server.kind, self.resp.server.word(0)) {
+        let value = &self.resp.server;
+        let word = |index| text::name(value.word(index));
+        match (value.kind, value.word(0)) {
             (b'+', _) => (SmolStr::new_static("monitor"), SmolStr::default()),
             (_, b"pmessage") => (word(0), word(2)),
             _ => (word(0), word(1)),
@@ -340,9 +334,10 @@ impl Redis {
 
     /// Returns the key of the command that subscribed to the server's push.
     fn subscription(&self) -> Option<u64> {
-        let (word, name) = match (self.resp.server.kind, self.resp.server.word(0)) {
-            (b'+', _) => (MONITORED, None),
-            (_, word) => (word, Some(self.resp.server.word(1))),
+        let value = &self.resp.server;
+        let (word, name) = match value.kind {
+            b'+' => (MONITORED, None),
+            _ => (value.word(0), Some(value.word(1))),
         };
         let matches = |(first_word, channel, _): &&Channel| {
             *first_word == word && name.is_none_or(|name| **channel == *name)
@@ -354,22 +349,22 @@ impl Redis {
             .map(|(.., key)| *key)
     }
 
-    /// Ends the reply, unless the command gets one confirmation a channel and more are to come.
+    /// Ends the reply, unless the command gets one confirmation per channel and more are to come.
     fn end_answer(&mut self, sink: &mut Sink<'_, impl Listener>, key: u64) {
         let Some((_, &mut answers)) = self.waiting.first() else {
             return;
         };
         let is_error = matches!(self.resp.server.kind, b'-' | b'!');
-        let subscribed = confirms(answers, self.resp.server.word(0)).then(|| self.confirmed());
-        let left = match (answers, subscribed) {
-            (Answers::Confirmed(left), Some(_)) => left.saturating_sub(1),
-            (Answers::AllConfirmed, Some(left)) => left,
+        let subscribed = confirms(answers, self.resp.server.word(0)).then(|| self.read_confirmation());
+        let to_come = match (answers, subscribed) {
+            (Answers::Confirmed(to_come), Some(_)) => to_come.saturating_sub(1),
+            (Answers::AllConfirmed, Some(subscribed)) => subscribed,
             _ => 0,
         };
         self.report_piece(sink, key);
-        if left > 0 {
-            if let (Some((_, waits)), Answers::Confirmed(_)) = (self.waiting.first(), answers) {
-                *waits = Answers::Confirmed(left);
+        if to_come > 0 {
+            if let (Some((_, oldest)), Answers::Confirmed(_)) = (self.waiting.first(), answers) {
+                *oldest = Answers::Confirmed(to_come);
             }
             return;
         }
@@ -387,15 +382,15 @@ impl Redis {
     }
 
     /// Reads a confirmation. Returns the number of channels, or of patterns, that stay subscribed.
-    fn confirmed(&mut self) -> u64 {
-        let word = self.resp.server.word(0);
-        let total = std::str::from_utf8(self.resp.server.word(2))
+    fn read_confirmation(&mut self) -> u64 {
+        let value = &self.resp.server;
+        // counts channels and patterns together
+        let total: u64 = std::str::from_utf8(value.word(2))
             .ok()
-            .and_then(|count| count.parse().ok());
-        let total: u64 = total.unwrap_or(0);
+            .and_then(|count| count.parse().ok())
+            .unwrap_or(0);
         self.expected.messages = true;
-        // the confirmation's number counts channels and patterns together
-        match word {
+        match value.word(0) {
             b"psubscribe" | b"punsubscribe" => {
                 self.patterns = total.saturating_sub(self.channels);
                 self.patterns
@@ -410,15 +405,15 @@ impl Redis {
 
     /// Reads the server's version in its reply to HELLO or INFO.
     fn read_version(&self, sink: &mut Sink<'_, impl Listener>, answers: Answers) {
-        let words = &self.resp.server;
+        let value = &self.resp.server;
         let version = match answers {
             Answers::Info => {
-                let mut lines = words.word(0).split(|byte| *byte == b'\n');
+                let mut lines = value.word(0).split(|byte| *byte == b'\n');
                 lines.find_map(|line| line.strip_prefix(b"redis_version:"))
             }
-            _ => (0..words.word_count())
-                .find(|index| words.word(*index) == b"version")
-                .map(|index| words.word(index + 1)),
+            _ => (0..value.word_count())
+                .find(|index| value.word(*index) == b"version")
+                .map(|index| value.word(index + 1)),
         };
         if let Some(version) = version
             .map(<[u8]>::trim_ascii)
@@ -432,5 +427,6 @@ impl Redis {
 /// Whether this first word of a reply confirms the (un)subscription of a command with these `answers`.
 fn confirms(answers: Answers, word: &[u8]) -> bool {
     matches!(answers, Answers::Confirmed(_) | Answers::AllConfirmed)
-        && (word.ends_with(b"subscribe") && word.len() <= b"punsubscribe".len())
+        && word.ends_with(b"subscribe")
+        && word.len() <= b"punsubscribe".len()
 }

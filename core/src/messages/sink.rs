@@ -9,7 +9,6 @@ mod exchange;
 
 pub(super) use exchange::ExchangeSink;
 
-use super::http1::HeadCache;
 use super::tags::Tags;
 use super::{
     At, BySide, Close, FlowEvent, Kind, Listener, Memory, Note, Protocol, Push, Side, Status, TlsSetup,
@@ -112,11 +111,6 @@ impl<'a, L: Listener> Sink<'a, L> {
 
     pub(super) fn memory(&mut self) -> &mut Memory {
         self.listener.memory()
-    }
-
-    /// Heads of HTTP/1 read before, on any stream.
-    pub(super) fn head_cache(&mut self) -> &mut Option<Box<HeadCache>> {
-        &mut self.listener.memory().head_cache
     }
 
     /// Adds bytes to this side's message. Begins the message, at the mark or else at this packet, if none is open.

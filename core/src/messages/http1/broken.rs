@@ -90,7 +90,7 @@ impl Http1 {
         let side = sink.side();
         let half = &mut self.sides[side];
         if half.head.is_empty()
-            && let Some(cache) = sink.head_cache()
+            && let Some(cache) = &mut sink.memory().head_cache
         {
             half.head = std::mem::take(&mut cache.spare);
             if let Some(cut) = cache.cut(side, bytes) {
@@ -143,7 +143,7 @@ impl Http1 {
         }
         let (mut bytes, has_line) = (std::mem::take(&mut half.head), half.has_line);
         // taken out of the sink, so that the sink can be used while the start line is borrowed
-        let mut cache = sink.head_cache().take().unwrap_or_default();
+        let mut cache = sink.memory().head_cache.take().unwrap_or_default();
         let read = || head::start_line(side, &bytes, is_cut);
         let is_named = if is_cut {
             self.name_by(sink, cache.or_read_cut(side, &bytes, has_line, read))
@@ -152,7 +152,7 @@ impl Http1 {
         };
         bytes.clear();
         cache.spare = bytes;
-        *sink.head_cache() = Some(cache);
+        sink.memory().head_cache = Some(cache);
         is_named
     }
 
