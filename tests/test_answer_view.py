@@ -25,8 +25,8 @@ from latpcap.findings import FinderTables
 from latpcap.reading import drain
 from latpcap.user_waits.segments import Segments
 from latpcap.user_waits.segments import segments as of_tables
+from latpcap.views import answer_columns, answer_view
 from latpcap.views import capture as capture_module
-from latpcap.views import partial_answer, partial_columns
 
 FILES = sorted([*CASES.glob("*/capture.*"), *CLIPS.glob("*.pcap"), *SAMPLES.glob("*.pcap")])
 
@@ -48,10 +48,10 @@ def test_the_same_answer_to_the_last_digit(part: int, monkeypatch: pytest.Monkey
             whole = told(capture.why())
         except lp.CaptureError as problem:
             with pytest.raises(lp.CaptureError) as refused:
-                partial_answer.read(file)
+                answer_view.read(file)
             assert str(refused.value) == str(problem)
             continue
-        few = partial_answer.read(file)
+        few = answer_view.read(file)
         assert told(few.why()) == whole, file
         assert few.arrow("findings").equals(capture.arrow("findings")), file
         with monkeypatch.context() as many:
@@ -63,7 +63,7 @@ def test_the_same_answer_to_the_last_digit(part: int, monkeypatch: pytest.Monkey
 
 
 def test_what_an_answer_quotes_is_told_by_its_packets_alone() -> None:
-    few, whole = partial_answer.read(SAMPLES / "nginx-latency.pcap"), lp.read(SAMPLES / "nginx-latency.pcap").events
+    few, whole = answer_view.read(SAMPLES / "nginx-latency.pcap"), lp.read(SAMPLES / "nginx-latency.pcap").events
     columns = ["frame", "from_client", "len"]
     mine = whole[whole.stream == 3].iloc[4:8]
     assert few._quoted(3, mine.frame.tolist()).select(columns).to_pylist() == mine[columns].to_dict("records")
@@ -72,7 +72,7 @@ def test_what_an_answer_quotes_is_told_by_its_packets_alone() -> None:
 
 
 def test_tables_without_what_no_answer_asks_for() -> None:
-    few, whole = partial_answer.read(SAMPLES / "nginx-latency.pcap"), lp.read(SAMPLES / "nginx-latency.pcap")
+    few, whole = answer_view.read(SAMPLES / "nginx-latency.pcap"), lp.read(SAMPLES / "nginx-latency.pcap")
     assert few.arrow("events").num_rows == 0 < whole.arrow("events").num_rows
     for name in ("exchanges", "causes"):
         here, there = few.kept[name], FinderTables(whole.arrow)[name]
@@ -96,7 +96,7 @@ def test_what_findings_read_of_streams_is_kept() -> None:
     sources = [path.read_text() for folder in ("findings", "user_waits") for path in (package / folder).glob("*.py")]
     read = {name.replace("{side}", "client") for text in sources for name in READS.findall(text)}
     assert len(read) > 10
-    assert {name for name in read if "{" not in name} <= set(partial_columns.Streams.COLUMNS)
+    assert {name for name in read if "{" not in name} <= set(answer_columns.Streams.COLUMNS)
 
 
 def kept(found: Segments, streams: np.ndarray) -> list[object]:  # type: ignore[type-arg]
@@ -149,7 +149,7 @@ def test_what_was_captured_twice_is_read_again(tmp_path: Path) -> None:
             talk.server(10.0 * number + 5, piece)
     twice = [replace(s, time_ns=s.time_ns + late) for s in talk.tape for late in (0, 1000)]
     (tmp_path / "a.pcap").write_bytes(pcap(twice))
-    checks = partial_answer.read(tmp_path / "a.pcap").why().to_dict()["quality"]
+    checks = answer_view.read(tmp_path / "a.pcap").why().to_dict()["quality"]
     assert checks == lp.read(tmp_path / "a.pcap").why().to_dict()["quality"]
     assert "doubles" in [check["check"] for check in checks]
 
@@ -160,7 +160,7 @@ def test_tables_without_events_have_no_segments() -> None:
 
 
 def test_columns_hold_what_they_were_given() -> None:
-    numbers, words, rng = partial_columns.Numbers(None), partial_columns.Words(), np.random.default_rng(1)
+    numbers, words, rng = answer_columns.Numbers(None), answer_columns.Words(), np.random.default_rng(1)
     given, said = [], []
     for size, top in ((3, 1), (70_000, 1), (10, 2**32 + 5), (200_000, 300), (5, 2**20)):
         values = rng.integers(0, top, size, np.int64)
@@ -173,7 +173,7 @@ def test_columns_hold_what_they_were_given() -> None:
     order = rng.permutation(len(whole))
     assert np.array_equal(numbers.values(order), whole[order])
     assert words.arrow(order).to_pylist() == [said[i] for i in order.tolist()]
-    empty = partial_columns.Numbers("float64")
+    empty = answer_columns.Numbers("float64")
     empty.add(np.zeros(5))
     empty.add(np.array([0.0, np.nan]))
     assert empty.arrow(None).to_pylist() == [0.0] * 6 + [None]
@@ -193,7 +193,7 @@ def test_the_command_reads_for_the_answer_alone(tmp_path: Path) -> None:
 def test_a_capture_that_is_replaced_meanwhile_is_no_wrong_answer(tmp_path: Path) -> None:
     path = tmp_path / "a.pcap"
     path.write_bytes((SAMPLES / "nginx-latency.pcap").read_bytes())
-    few = partial_answer.read(path)
+    few = answer_view.read(path)
     path.unlink()
     path.write_bytes(CLIPS.joinpath("think40.pcap").read_bytes())
     with pytest.raises(lp.CaptureError, match="was replaced since it was read"):
@@ -219,7 +219,7 @@ def test_of_many_requests_findings_read_few_columns(monkeypatch: pytest.MonkeyPa
 def test_what_is_kept_in_part_is_read_again_where_all_of_it_is_asked_for() -> None:
     rows = dict.fromkeys(("streams", "connects", "gaps"), 0)
     for file in (SAMPLES / "nginx-latency.pcap", *sorted(CASES.glob("*/capture.pcap"))[::12]):
-        few, whole = partial_answer.read(file), lp.read(file)
+        few, whole = answer_view.read(file), lp.read(file)
         for name in rows:
             assert few.rows(name) == whole.rows(name)
             assert few.arrow(name).equals(whole.arrow(name)), (file, name)
@@ -235,13 +235,13 @@ def test_what_is_kept_in_part_is_read_again_where_all_of_it_is_asked_for() -> No
 
 
 def test_words_stand_in_the_order_in_which_the_rows_name_them() -> None:
-    words = partial_columns.Words()
+    words = answer_columns.Words()
     words.add(np.array([0, 1, -1, 2]), ["a", "b", "c"])
     words.add(np.array([0, 1]), ["c", "d"])
     order = np.array([5, 2, 3, 1, 0, 4])
-    found = partial_columns._as_named(words.arrow(order))
+    found = answer_columns._as_named(words.arrow(order))
     assert found.to_pylist() == ["d", None, "c", "b", "a", "c"]
     assert found.dictionary.to_pylist() == ["d", "c", "b", "a"]
-    nothing = partial_columns.Words()
+    nothing = answer_columns.Words()
     nothing.add(np.array([-1, -1]), [])
-    assert partial_columns._as_named(nothing.arrow(np.array([1, 0]))).to_pylist() == [None, None]
+    assert answer_columns._as_named(nothing.arrow(np.array([1, 0]))).to_pylist() == [None, None]

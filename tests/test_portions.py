@@ -19,7 +19,7 @@ from latpcap.archive import worker
 from latpcap.cli import tables as printed
 from latpcap.reading import drain, sources
 from latpcap.tables import LINKS
-from latpcap.views import partial_report
+from latpcap.views import projection
 from latpcap.views.capture import read_stream
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,11 +44,11 @@ COMMANDS = [
 def takes(size: int) -> Iterator[None]:
     """Rows are taken each time that so many bytes were read."""
     with pytest.MonkeyPatch.context() as patch:
-        for module, name in ((drain, "TAKE_BYTES"), (partial_report, "TAKE_BYTES"), (printed, "_TAKE_BYTES")):
+        for module, name in ((drain, "TAKE_BYTES"), (projection, "TAKE_BYTES"), (printed, "_TAKE_BYTES")):
             patch.setattr(module, name, size)
         patch.setattr(sources, "BLOCK_BYTES", min(size, sources.BLOCK_BYTES))
         patch.setattr(worker, "_HAND_ON_BYTES", size)
-        patch.setattr(partial_report, "COPY_ROWS", 64)
+        patch.setattr(projection, "COPY_ROWS", 64)
         yield
 
 
@@ -96,7 +96,7 @@ def test_every_picture_of_an_exchange_has_its_causes(long: Path, rng: random.Ran
             for name in (*LINKS.values(), "causes", "events"):
                 assert alone.arrow(name).to_pylist() == mine.arrow(name).to_pylist(), (name, number, size)  # type: ignore[arg-type]
         streams = range(len(whole.streams))
-        together = partial_report.read(long, partial_report.of_streams(streams))
+        together = projection.read(long, projection.of_streams(streams))
         assert together.arrow("causes").to_pylist() == whole.arrow("causes").to_pylist(), size
 
 

@@ -22,10 +22,10 @@ from latpcap.cli import main
 from latpcap.options import Pick, Sort, Tool, Which
 from latpcap.plot import timeline, waterfall_rows
 from latpcap.tables import Needed, TableSlice
-from latpcap.views import flows, groups, partial_answer, partial_report
+from latpcap.views import answer_view, flows, groups, projection
 from latpcap.views.capture import read_stream
 from latpcap.views.latency import needed as timed
-from latpcap.views.partial_page import PageSource
+from latpcap.views.page_source import PageSource
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "sample_pcaps"
@@ -44,8 +44,8 @@ CAPTURES = [
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Rows are taken and copied many times, so that a capture need not be long."""
-    monkeypatch.setattr(partial_report, "TAKE_BYTES", 1 << 15)
-    monkeypatch.setattr(partial_report, "COPY_ROWS", 64)
+    monkeypatch.setattr(projection, "TAKE_BYTES", 1 << 15)
+    monkeypatch.setattr(projection, "COPY_ROWS", 64)
     yield
 
 
@@ -54,8 +54,8 @@ def both(request: pytest.FixtureRequest) -> tuple[Path, lp.Capture]:
     return request.param, lp.read(request.param)
 
 
-def part(path: Path, needed: Needed) -> partial_report.Projection:
-    found = partial_report.read(path, needed)
+def part(path: Path, needed: Needed) -> projection.Projection:
+    found = projection.read(path, needed)
     for name, kept in needed.items():
         assert set(kept.columns) <= set(found.arrow(name).column_names)
     return found
@@ -114,7 +114,7 @@ def test_latencies_are_the_same() -> None:
 def test_a_table_alone_is_that_of_the_whole(both: tuple[Path, lp.Capture]) -> None:
     path, whole = both
     for name in whole.tables():
-        found = partial_report.read(path, {name: TableSlice(None)}).arrow(name)
+        found = projection.read(path, {name: TableSlice(None)}).arrow(name)
         assert found.schema.equals(whole.arrow(name).schema, check_metadata=True), name
         assert found.to_pylist() == whole.arrow(name).to_pylist(), name
 
@@ -138,9 +138,9 @@ def test_damage_is_told(tmp_path: Path) -> None:
     cut = tmp_path / "cut.pcap"
     cut.write_bytes((SAMPLES / "nginx-good.pcap").read_bytes()[:-1000])
     needed: Needed = {"exchanges": TableSlice(timed(None, "latency_ms"))}
-    assert partial_report.read(cut, needed).damage == lp.read(cut).damage != []
-    assert str(partial_report.read(EMPTY, needed).latency()) == str(lp.read(EMPTY).latency())
-    assert partial_report.read(EMPTY, {"exchanges": TableSlice(timed("uri", "latency_ms"))}).latency("uri").table.empty
+    assert projection.read(cut, needed).damage == lp.read(cut).damage != []
+    assert str(projection.read(EMPTY, needed).latency()) == str(lp.read(EMPTY).latency())
+    assert projection.read(EMPTY, {"exchanges": TableSlice(timed("uri", "latency_ms"))}).latency("uri").table.empty
 
 
 def test_a_comparison_reads_its_captures_again_for_its_page(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_comparison_reads_its_captures_again_for_its_page(tmp_path: Path) -> N
     fast.unlink()
     with pytest.raises(lp.CaptureError):
         found.to_html(tmp_path / "gone.html")
-    assert sample_of(partial_report.read(SLOW, compared())).name == sample_of(lp.read(SLOW)).name
+    assert sample_of(projection.read(SLOW, compared())).name == sample_of(lp.read(SLOW)).name
 
 
 def test_the_text_of_a_flow_graph_is_written_line_by_line(
@@ -193,8 +193,8 @@ def test_an_exchange_is_drawn_of_its_stream_alone(both: tuple[Path, lp.Capture],
     path, capture = both
     rows: list[int] = []
 
-    def read(needed: Needed) -> partial_report.Projection:
-        found = partial_report.read(path, needed)
+    def read(needed: Needed) -> projection.Projection:
+        found = projection.read(path, needed)
         if "events" in needed:
             rows.extend(found.arrow("events")["stream"].to_pylist())
         return found
@@ -214,11 +214,11 @@ def test_a_page_of_parts_is_the_page_of_the_whole(both: tuple[Path, lp.Capture])
     path, capture = both
     kept: list[set[str]] = []
 
-    def read(needed: Needed) -> partial_report.Projection:
+    def read(needed: Needed) -> projection.Projection:
         kept.append(set(needed))
-        return partial_report.read(path, needed)
+        return projection.read(path, needed)
 
-    page_source = PageSource(lambda: partial_answer.read(path), read)
+    page_source = PageSource(lambda: answer_view.read(path), read)
     assert page.of_parts(page_source, page_source.around) == page.of_capture(capture)
     moved = bool(capture.arrow("transfers").num_rows)
     assert kept[0] == {"exchanges", "causes", "transfers"} and len(kept) == 3 + moved  # for its actions and its rates

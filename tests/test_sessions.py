@@ -28,7 +28,7 @@ from spoken.sessions import (
 
 import latpcap as lp
 from latpcap.findings import transfers
-from latpcap.views import partial_answer
+from latpcap.views import answer_view
 
 LEADS = {
     "broker_blocked": "a_broker_that_is_low_on_memory",
@@ -87,7 +87,7 @@ def test_an_answer_alone_says_the_same(sentence: str, tmp_path: Path) -> None:
     """`latpcap why FILE` keeps less of a capture, and says no less."""
     file = tmp_path / "a.pcap"
     file.write_bytes(SPOKEN[LEADS[sentence]].make())
-    assert str(partial_answer.read(file).why()) == str(lp.read(file).why())
+    assert str(answer_view.read(file).why()) == str(lp.read(file).why())
 
 
 @pytest.mark.parametrize(("sentence", "make"), DECOYS)

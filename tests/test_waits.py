@@ -19,7 +19,7 @@ import latpcap as lp
 from latpcap import words
 from latpcap.user_waits import slow_requests, waits
 from latpcap.user_waits.waits import KINDS
-from latpcap.views import partial_answer
+from latpcap.views import answer_view
 
 SERVER, OTHER = ("10.0.0.2", 80), ("10.0.0.3", 80)
 V6 = "2001:db8::1", "2001:db8::2"
@@ -932,7 +932,7 @@ def test_an_answer_alone_says_the_same(sentence: str, tmp_path: Path) -> None:
     WAITS[sentence](tape)
     file = tmp_path / "a.pcap"
     file.write_bytes(tape.bytes())
-    assert str(partial_answer.read(file).why()) == str(lp.read(file).why())
+    assert str(answer_view.read(file).why()) == str(lp.read(file).why())
 
 
 @pytest.mark.parametrize("sentence", WAITS)

@@ -35,7 +35,7 @@ from latpcap.vocabulary import CAUSES
 if TYPE_CHECKING:
     from latpcap.page import Subject
     from latpcap.views.capture import Capture
-    from latpcap.views.partial_report import Projection
+    from latpcap.views.projection import Projection
 
 
 ENOUGH = 20

@@ -86,16 +86,14 @@ def _side(
     """
     from latpcap.archive.comparison import needed
     from latpcap.archive.results import is_results, open_results
-    from latpcap.views import capture, partial_report
+    from latpcap.views import capture, projection
 
     opened: Any = side
     if isinstance(side, (str, os.PathLike)):
         if is_results(side):
             opened = open_results(side)
         elif os.path.isfile(side):
-            return sample_of(partial_report.read(side, needed(), keylog=keylog)), lambda: capture.read(
-                side, keylog=keylog
-            )
+            return sample_of(projection.read(side, needed(), keylog=keylog)), lambda: capture.read(side, keylog=keylog)
         else:
             opened = capture.read(side, keylog=keylog)
     return sample_of(opened), lambda: opened

@@ -25,8 +25,8 @@ from latpcap.lazy import ds, pa, pc
 from latpcap.options import Scale, TableName
 from latpcap.tables import CAPTURE_BITS, LINKS, as_exchanges, in_order, of_rows, of_stretches
 from latpcap.user_waits.servers import without_site
+from latpcap.views.answer_columns import Causes, Exchanges, requests
 from latpcap.views.latency import length, merged
-from latpcap.views.partial_columns import Causes, Exchanges, requests
 from latpcap.views.view import View
 
 if TYPE_CHECKING:

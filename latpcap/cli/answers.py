@@ -198,7 +198,7 @@ def _of_file(file: str, selection: Selection, sites: Sites) -> Why:
     if (stored := _stored(file, selection, sites)) is not None:
         return stored
     if selection.is_about_whole:
-        return _limited(selection, opening.answer_view(file, keylog=selection.keylog).why)
+        return _limited(selection, opening.open_answer_view(file, keylog=selection.keylog).why)
     return _of_part(selection.read(file), selection)
 
 
@@ -305,7 +305,7 @@ def _each(files: list[str], selection: Selection, form: Form, sites: Sites) -> N
 def _without_server(file: str, selection: Selection) -> Why:
     """Answer for one of several captures, which `--server` does not limit."""
     is_whole = selection.is_about_whole
-    capture = opening.answer_view(file, keylog=selection.keylog) if is_whole else selection.read(file)
+    capture = opening.open_answer_view(file, keylog=selection.keylog) if is_whole else selection.read(file)
     return capture.why(slow_ms=selection.slow_ms, top=selection.top)
 
 

@@ -151,7 +151,7 @@ def _opened(file: str, chosen: Chosen, scope: Scope, picture: Path | None) -> An
     if chosen.flows != "tcp" or scope.display_filter is not None:
         return _read(file, scope)
     if scope.stream is not None:
-        return opening.stream(file, scope.stream, keylog=scope.keylog)
+        return opening.open_stream(file, scope.stream, keylog=scope.keylog)
     is_part = chosen.frames is None if chosen.exchange is not None else chosen.of_server is None
     twice = opening.reopen(file, keylog=scope.keylog) if is_part else None
     if not twice:

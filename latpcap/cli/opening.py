@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from latpcap.tables import Needed
+    from latpcap.views.answer_view import AnswerView
     from latpcap.views.capture import Capture, Stream
-    from latpcap.views.partial_answer import AnswerView
-    from latpcap.views.partial_report import Projection
+    from latpcap.views.projection import Projection
 
 
-def answer_view(file: str, *, keylog: str | None = None) -> AnswerView | Capture:
+def open_answer_view(file: str, *, keylog: str | None = None) -> AnswerView | Capture:
     """Open a capture for its answer or findings alone; a pipe cannot be read again, so all of it is kept."""
     from latpcap.archive.results import is_results
-    from latpcap.views import partial_answer
+    from latpcap.views import answer_view
 
     if file == "-" or live.is_pipe(file) or is_results(file) or span():
         return read(file, keylog=keylog)
     spill.configure_malloc()
-    capture = partial_answer.read(file, keylog=keylog, progress=True)
+    capture = answer_view.read(file, keylog=keylog, progress=True)
     warn(capture)
     return capture
 
@@ -52,12 +52,12 @@ def read(file: str, display_filter: str | None = None, *, keylog: str | None = N
     return capture if display_filter is None else capture.filter(display_filter)
 
 
-def projection(file: str, needed: Needed, *, keylog: str | None = None, reread: bool = False) -> Projection:
+def open_projection(file: str, needed: Needed, *, keylog: str | None = None, reread: bool = False) -> Projection:
     """Open a capture for what is needed of its tables and warn of damage; `reread` as in `read`."""
-    from latpcap.views import partial_report
+    from latpcap.views import projection
 
     spill.configure_malloc()
-    capture = partial_report.read(source(file, reread=reread), needed, keylog=keylog, progress=True)
+    capture = projection.read(source(file, reread=reread), needed, keylog=keylog, progress=True)
     warn(capture)
     return capture
 
@@ -66,7 +66,7 @@ def reopen(file: str, *, keylog: str | None = None, warned: bool = False) -> Cal
     """Open a capture for what is needed of its tables, each time that it is called, and warn of damage once, if it
     was not `warned` of; None where that cannot be done.
     """
-    from latpcap.views import partial_report
+    from latpcap.views import projection
 
     if file == "-" or "://" in file or live.is_pipe(file) or span():
         return None
@@ -75,7 +75,7 @@ def reopen(file: str, *, keylog: str | None = None, warned: bool = False) -> Cal
 
     def opened(needed: Needed) -> Projection:
         nonlocal warned
-        capture = partial_report.read(opened_source, needed, keylog=keylog, progress=True)
+        capture = projection.read(opened_source, needed, keylog=keylog, progress=True)
         if not warned:
             warn(capture)
         warned = True
@@ -84,7 +84,7 @@ def reopen(file: str, *, keylog: str | None = None, warned: bool = False) -> Cal
     return opened
 
 
-def stream(file: str, number: int, *, keylog: str | None = None, reread: bool = False) -> Stream:
+def open_stream(file: str, number: int, *, keylog: str | None = None, reread: bool = False) -> Stream:
     """Open one stream of a capture alone and warn of damage; `reread` as in `read`."""
     from latpcap.views.capture import read_stream
 

@@ -25,7 +25,7 @@ def follow(
 
     if mode not in MODES:
         raise typer.BadParameter(f"expected {', '.join(MODES)}, got {mode!r}", param_hint="--as")
-    text = opening.stream(file, stream, reread=True, keylog=keylog).follow()
+    text = opening.open_stream(file, stream, reread=True, keylog=keylog).follow()
     typer.echo(getattr(text, mode)(frames=frames), nl=False)
 
 

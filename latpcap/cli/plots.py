@@ -60,7 +60,7 @@ def _opened(file: str, needed: Needed | None, scope: Scope, *, stored: bool = Fa
 
     if not (stored and file != "-" and is_results(file)):
         if scope.is_whole and needed is not None:
-            return opening.projection(file, needed, keylog=scope.keylog)
+            return opening.open_projection(file, needed, keylog=scope.keylog)
         return scope.of(opening.read, file)
     if not scope.is_whole:
         raise typer.BadParameter("streams, filters and times are of one capture; give its file, not the results")
@@ -216,7 +216,7 @@ def time_sequence(
     """How did the bytes move, and where did they stand still? tcptrace's time-sequence graph, with the stalls."""
     chosen = frames_range(frames)
     if display_filter is None:
-        scope = opening.stream(file, stream, keylog=keylog)
+        scope = opening.open_stream(file, stream, keylog=keylog)
     else:
         scope = opening.read(file, display_filter, keylog=keylog).stream(stream)
     more: dict[str, Any] = {"sender": sender, "frames": chosen, "mark_ms": mark_ms}

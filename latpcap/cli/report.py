@@ -14,7 +14,7 @@ from latpcap.options import Tool
 
 if TYPE_CHECKING:
     from latpcap.views.capture import Capture
-    from latpcap.views.partial_report import Projection
+    from latpcap.views.projection import Projection
 
 Page = Annotated[Path, typer.Option("-o", "--output", help="The page: one HTML file that fetches nothing.")]
 
@@ -41,7 +41,7 @@ def report(
     from latpcap import page, reports
     from latpcap.archive.public import open_results
     from latpcap.archive.results import is_results
-    from latpcap.views.partial_page import PageSource
+    from latpcap.views.page_source import PageSource
 
     stored = file != "-" and is_results(file)
     if stored and (display_filter is not None or tool is not None or span()):
@@ -50,7 +50,9 @@ def report(
     if tool is not None:
         name = _known(tool)
         if display_filter is None and not span():
-            capture: Capture | Projection = opening.projection(file, reports.needed(name), keylog=keylog, reread=True)
+            capture: Capture | Projection = opening.open_projection(
+                file, reports.needed(name), keylog=keylog, reread=True
+            )
         else:
             capture = opening.read(file, display_filter, keylog=keylog, reread=True)
         _print(capture, name, server, as_json=as_json)
@@ -63,7 +65,7 @@ def report(
         elif parts is None:
             opening.read(file, display_filter, keylog=keylog, reread=True).to_html(output)
         else:
-            page_source = PageSource(lambda: opening.answer_view(file, keylog=keylog), parts)
+            page_source = PageSource(lambda: opening.open_answer_view(file, keylog=keylog), parts)
             page.write(output, page.of_parts(page_source, page_source.around))
 
 

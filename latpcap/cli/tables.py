@@ -117,9 +117,9 @@ def _arranged_rows(file: str, name: TableName, scope: Scope, rows: Rows, exchang
     if not scope.is_whole or _of_headers(name, rows.columns) or name in _ACCOUNT or exchange is not None:
         capture = opening.read(file, scope.display_filter, keylog=scope.keylog)
     elif name == "findings":
-        capture = opening.answer_view(file, keylog=scope.keylog)
+        capture = opening.open_answer_view(file, keylog=scope.keylog)
     else:
-        capture = opening.projection(file, {name: TableSlice(None)}, keylog=scope.keylog)
+        capture = opening.open_projection(file, {name: TableSlice(None)}, keylog=scope.keylog)
     table = _rows(capture, scope.stream, name, rows.columns)
     return arranged(table if exchange is None else _of_one(table, capture, scope.stream, exchange), name, rows)
 

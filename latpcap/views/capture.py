@@ -111,9 +111,9 @@ class Capture(Recording):
         if self._whole is not None or self.rows("exchanges") < MANY_ROWS:
             return None
         if "_kept" not in self.__dict__:
-            from latpcap.views import partial_columns
+            from latpcap.views import answer_columns
 
-            self.__dict__["_kept"] = partial_columns.compact_tables(self)
+            self.__dict__["_kept"] = answer_columns.compact_tables(self)
         return self.__dict__["_kept"]
 
     def stream(self, number: int) -> Stream:
@@ -297,17 +297,17 @@ def _picked(view: View, exchange: int | Pick) -> int:
 
 def read_stream(source: sources.Source, number: int, *, keylog: Keylog | None = None, progress: bool = False) -> Stream:
     """Read one stream: as `read(source).stream(number)`, without the other streams' rows in memory."""
-    from latpcap.views import partial_report
+    from latpcap.views import projection
 
-    projection: Any = partial_report.read(source, partial_report.of_stream(number), keylog=keylog, progress=progress)
-    have = projection.arrow("streams").num_rows
-    if not 0 <= number < have:
-        raise _missing(projection, number, have)
-    return Stream(projection, number)
+    capture: Any = projection.read(source, projection.of_stream(number), keylog=keylog, progress=progress)
+    stream_count = capture.arrow("streams").num_rows
+    if not 0 <= number < stream_count:
+        raise _missing(capture, number, stream_count)
+    return Stream(capture, number)
 
 
-def _missing(capture: Recording, number: int, have: int) -> NoSuchRowError:
-    return NoSuchRowError(f"no stream {number}: {capture.title} has {count(have, 'TCP stream')}")
+def _missing(capture: Recording, number: int, stream_count: int) -> NoSuchRowError:
+    return NoSuchRowError(f"no stream {number}: {capture.title} has {count(stream_count, 'TCP stream')}")
 
 
 class Stream(View):

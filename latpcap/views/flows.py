@@ -17,7 +17,7 @@ from latpcap.lazy import np, pa, pc
 from latpcap.options import FlowOptions, Flows, Pick, TableName
 from latpcap.tables import SETUP, HasTables, Needed, TableSlice, of_stretches, stretches, with_pushes
 from latpcap.user_waits.servers import named, servers_of
-from latpcap.views.partial_columns import Exchanges, Streams
+from latpcap.views.answer_columns import Exchanges, Streams
 
 if TYPE_CHECKING:
     from latpcap.plot.flow.graph import FlowGraph
@@ -47,7 +47,7 @@ class Around:
     ) -> FlowGraph:
         """As `Capture.flow_graph`; `settings` are the fields of `FlowOptions`."""
         from latpcap.plot.flow.pagination import EVENTS
-        from latpcap.views import partial_report
+        from latpcap.views import projection
 
         options = FlowOptions(**settings)
         if exchange is None:
@@ -65,7 +65,7 @@ class Around:
         )
         row = chosen(picked_from, exchange, server)
         del picked_from
-        capture = self._read(partial_report.of_stream(row["stream"]))
+        capture = self._read(projection.of_stream(row["stream"]))
         return graph(capture, capture, options, flows=flows, exchange=exchange, row=row)
 
 

@@ -22,7 +22,7 @@ from latpcap.tables import LINKS
 from latpcap.user_waits.segments import COLUMNS as EVENTS
 from latpcap.user_waits.segments import Segments
 from latpcap.views import recording
-from latpcap.views.partial_columns import Causes, Exchanges, Folded, Streams, requests
+from latpcap.views.answer_columns import Causes, Exchanges, Folded, Streams, requests
 
 if TYPE_CHECKING:
     from latpcap.options import TableName

@@ -14,7 +14,7 @@ from latpcap.page import EXCHANGES
 from latpcap.plot import throughput, waterfall_rows
 from latpcap.tables import Needed, TableSlice
 from latpcap.user_waits import waits
-from latpcap.views import flows, latency, partial_report
+from latpcap.views import flows, latency, projection
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from latpcap.plot.flow.graph import FlowGraph
     from latpcap.plot.throughput import Throughput
     from latpcap.plot.waterfall import Waterfall
+    from latpcap.views.answer_view import AnswerView
     from latpcap.views.capture import Capture
-    from latpcap.views.partial_answer import AnswerView
-    from latpcap.views.partial_report import Projection
+    from latpcap.views.projection import Projection
     from latpcap.views.recording import Recording
 
 
@@ -77,7 +77,7 @@ class PageSource:
 
     def around(self, streams: Sequence[int]) -> Drawn:
         """Return the streams of some exchanges that are drawn."""
-        return Drawn(self._read(partial_report.of_streams(streams)))
+        return Drawn(self._read(projection.of_streams(streams)))
 
 
 class Drawn:
