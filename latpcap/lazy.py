@@ -1,4 +1,7 @@
-"""numpy, pandas and pyarrow, imported upon first use so that `import latpcap` and the command's help start fast."""
+"""numpy, pandas and pyarrow, imported upon first use so that `import latpcap` and the command's help start fast.
+
+For the same reason modules of latpcap that draw or answer are imported in the methods that need them.
+"""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ from commands import START
 import latpcap as lp
 from latpcap.answers.why import Why
 from latpcap.archive import layout
+from latpcap.archive.archive_view import Summed
 from latpcap.archive.model import identity
 from latpcap.archive.results import READABLE, Results
-from latpcap.archive.union import Summed
 from latpcap.findings import FinderTables, table
 from latpcap.format import shortest
 

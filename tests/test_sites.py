@@ -10,7 +10,7 @@ from commands import run
 from makepcap import Ends, Talk, answer, get, pcap
 
 import latpcap as lp
-from latpcap.archive import sites, stored
+from latpcap.archive import sites, stored_findings
 from latpcap.archive.results import READABLE
 
 PRIVATE, PUBLIC = "10.0.0.2", "93.184.216.34"
@@ -126,18 +126,18 @@ def test_private_addresses(address: str, private: bool) -> None:
 
 def test_findings_are_stored_with_many_captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are those that the tables give; of other tables, or damaged, they are made anew."""
-    monkeypatch.setattr(stored, "FROM_CAPTURES", 2)
+    monkeypatch.setattr(stored_findings, "MIN_CAPTURES", 2)
     place = written(tmp_path, {"a.pcap": slow(), "b.pcap": slow(wait_ms=500.0)})
-    [kept] = (place / stored.FOLDER).iterdir()
+    [kept] = (place / stored_findings.FOLDER).iterdir()
     made = lp.open_results(place)._answered(lambda held: held.found())
-    assert stored.findings(*lp.open_results(place)._stored.whole, "auto").equals(made)
+    assert stored_findings.find(*lp.open_results(place)._stored.whole, "auto").equals(made)
     assert lp.open_results(place)._found().equals(made)
     assert not lp.open_results(place).slice(file="a.pcap").keep_findings()
     data = kept.read_bytes()
     kept.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-    assert stored.findings(*lp.open_results(place)._stored.whole, "auto") is None
+    assert stored_findings.find(*lp.open_results(place)._stored.whole, "auto") is None
     assert lp.open_results(place)._found().equals(made)
     (tmp_path / "in" / "c.pcap").write_bytes(slow(server=PUBLIC))
     lp.batch(tmp_path / "in", place, quiet=True)
-    [other] = (place / stored.FOLDER).iterdir()
+    [other] = (place / stored_findings.FOLDER).iterdir()
     assert other.name != kept.name and PUBLIC in set(lp.open_results(place).findings.server)

@@ -4,5 +4,5 @@ locations ─ model ─ output                    values, where bytes are, where
 inputs ─ series ─ packs ─ plan             which captures, which are one, which share files, what is left to do
 rotation ─ packfile ─ worker               a pack of captures, from bytes to Parquet
 progress ─ run                             all packs, on threads or on a cluster
-checked ─ dataset ─ union ─ results        stored bytes compared with checksums, tables, many captures as one
+checked ─ dataset ─ archive_view ─ results stored bytes compared with checksums, tables, many captures as one
 """

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from latpcap.archive import layout, stored
+from latpcap.archive import layout, stored_findings
 from latpcap.archive.selection import Selection
 from latpcap.archive.sites import ZONE, Sites, checked
 from latpcap.format import count
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from latpcap.answers.why import Why
+    from latpcap.archive.archive_view import ArchiveView
+    from latpcap.archive.dataset import Stored
     from latpcap.archive.model import Failure
-    from latpcap.archive.union import Union
     from latpcap.plot.timeline import Timeline
     from latpcap.plot.waterfall import Waterfall
     from latpcap.views.latency import Latency
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     Filter: TypeAlias = ds.Expression | list[Any] | None
 
 TABLES = layout.TABLES
-ACCOUNT = ("waits", "actions", "groups")
+COMPUTED = ("waits", "actions", "groups")
 """Tables that are computed from the stored ones."""
 READABLE = (
     "server", "server_port", "cause", "owner", "grade", "exchanges", "of_exchanges", "total_ms", "median_ms",
@@ -139,12 +140,12 @@ class Results:
     issues: ResultTable
     captures: ResultTable
 
-    def __init__(self, stored: Any, scope: Selection | None = None, sites: Sites = "auto"):
+    def __init__(self, stored: Stored, scope: Selection | None = None, sites: Sites = "auto"):
         self._stored = stored
         self._scope = scope or Selection()
         self._apart = checked(sites)
         self._rows = [row for row in stored.captures if self._scope.has_row(row)]
-        self._union: Union | None = None
+        self._view: ArchiveView | None = None
         for name in TABLES:
             setattr(self, name, ResultTable(self, name))
 
@@ -179,7 +180,7 @@ class Results:
         """
         if name == "findings":
             return signed(self._found())
-        return self._account(name) if name in ACCOUNT else signed(self.dataset(name).to_table())
+        return self._computed(name) if name in COMPUTED else signed(self.dataset(name).to_table())
 
     def to_pandas(self, name: str = "exchanges") -> pd.DataFrame:
         """Return a table as a data frame, with all its columns; KeyError for a wrong name."""
@@ -195,7 +196,7 @@ class Results:
 
     def sql(self, query: str) -> pd.DataFrame:
         """Query all captures in SQL, as `Capture.sql`; tables that the query names are read whole."""
-        return sql(query, {name: partial(self.to_arrow, name) for name in (*TABLES, *ACCOUNT, "findings")})
+        return sql(query, {name: partial(self.to_arrow, name) for name in (*TABLES, *COMPUTED, "findings")})
 
     def __reduce__(self) -> tuple[Callable[..., Results], tuple[str, Selection, Sites]]:
         return _opened, (self._stored.location, self._scope, self._apart)
@@ -209,36 +210,41 @@ class Results:
         results that are damaged, missing or of another version."""
         return list(self._stored.failed)
 
-    def _answered(self, ask: Callable[[Union], _T]) -> _T:
+    def _answered(self, compute: Callable[[ArchiveView], _T]) -> _T:
         """Compute something over all readable captures. Packs found damaged meanwhile are moved to `failed`."""
         from latpcap.archive.checked import DamagedError
 
         while True:
             try:
-                return ask(self._together())
+                return compute(self._together())
             except DamagedError as problem:
                 self._stored.lose(problem)
                 self._rows = [row for row in self._stored.captures if self._scope.has_row(row)]
-                self._union = None
+                self._view = None
+
+    @property
+    def _is_storable(self) -> bool:
+        """Whether findings are stored for these captures: all of many."""
+        return self._scope == Selection() and len(self._rows) >= stored_findings.MIN_CAPTURES
 
     def _found(self) -> pa.Table:
         """Return the findings: those stored by the batch, or computed."""
-        is_whole = self._scope == Selection() and len(self._rows) >= stored.FROM_CAPTURES
-        output, packs = self._stored.whole
-        stored_findings = stored.findings(output, packs, self._apart) if is_whole else None
-        return self._answered(lambda union: union.found()) if stored_findings is None else stored_findings
+        if self._is_storable:
+            findings = stored_findings.find(*self._stored.whole, self._apart)
+            if findings is not None:
+                return findings
+        return self._answered(lambda view: view.found())
 
     def keep_findings(self) -> bool:
         """Store the findings with the tables, for later readers; False for few captures, or for more exchanges than a
         batch should compute them from. OutputError where they cannot be written.
         """
         exchanges = sum(row["exchanges"] for row in self._rows)
-        if len(self._rows) < stored.FROM_CAPTURES or exchanges > stored.MAX_EXCHANGES or self._scope != Selection():
+        if not self._is_storable or exchanges > stored_findings.MAX_EXCHANGES:
             return False
-        output, packs = self._stored.whole
-        if stored.findings(output, packs, self._apart) is None:
-            table = self._answered(lambda union: union.found())
-            stored.store(output, self._stored.whole[1], self._apart, table)
+        if stored_findings.find(*self._stored.whole, self._apart) is None:
+            table = self._answered(lambda view: view.found())
+            stored_findings.store(*self._stored.whole, self._apart, table)  # without packs found damaged meanwhile
         return True
 
     @property
@@ -264,7 +270,7 @@ class Results:
 
         Computed from the other tables on each use, one capture after the other; reads `events`.
         """
-        return to_pandas(self._account("waits"))
+        return to_pandas(self._computed("waits"))
 
     @property
     def actions(self) -> pd.DataFrame:
@@ -272,14 +278,14 @@ class Results:
 
         Computed as `waits` is.
         """
-        return to_pandas(self._account("actions"))
+        return to_pandas(self._computed("actions"))
 
     @property
     def groups(self) -> pd.DataFrame:
         """As `Capture.groups`, over all captures, with the column `capture`."""
-        return to_pandas(self._account("groups"))
+        return to_pandas(self._computed("groups"))
 
-    def _account(self, name: str) -> pa.Table:
+    def _computed(self, name: str) -> pa.Table:
         """Return one of the tables that are computed from the others."""
         from latpcap.user_waits import groups, waits
 
@@ -287,7 +293,7 @@ class Results:
             if name == "groups":
                 return groups.table(groups.find_groups(tables), tables)
             actions = waits.find_actions(tables)
-            return waits.tables(actions, waits.beside(tables, actions))[ACCOUNT.index(name)]
+            return waits.tables(actions, waits.beside(tables, actions))[COMPUTED.index(name)]
 
         reads = groups.READS if name == "groups" else waits.READS
         empty: dict[str, pa.Table] = {read: self.dataset(read).schema.empty_table() for read in reads}
@@ -311,24 +317,24 @@ class Results:
         columns = (by,) if isinstance(by, str) else tuple(by or ())
         if {"stream", "exchange"} & set(columns) and "capture" not in columns and len(self._rows) > 1:
             raise ValueError('streams are numbered within their capture: group by ["capture", "stream"]')
-        return self._answered(lambda union: union.latency(by, **more))
+        return self._answered(lambda view: view.latency(by, **more))
 
     def waterfall(self, **more: Any) -> Waterfall:
         """Draw where each exchange's time went, over all captures; arguments as in `Capture.waterfall`."""
-        return self._answered(lambda union: union.waterfall(**more))
+        return self._answered(lambda view: view.waterfall(**more))
 
     def timeline(self, *, scale: Scale = "auto") -> Timeline:
         """Draw when requests were slow and what happened on the wire, over all captures, as `Capture.timeline`.
 
         It reads `events` where they were stored, and keeps what it draws.
         """
-        return self._answered(lambda union: union.timeline(scale=scale))
+        return self._answered(lambda view: view.timeline(scale=scale))
 
     def why(self, *, slow_ms: float | None = None, server: str | None = None, top: int | None = None) -> Why:
         """Explain why requests were slow, over all captures, as `Capture.why`, with the files of streams and frames."""
         from latpcap.answers.why import Question
 
-        return self._answered(lambda union: union.why(Question(slow_ms, server, top)))
+        return self._answered(lambda view: view.why(Question(slow_ms, server, top)))
 
     def to_html(self, path: str | os.PathLike[str], *, lang: str | None = None) -> None:
         """Write one HTML page, as `Capture.to_html`, without flow graphs, which need a capture."""
@@ -338,12 +344,12 @@ class Results:
             exchanges = self.dataset("exchanges").to_table(columns=page.EXCHANGES)
             page.write(path, page.of_results(self, exchanges))
 
-    def _together(self) -> Union:
-        if self._union is None:
-            from latpcap.archive.union import Union
+    def _together(self) -> ArchiveView:
+        if self._view is None:
+            from latpcap.archive.archive_view import ArchiveView
 
-            self._union = Union(self._stored, self._rows, self._scope, self.dataset, self._apart)
-        return self._union
+            self._view = ArchiveView(self._stored, self._rows, self._scope, self.dataset, self._apart)
+        return self._view
 
     @property
     def place(self) -> str:

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from latpcap import _core
-from latpcap.archive import inputs, layout, lock, packfile, packs, plan, series, stored, worker
+from latpcap.archive import inputs, layout, lock, packfile, packs, plan, series, stored_findings, worker
 from latpcap.archive.checked import DamagedError
 from latpcap.archive.dataset import Stored
 from latpcap.archive.model import Failure, Manifest, Options, Outcome, Pack
@@ -170,7 +170,7 @@ def _keep_findings(output: Output) -> None:
     from latpcap.archive.results import Results
 
     readable_packs = plan.find_stored(output).whole
-    if sum(len(manifest.captures) for manifest in readable_packs.values()) >= stored.FROM_CAPTURES:
+    if sum(len(manifest.captures) for manifest in readable_packs.values()) >= stored_findings.MIN_CAPTURES:
         Results(Stored.of(output, readable_packs)).keep_findings()
 
 

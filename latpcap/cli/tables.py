@@ -56,7 +56,7 @@ _TABLES: dict[TableName, str] = {
     "waits": "What did somebody wait for? One row a lookup, connect, TLS handshake, greeting, request, push, transfer.",
     "issues": "What could not be read or trusted? One row a reason.",
 }
-_ACCOUNT = ("actions", "waits", "groups")
+_COMPUTED = ("actions", "waits", "groups")
 """Tables that are made of several other tables."""
 _OF_EXCHANGE = ("exchanges", "causes")
 """Tables whose rows belong to one exchange."""
@@ -114,7 +114,7 @@ def _command(app: typer.Typer, name: TableName, question: str) -> None:
 def _arranged_rows(file: str, name: TableName, scope: Scope, rows: Rows, exchange: str | None) -> Any:
     """Read the wanted rows, and no more of a whole capture than they need."""
     capture: Any
-    if not scope.is_whole or _of_headers(name, rows.columns) or name in _ACCOUNT or exchange is not None:
+    if not scope.is_whole or _of_headers(name, rows.columns) or name in _COMPUTED or exchange is not None:
         capture = opening.read(file, scope.display_filter, keylog=scope.keylog)
     elif name == "findings":
         capture = opening.open_answer_view(file, keylog=scope.keylog)

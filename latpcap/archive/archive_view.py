@@ -1,4 +1,4 @@
-"""`Union`: the stored tables of many captures as one, with streams and exchanges numbered in one series.
+"""`ArchiveView`: the stored tables of many captures as one, with streams and exchanges numbered in one series.
 
 Findings, answers, latencies and pictures are computed from them as from a capture's tables. In results, numbers of
 streams and exchanges are again those of their own capture, with its file.
@@ -41,7 +41,7 @@ _MARKS = ("server", "server_port", "server_wscale", "server_sack")
 """Columns of streams that distinguish machines."""
 
 
-class Union(View):
+class ArchiveView(View):
     """The tables of several captures as one. `events` is empty: it is never loaded as a whole."""
 
     damage: list[str]
@@ -67,7 +67,7 @@ class Union(View):
         return self._rows
 
     @property
-    def unfiltered(self) -> Union:
+    def unfiltered(self) -> ArchiveView:
         """Itself: results have no display filter."""
         return self
 
@@ -285,16 +285,16 @@ class Summed:
 
     display_filter: str | None = None
 
-    def __init__(self, union: Union):
-        self._union = union
-        self.name, self.title, self.frames, self.seconds = union.name, union.title, union.frames, union.seconds
-        self.damage = union.damage
-        self.called = union.name if len(union.captures) != 1 else None
+    def __init__(self, view: ArchiveView):
+        self._view = view
+        self.name, self.title, self.frames, self.seconds = view.name, view.title, view.frames, view.seconds
+        self.damage = view.damage
+        self.called = view.name if len(view.captures) != 1 else None
         """The name in an answer; None: the file's name. (A slice's pattern may look like a path.)"""
-        exchanges, causes, pushed = _rows(union)
+        exchanges, causes, pushed = _rows(view)
         tables = {name: of.table() for name, of in (("exchanges", exchanges), ("causes", causes)) if of.count}
         self._requests = requests(tables["exchanges"]) if exchanges.count else None
-        self.kept = FinderTables(union.arrow, made=tables, evidence=causes.evidence, pushed=pushed)
+        self.kept = FinderTables(view.arrow, made=tables, evidence=causes.evidence, pushed=pushed)
         """The tables that findings read, with few columns: `stretches` and their causes."""
         spill.trim_heap()
 
@@ -307,27 +307,27 @@ class Summed:
         """Return a table; `exchanges` has only its numbers."""
         if name == "exchanges" and self._requests is not None:
             return self._requests
-        return self._union.arrow(name)
+        return self._view.arrow(name)
 
     def rows(self, name: TableName) -> int:
         """Return the number of rows of a table."""
         return int(self.arrow(name).num_rows)
 
 
-def _rows(union: Union) -> tuple[Exchanges, Causes, Pushed]:
+def _rows(view: ArchiveView) -> tuple[Exchanges, Causes, Pushed]:
     exchanges, causes, pushed = Exchanges(), Causes(), Pushed()
     schema = pa.schema([Stored.schema("exchanges").field(name) for name in Exchanges.COLUMNS])
-    for table in union.pieces("exchanges", Exchanges.COLUMNS):
+    for table in view.pieces("exchanges", Exchanges.COLUMNS):
         exchanges.add(table)
     for name in ("connects", "gaps"):
-        others = union.arrow(name)
+        others = view.arrow(name)
         if name == "gaps":
             pushed.add(name, others)
         if others.num_rows:
             exchanges.add(as_exchanges(others, name, schema))
-    for table in union.pieces("pushes", COLUMNS["pushes"]):
+    for table in view.pieces("pushes", COLUMNS["pushes"]):
         pushed.add("pushes", table)
-    for table in union.pieces("causes", (*LINKS, *Causes.COLUMNS)):
+    for table in view.pieces("causes", (*LINKS, *Causes.COLUMNS)):
         pushed.add("causes", table)
         causes.add(of_stretches(table))
         spill.release_memory()
@@ -337,9 +337,9 @@ def _rows(union: Union) -> tuple[Exchanges, Causes, Pushed]:
 class ArchiveWhy(Why):
     """The answer over an archive. As `Why`; streams, exchanges and frames are those of the file beside them."""
 
-    def __init__(self, data: Overall | OneExchange, plain: dict[str, Any], text: Text, union: Union):
+    def __init__(self, data: Overall | OneExchange, plain: dict[str, Any], text: Text, view: ArchiveView):
         super().__init__(data)
-        self._plain, self._text, self._union = plain, text, union
+        self._plain, self._text, self._view = plain, text, view
 
     @property
     def picture(self) -> dict[str, int]:
@@ -352,7 +352,7 @@ class ArchiveWhy(Why):
 
     def _located(self, file: str, finding: Finding) -> tuple[str, Finding]:
         """Return the file of a finding's evidence, and the finding with its numbers in that file."""
-        return self._union.located(finding)
+        return self._view.located(finding)
 
     @property
     def text(self) -> Text:

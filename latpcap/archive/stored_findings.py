@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from latpcap.archive.sites import Sites
 
 FOLDER = "_answers"
-FROM_CAPTURES, MAX_EXCHANGES = 100, 1 << 21
-"""Minimum captures and maximum exchanges for which findings are stored: fewer take a second, more take minutes."""
+MIN_CAPTURES = 100
+"""Number of captures from which findings are stored: those of fewer captures take a second to compute."""
+MAX_EXCHANGES = 1 << 21
+"""Number of exchanges up to which a batch computes findings: those of more take minutes."""
 _DIGEST = hashlib.sha256().digest_size
 
 
@@ -42,7 +44,7 @@ def _name(packs: Mapping[str, Manifest], apart: Sites) -> str:
     return f"{FOLDER}/findings-{hashlib.sha256(state_json.encode()).hexdigest()[:24]}.parquet.sha256"
 
 
-def findings(output: Output, packs: Mapping[str, Manifest], apart: Sites) -> pa.Table | None:
+def find(output: Output, packs: Mapping[str, Manifest], apart: Sites) -> pa.Table | None:
     """Return the stored findings of these packs; None where there are none that fit."""
     try:
         content = output.read(_name(packs, apart))
