@@ -19,6 +19,7 @@ use crate::limits::{BURST_NS, LARGE_RATIO};
 use freed::NagleReleases;
 use pacer::Pacer;
 use peer_clock::PeerClock;
+use reason::Gap;
 pub use repair::answers_late_copy;
 use repair::{Hole, Retransmission};
 use window::PeerWindow;
@@ -316,10 +317,10 @@ impl Sender {
         !self.holes.is_empty() && newest().is_some_and(|(_, hole)| hole.end_seq == start)
     }
 
-    /// Takes a data segment of this sender. `missing` is the number of its frames that the capture lacks before this
-    /// one, None where unknown; `first_copy` is an earlier segment with the same bytes.
+    /// Takes a data segment of this sender. `missing_count` is the number of its frames that the capture lacks before
+    /// this one, None where unknown; `first_copy` is an earlier segment with the same bytes.
     #[inline(always)]
-    pub fn data(&mut self, data: &Data, missing: Option<u16>, first_copy: Option<At>) -> Outcome {
+    pub fn data(&mut self, data: &Data, missing_count: Option<u16>, first_copy: Option<At>) -> Outcome {
         self.settle_refutation(data.at.time_ns);
         self.refutations.newest = None;
         let next = self.next_seq.unwrap_or(data.start_seq);
@@ -332,7 +333,7 @@ impl Sender {
         if shows_hole {
             self.found_hole(next, data);
         }
-        let hole = shows_hole || self.is_behind_hole(data.start_seq);
+        let has_hole = shows_hole || self.is_behind_hole(data.start_seq);
         if !self.echoes_acks
             && let ([Some(alone), with_data], Some(echo)) = (self.peer.stamps, data.tsecr)
             && echo == alone
@@ -340,10 +341,16 @@ impl Sender {
         {
             self.echoes_acks = true;
         }
-        let gap = self.newest.at.map_or(0, |last| data.at.time_ns - last.time_ns);
-        let even = gap > BURST_NS.get() && self.is_even(gap);
-        let wait = self.classify(data, from, hole, even, missing);
-        self.forward(data, gap, even);
+        let forward_gap_ns = self.newest.at.map_or(0, |last| data.at.time_ns - last.time_ns);
+        let gap = Gap {
+            from,
+            ns: data.at.time_ns - from.time_ns,
+            has_hole,
+            is_even: forward_gap_ns > BURST_NS.get() && self.is_even(forward_gap_ns),
+            missing_count,
+        };
+        let wait = self.classify(data, gap);
+        self.forward(data, forward_gap_ns, gap.is_even);
         Outcome::Forward(Step {
             from,
             to: data.at,
@@ -351,15 +358,15 @@ impl Sender {
         })
     }
 
-    fn is_even(&self, gap: i64) -> bool {
-        let uneven = gap.saturating_sub(self.gaps.newest_ns).saturating_abs();
-        uneven.saturating_mul(LARGE_RATIO.get()) <= gap && self.newest.was_full
+    fn is_even(&self, gap_ns: i64) -> bool {
+        let difference_ns = gap_ns.saturating_sub(self.gaps.newest_ns).saturating_abs();
+        difference_ns.saturating_mul(LARGE_RATIO.get()) <= gap_ns && self.newest.was_full
     }
 
     #[inline(always)]
-    fn forward(&mut self, data: &Data, gap: i64, even: bool) {
+    fn forward(&mut self, data: &Data, gap_ns: i64, is_even: bool) {
         if self.pacer.is_relevant(data) {
-            self.pacer.sent(data, gap, self.recent.count);
+            self.pacer.sent(data, gap_ns, self.recent.count);
         }
         self.peer.window.first_move = None;
         if self.acked.una < data.start_seq {
@@ -384,12 +391,12 @@ impl Sender {
         }
         self.peer.unanswered = None;
         self.next_seq = Some(self.next_seq.map_or(data.end_seq, |next| next.max(data.end_seq)));
-        self.gaps.even_count = if even {
+        self.gaps.even_count = if is_even {
             self.gaps.even_count.saturating_add(1)
         } else {
             0
         };
-        (self.gaps.pace_ns, self.gaps.newest_ns) = (gap.max(self.gaps.newest_ns), gap);
+        (self.gaps.pace_ns, self.gaps.newest_ns) = (gap_ns.max(self.gaps.newest_ns), gap_ns);
         (self.newest.at, self.newest.was_full) = (Some(data.at), !data.is_small);
         self.newest.had_more = !data.is_small && !data.is_pushed;
         self.remember(data);

@@ -10,24 +10,39 @@ use crate::limits::{
 };
 use crate::observe::{Candidate, Data, Repair, Turn, TurnDoubt, Wait};
 
+/// What passed between a data segment and the one before it, or the peer's data that a first segment answers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Gap {
+    /// The segment before it, or the peer's data.
+    pub from: At,
+    pub ns: i64,
+    /// Bytes between the two are missing from the capture.
+    pub has_hole: bool,
+    /// About as long as the gap before it.
+    pub is_even: bool,
+    /// Frames of this sender that the capture lacks between the two, by IP identification; None where unknown.
+    pub missing_count: Option<u16>,
+}
+
+impl Gap {
+    /// Whether frames may be missing: no IP identification excludes it.
+    #[inline(always)]
+    fn may_lack_frames(self) -> bool {
+        self.missing_count != Some(0)
+    }
+
+    /// Whether frames are missing for sure.
+    #[inline(always)]
+    fn lacks_frames(self) -> bool {
+        self.missing_count.is_some_and(|count| count > 0)
+    }
+}
+
 impl Sender {
     /// Returns what a data segment waited for: the first step that applies. Each step excludes one reason, so that the
     /// last one can conclude that only the program is left.
-    ///
-    /// - `from`: the segment before it, or the peer's data that a first segment answers.
-    /// - `hole`: bytes before it are missing from the capture.
-    /// - `even`: the gap is about as long as the one before.
-    /// - `missing`: frames of this sender that the capture lacks before it, by IP identification; None where unknown.
     #[inline(always)]
-    pub(super) fn classify(
-        &mut self,
-        data: &Data,
-        from: At,
-        hole: bool,
-        even: bool,
-        missing: Option<u16>,
-    ) -> Wait {
-        let gap = data.at.time_ns - from.time_ns;
+    pub(super) fn classify(&mut self, data: &Data, gap: Gap) -> Wait {
         // gap in the capture: without these bytes nothing can be concluded
         if std::mem::take(&mut self.has_passed_hole) {
             self.taint();
@@ -41,17 +56,21 @@ impl Sender {
         if let Some(wait) = self.freed_with_peer_data(turn, data) {
             return wait;
         }
-        let since = turn.map_or(gap, |peer_sent| data.at.time_ns - peer_sent.time_ns);
-        let lacks = missing.filter(|count| *count > 0);
+        let since_ns = turn.map_or(gap.ns, |peer_sent| data.at.time_ns - peer_sent.time_ns);
         // retransmission of a segment that never reached the capture
-        if let Some(lacks) = lacks.filter(|_| since >= RTO_NS.get() && !hole) {
+        if gap.lacks_frames() && since_ns >= RTO_NS.get() && !gap.has_hole {
             self.taint();
-            let probe = lacks == 1 && since < 2 * data.rtt_ns + PROBE_NS.get() + DELACK_MIN_NS.get();
-            let how = if probe { Repair::TailProbe } else { Repair::Timeout };
+            let is_probe = gap.missing_count == Some(1)
+                && since_ns < 2 * data.rtt_ns + PROBE_NS.get() + DELACK_MIN_NS.get();
+            let how = if is_probe {
+                Repair::TailProbe
+            } else {
+                Repair::Timeout
+            };
             return Wait::repair(how, None, None, true);
         }
         // receive window: the segment did not fit before
-        if let Some(wait) = self.peer.window.wait_for_room(from, data) {
+        if let Some(wait) = self.peer.window.wait_for_room(gap.from, data) {
             return wait;
         }
         if data.is_small
@@ -64,51 +83,53 @@ impl Sender {
         // Nagle's algorithm, or a tail loss probe: small segments after an unacknowledged small one
         if data.is_small
             && !data.has_fin
-            && !hole
+            && !gap.has_hole
             && let Some(small) = self.small
             && !small.is_tainted
             && let Some(wait) = match turn {
                 Some(peer_sent) => self.freed_in_turn(&small, peer_sent, data),
-                None => self.behind_small(small, gap, missing, data),
+                None => self.behind_small(small, gap, data),
             }
         {
             return wait;
         }
         match turn {
-            Some(peer_sent) => self.begins_turn(peer_sent, gap, hole, missing, data),
-            None => self.continues_message(from, hole, even, lacks.is_some(), data),
+            Some(peer_sent) => self.begins_turn(peer_sent, gap, data),
+            None => self.continues_message(gap, data),
         }
     }
 
     /// Returns what a segment waited for that continues a message: nothing of the peer's came before it.
     #[inline(always)]
-    fn continues_message(&mut self, from: At, hole: bool, even: bool, lacks: bool, data: &Data) -> Wait {
-        let gap = data.at.time_ns - from.time_ns;
+    fn continues_message(&mut self, gap: Gap, data: &Data) -> Wait {
         // pacing, or the line: full segments at an even pace, unless each waits for the ACK of the one before
-        let in_step = gap > BURST_NS.get() && self.leaves_with_lone_ack(from, data);
+        let in_step = gap.ns > BURST_NS.get() && self.leaves_with_lone_ack(gap.from, data);
         if in_step {
             self.lockstep_count = self.lockstep_count.saturating_add(1);
         }
-        let lockstep = in_step && self.lockstep_count >= SEVERAL.get() as u8;
-        if even && self.gaps.even_count >= SEVERAL.get() as u8 && !lockstep {
+        let is_in_lockstep = in_step && self.lockstep_count >= SEVERAL.get() as u8;
+        if gap.is_even && self.gaps.even_count >= SEVERAL.get() as u8 && !is_in_lockstep {
             return Wait::Spaced;
         }
         // cork or congestion window
-        if let Some(wait) = self.held_by_kernel(from, lockstep, lacks, data) {
+        if let Some(wait) = self.held_by_kernel(gap, is_in_lockstep, data) {
             return wait;
         }
         // no wait at all, or one that the line or the path may have made
-        if gap <= BURST_NS.get() {
+        if gap.ns <= BURST_NS.get() {
             return if self.newest.was_full {
                 Wait::FullBurst
             } else {
                 Wait::Burst
             };
         }
-        if self.keeps_pace(data, gap) {
+        if self.keeps_pace(data, gap.ns) {
             return Wait::Spaced;
         }
-        if hole || self.newest.was_full && self.acked.una < data.start_seq || self.may_be_held(data, gap) {
+        if gap.has_hole
+            || self.newest.was_full && self.acked.una < data.start_seq
+            || self.may_be_held(data, gap.ns)
+        {
             return Wait::Unsure;
         }
         // the program, which wrote late; small segments in flight say whether Nagle's algorithm would have let it go
@@ -151,15 +172,15 @@ impl Sender {
     /// Returns the wait of a small segment after an unacknowledged small one of its message: Nagle's algorithm, a tail
     /// loss probe, or None if the segment did not wait.
     #[inline(always)]
-    fn behind_small(&mut self, small: Small, gap: i64, missing: Option<u16>, data: &Data) -> Option<Wait> {
+    fn behind_small(&mut self, small: Small, gap: Gap, data: &Data) -> Option<Wait> {
         if self.peer.window.opened_after(small.at.frame, data) {
             return None;
         }
         match small.ack {
             Some(ack) => {
                 let mut candidate = candidate(&small, &ack, data, self.echoes_acks);
-                candidate.may_be_delayed = self.may_be_held(data, gap)
-                    || missing != Some(0) && may_be_retransmission(data, small.at, 0);
+                candidate.may_be_delayed = self.may_be_held(data, gap.ns)
+                    || gap.may_lack_frames() && may_be_retransmission(data, small.at, 0);
                 candidate.is_after_peer_end = self.peer.has_sent_fin;
                 candidate.ack_late_ns = ack
                     .tsval
@@ -170,7 +191,7 @@ impl Sender {
                         .tsval
                         .and_then(|now| self.clock.lateness(data.at.time_ns, now));
                 }
-                if candidate.arrived == Some(false) && has_probe_length(gap, data) {
+                if candidate.arrived == Some(false) && has_probe_length(gap.ns, data) {
                     return Some(Wait::TailLossProbe {
                         sender_id: data.sender_id,
                         small: small.at,
@@ -185,7 +206,7 @@ impl Sender {
                     None => Wait::Unsure, // the time of the ACK is unknown
                 })
             }
-            None if has_probe_length(gap, data) => Some(Wait::TailLossProbe {
+            None if has_probe_length(gap.ns, data) => Some(Wait::TailLossProbe {
                 sender_id: data.sender_id,
                 small: small.at,
             }),
@@ -199,15 +220,14 @@ impl Sender {
 
     /// Returns the wait of a segment that a cork held, or that waited for room in the congestion window.
     #[inline(always)]
-    fn held_by_kernel(&mut self, from: At, lockstep: bool, lacks: bool, data: &Data) -> Option<Wait> {
-        let gap = data.at.time_ns - from.time_ns;
+    fn held_by_kernel(&mut self, gap: Gap, is_in_lockstep: bool, data: &Data) -> Option<Wait> {
         if data.is_small && self.newest.was_full && self.acked.una >= data.start_seq {
             // nothing in flight, and silence since the last packet of either side
             let quiet = data.at.time_ns
                 - self
                     .peer
                     .newest
-                    .map_or(from.time_ns, |answer| answer.time_ns.max(from.time_ns));
+                    .map_or(gap.from.time_ns, |answer| answer.time_ns.max(gap.from.time_ns));
             // the timer is the retransmission timeout: 200 ms and a round trip (tcp_probe0_base)
             if (CORK_NS.least()..=CORK_NS.most() + data.rtt_ns).contains(&quiet) {
                 return Some(Wait::Cork);
@@ -215,24 +235,24 @@ impl Sender {
         }
         if !data.is_pushed
             && data.end_seq - data.start_seq <= i64::from(SMALLEST_MSS.get())
-            && let Some((small, ack)) = self.unfinished(from, gap)
+            && let Some((small, ack)) = self.unfinished(gap.from, gap.ns)
         {
             return Some(Wait::Corked { small, ack });
         }
         if let Some(advanced) = self.acked.newest
-            && advanced.ack.frame > from.frame
-            && gap > BURST_NS.get()
+            && advanced.ack.frame > gap.from.frame
+            && gap.ns > BURST_NS.get()
         {
             let (ack, acked) = (advanced.ack, advanced.acked);
-            if !lockstep
+            if !is_in_lockstep
                 && data.at.time_ns - ack.time_ns > data.own_rtt_ns + PROMPT_NS.get()
-                && self.keeps_pace(data, gap)
+                && self.keeps_pace(data, gap.ns)
             {
                 return Some(Wait::Spaced);
             }
             // (the ACK of a small segment would release by Nagle's algorithm instead)
             let is_lone = advanced.is_lone && self.newest.was_full && advanced.bytes <= data.mss;
-            return Some(if is_lone && lacks {
+            return Some(if is_lone && gap.lacks_frames() {
                 // the first copy never reached the capture; that ACK, or a timer, caused this one
                 self.taint();
                 Wait::repair(Repair::Fast, None, None, true)
@@ -240,7 +260,7 @@ impl Sender {
                 Wait::LoneClocked {
                     ack,
                     acked,
-                    single: self.has_collapsed || lockstep,
+                    single: self.has_collapsed || is_in_lockstep,
                 }
             } else {
                 Wait::Clocked { ack, acked }
@@ -252,8 +272,8 @@ impl Sender {
     /// Returns the wait of the first segment after data of the peer: the program's turn, and the path's share of it by
     /// this side's timestamps.
     #[inline(always)]
-    fn begins_turn(&mut self, since: At, gap: i64, hole: bool, missing: Option<u16>, data: &Data) -> Wait {
-        if hole {
+    fn begins_turn(&mut self, since: At, gap: Gap, data: &Data) -> Wait {
+        if gap.has_hole {
             // the missing bytes left sooner and may have been lost: then a timer sent this segment
             let unanswered = self.unanswered_for(data, since);
             if unanswered >= RTO_NS.get() {
@@ -266,7 +286,7 @@ impl Sender {
             }
         }
         let acked_ns = self.kernel_answered_after(since);
-        let doubt = self.doubt_of_turn(since, acked_ns, gap, hole, missing, data);
+        let doubt = self.doubt_of_turn(since, acked_ns, gap, data);
         Wait::Turn(Turn {
             since,
             acked_ns,
@@ -275,15 +295,7 @@ impl Sender {
     }
 
     /// Returns what besides the best path and the program may have taken a turn. Takes the segment's timestamp.
-    fn doubt_of_turn(
-        &mut self,
-        since: At,
-        acked_ns: u32,
-        gap: i64,
-        hole: bool,
-        missing: Option<u16>,
-        data: &Data,
-    ) -> Option<TurnDoubt> {
+    fn doubt_of_turn(&mut self, since: At, acked_ns: u32, gap: Gap, data: &Data) -> Option<TurnDoubt> {
         let (time_ns, tsval, sender_id) = (data.at.time_ns, data.tsval.unwrap_or(0), data.sender_id);
         let late_ns = data.tsval.map_or(0, |tsval| self.clock.add(time_ns, tsval));
         if data.is_small && has_cork_length(data.at, since) {
@@ -295,11 +307,11 @@ impl Sender {
             return Some(TurnDoubt::CorkLength {
                 late_ns,
                 sender_id,
-                may_be_retransmission: missing != Some(0) && may_be_retransmission(data, since, acked_ns),
+                may_be_retransmission: gap.may_lack_frames() && may_be_retransmission(data, since, acked_ns),
             });
         }
-        if self.pacer.keeps(data.start_seq, gap) {
-            return Some(may_be_late_by(gap));
+        if self.pacer.keeps(data.start_seq, gap.ns) {
+            return Some(may_be_late_by(gap.ns));
         }
         if late_ns > 0 {
             let (late_ns, queued_ns) = self.clock.believed(late_ns, time_ns, tsval);
@@ -311,8 +323,8 @@ impl Sender {
             });
         }
         // (bytes that are missing before it were lost on the path, so this may be a retransmission too)
-        if hole && data.own_rtt_ns >= AT_HOST_NS.get()
-            || missing != Some(0) && may_be_retransmission(data, since, acked_ns)
+        if gap.has_hole && data.own_rtt_ns >= AT_HOST_NS.get()
+            || gap.may_lack_frames() && may_be_retransmission(data, since, acked_ns)
         {
             return Some(TurnDoubt::Retransmission);
         }
@@ -366,12 +378,12 @@ impl Sender {
 
     /// Returns the small segment right before this one, and its ACK, if that came between them.
     #[cold]
-    fn unfinished(&self, from: At, gap: i64) -> Option<(At, At)> {
+    fn unfinished(&self, from: At, gap_ns: i64) -> Option<(At, At)> {
         let small = self
             .small
             .as_ref()
             .filter(|small| small.at.frame == from.frame && !small.is_tainted)?;
-        let ack = small.ack.as_ref().filter(|_| gap > BURST_NS.get())?;
+        let ack = small.ack.as_ref().filter(|_| gap_ns > BURST_NS.get())?;
         Some((small.at, ack.at))
     }
 
@@ -392,27 +404,27 @@ impl Sender {
     /// Whether the path may have delayed this segment, by the timestamps, or the sender's pacing, by the bytes before
     /// it.
     #[cold]
-    fn may_be_held(&self, data: &Data, gap: i64) -> bool {
+    fn may_be_held(&self, data: &Data, gap_ns: i64) -> bool {
         let last_tsval = self.newest().and_then(|last| last.tsval);
-        let by_path = |now| self.clock.may_have_held(data.at.time_ns, now, last_tsval, gap);
+        let by_path = |now| self.clock.may_have_held(data.at.time_ns, now, last_tsval, gap_ns);
         data.tsval.is_some_and(by_path)
             || self
                 .pacer
-                .may_have_held(data.start_seq, gap, self.recent.count, data.mss)
+                .may_have_held(data.start_seq, gap_ns, self.recent.count, data.mss)
     }
 
     /// Whether this segment kept the pace of the line or of its sender's pacing.
-    fn keeps_pace(&self, data: &Data, gap: i64) -> bool {
-        self.line_was_busy(data, gap)
-            || self.pacer.keeps(data.start_seq, gap)
-            || self.pacer.holds_tail(data, gap, self.recent.count)
+    fn keeps_pace(&self, data: &Data, gap_ns: i64) -> bool {
+        self.line_was_busy(data, gap_ns)
+            || self.pacer.keeps(data.start_seq, gap_ns)
+            || self.pacer.holds_tail(data, gap_ns, self.recent.count)
     }
 
     /// Whether the line may have been busy with the segments before this one. A full segment without PSH shows that
     /// there was more to send, so a full one after it always counts. Behind a full one with PSH the program may have
     /// paused, and a small tail may have been corked: those have to keep the pace.
-    fn line_was_busy(&self, data: &Data, gap: i64) -> bool {
-        let paced = gap <= LARGE_RATIO.get() * self.gaps.pace_ns;
+    fn line_was_busy(&self, data: &Data, gap_ns: i64) -> bool {
+        let paced = gap_ns <= LARGE_RATIO.get() * self.gaps.pace_ns;
         if data.is_small || !self.newest.had_more {
             paced
                 && (self.newest.had_more
@@ -435,8 +447,8 @@ fn may_be_late_by(late_ns: i64) -> TurnDoubt {
 
 /// Whether a gap is as long as a tail loss probe waits. The retransmission timeout bounds that, and it grows where the
 /// round trip has varied.
-fn has_probe_length(gap: i64, data: &Data) -> bool {
-    (data.rtt_ns + CORK_NS.least()..2 * data.rtt_ns + MOST_PROBE_NS.get()).contains(&gap)
+fn has_probe_length(gap_ns: i64, data: &Data) -> bool {
+    (data.rtt_ns + CORK_NS.least()..2 * data.rtt_ns + MOST_PROBE_NS.get()).contains(&gap_ns)
 }
 
 /// Whether a wait is as long as the cork's timer, for any path.

@@ -87,17 +87,35 @@ fn full(time_ns: i64) -> Data {
     }
 }
 
+/// The gap between the first segment and this one, without any hole.
+fn gap(d: &Data) -> Gap {
+    Gap {
+        from: at(1, 0),
+        ns: d.at.time_ns,
+        has_hole: false,
+        is_even: false,
+        missing_count: Some(0),
+    }
+}
+
 fn why(sender: Sender, d: Data) -> Wait {
     why_so(sender, d, false, 0)
 }
 
 fn why_of(sender: &mut Sender, d: &Data) -> Wait {
-    sender.classify(d, at(1, 0), false, false, Some(0))
+    sender.classify(d, gap(d))
 }
 
-fn why_so(mut sender: Sender, d: Data, hole: bool, missing: u16) -> Wait {
+fn why_so(mut sender: Sender, d: Data, has_hole: bool, missing_count: u16) -> Wait {
     let from = sender.newest.at.unwrap_or(d.at);
-    sender.classify(&d, from, hole, false, Some(missing))
+    let gap = Gap {
+        from,
+        ns: d.at.time_ns - from.time_ns,
+        has_hole,
+        missing_count: Some(missing_count),
+        ..gap(&d)
+    };
+    sender.classify(&d, gap)
 }
 
 fn repaired(wait: &Wait) -> Option<Repair> {
@@ -224,8 +242,15 @@ fn a_timer_after_a_missing_frame_sent_this_one_again() {
     let turn = |spoke| {
         let mut state = sender();
         (state.peer.newest_data, state.small) = (Some(at(5, spoke)), Some(small(None)));
-        let from = at(1, 0);
-        let wait = state.classify(&next(300 * MS), from, false, false, Some(1));
+        let d = next(300 * MS);
+        let missing_count = Some(1);
+        let wait = state.classify(
+            &d,
+            Gap {
+                missing_count,
+                ..gap(&d)
+            },
+        );
         (
             repaired(&wait).is_some(),
             state.small.is_some_and(|p| p.is_tainted),

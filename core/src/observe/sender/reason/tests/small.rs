@@ -44,7 +44,7 @@ fn small_behind_acknowledged_small_may_be_nagles() {
 #[test]
 fn behind_a_timers_time_an_earlier_copy_may_be_lost() {
     // 5 ms from the capture to its sender, 10 ms between the hosts
-    let held_back = |time_ns, missing| {
+    let held_back = |time_ns, missing_count| {
         let state = Sender {
             small: Some(small(Some(MS))),
             ..sender()
@@ -54,8 +54,12 @@ fn behind_a_timers_time_an_earlier_copy_may_be_lost() {
             ..next(time_ns)
         };
         let mut state = state;
-        match state.classify(&d, at(1, 0), false, false, missing) {
-            Wait::Small(c) => c.may_be_delayed,
+        let gap = Gap {
+            missing_count,
+            ..gap(&d)
+        };
+        match state.classify(&d, gap) {
+            Wait::Small(candidate) => candidate.may_be_delayed,
             other => panic!("{other:?}"),
         }
     };
@@ -113,18 +117,11 @@ fn small_over_small_refutes_unless_an_ack_was_heard() {
             small: Some(p),
             ..in_flight()
         };
-        let from = at(1, 0);
-        let tsecr = Some(echo);
-        let wait = state.classify(
-            &Data {
-                tsecr,
-                ..next(30 * MS)
-            },
-            from,
-            false,
-            false,
-            Some(0),
-        );
+        let d = Data {
+            tsecr: Some(echo),
+            ..next(30 * MS)
+        };
+        let wait = why_of(&mut state, &d);
         (wait == Wait::Unsure, state.refutations.newest.is_some())
     };
     // newer than any stamp of the peer that the capture has

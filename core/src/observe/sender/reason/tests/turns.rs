@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn even_gaps_in_a_row_are_a_pace() {
-    let spaced = |even, gaps, turn: bool| {
+    let spaced = |is_even, gaps, turn: bool| {
         let mut state = Sender {
             gaps: Gaps {
                 even_count: gaps,
@@ -16,7 +16,8 @@ fn even_gaps_in_a_row_are_a_pace() {
             },
             ..sender()
         };
-        let wait = state.classify(&full(4 * MS), at(1, 0), false, even, Some(0));
+        let d = full(4 * MS);
+        let wait = state.classify(&d, Gap { is_even, ..gap(&d) });
         wait == Wait::Spaced
     };
     assert!(spaced(true, 3, false));
@@ -131,9 +132,9 @@ fn an_answer_as_late_as_a_timer_is_suspected() {
 
 #[test]
 fn what_leaves_a_hole_before_it_after_a_timers_time_tells_nothing_of_the_program() {
-    let lost = |hole, time_ns| {
+    let lost = |has_hole, time_ns| {
         let d = next(time_ns);
-        match asked().classify(&d, at(1, 0), hole, false, Some(0)) {
+        match asked().classify(&d, Gap { has_hole, ..gap(&d) }) {
             Wait::Turn(Turn {
                 acked_ns: 0,
                 doubt: Some(TurnDoubt::Queued { late_ns: late, .. }),
@@ -149,13 +150,17 @@ fn what_leaves_a_hole_before_it_after_a_timers_time_tells_nothing_of_the_program
 
 #[test]
 fn what_leaves_a_hole_before_it_may_be_sent_again_where_the_path_lies_between() {
-    let again = |hole, own_rtt_ns| {
+    let again = |has_hole, own_rtt_ns| {
         let d = Data {
             own_rtt_ns,
             ..next(23 * MS)
         };
-        let why = asked().classify(&d, at(1, 0), hole, false, None);
-        doubt(why) == Some(TurnDoubt::Retransmission)
+        let gap = Gap {
+            has_hole,
+            missing_count: None,
+            ..gap(&d)
+        };
+        doubt(asked().classify(&d, gap)) == Some(TurnDoubt::Retransmission)
     };
     assert!(again(true, 7 * MS) && !again(false, 7 * MS));
     assert!(!again(true, 69_999), "beside its host the capture lacks it");
@@ -318,7 +323,7 @@ fn a_program_is_as_quick_as_it_answers_freely() {
             });
             Small { ack, ..p }
         });
-        state.classify(&next(3 * MS), at(1, 0), false, false, Some(0));
+        why_of(&mut state, &next(3 * MS));
         state.freed.fastest_answer_ns
     };
     assert_eq!(answered(true, None, 5), Some(3 * MS), "its first message");
@@ -330,7 +335,7 @@ fn a_program_is_as_quick_as_it_answers_freely() {
 
 #[test]
 fn what_came_as_late_as_a_repeat_may_be_one_unless_the_numbers_go_on() {
-    let wait = |missing, acked: Option<i64>, own_rtt_ns, time_ns| {
+    let wait = |missing_count, acked: Option<i64>, own_rtt_ns, time_ns| {
         let mut state = Sender {
             peer: Peer {
                 newest_data: Some(at(5, 7 * MS)),
@@ -346,7 +351,11 @@ fn what_came_as_late_as_a_repeat_may_be_one_unless_the_numbers_go_on() {
             own_rtt_ns,
             ..full(time_ns)
         };
-        doubt(state.classify(&d, at(1, 0), false, false, missing)) == Some(TurnDoubt::Retransmission)
+        let gap = Gap {
+            missing_count,
+            ..gap(&d)
+        };
+        doubt(state.classify(&d, gap)) == Some(TurnDoubt::Retransmission)
     };
     let far = 20 * MS;
     let least = 7 * MS + far + far + 190 * MS; // RTO_NS, a round trip, and the way to the sender and back
