@@ -4,7 +4,7 @@
 //! Captures at both ends show the receiver's window and the line. They also show that a sender waited for no ACK, but
 //! far from the sender not why: its program, pacing and buffer are rivals of one another there.
 
-use super::vocabulary::{Grade, Limiter};
+use super::vocabulary::{Grade, Limiter, ReducedBy};
 use crate::limits::{
     ENDED_SHARE, EVEN_SHARE, LESSER_LIMIT_SHARE, LIMIT_SHARE, LOW_SHARE, PACED_BURST, PACED_SHARE,
     REORDERED_SHARE, STANDING_NS, STANDING_SHARE, STEADY_SHARE, SURE_SHARE, TRANSFER_BYTES,
@@ -17,8 +17,7 @@ pub struct Verdict {
     pub limit: Limiter,
     pub grade: Grade,
     pub rival: Option<Limiter>,
-    /// Reason for a smaller congestion window: "losses", "ecn" or "reordering".
-    pub cut_by: Option<&'static str>,
+    pub reduced_by: Option<ReducedBy>,
 }
 
 /// Judgement on one direction of a stream. Times in ns; None where unknown.
@@ -190,7 +189,7 @@ impl Verdict {
             limit,
             grade,
             rival: None,
-            cut_by: None,
+            reduced_by: None,
         }
     }
 
@@ -353,8 +352,8 @@ fn line_limit(
             } else {
                 Verdict::certain(Limiter::Line, Grade::Proven)
             };
-            let cut_by = has_losses.then_some("losses");
-            return Some(Verdict { cut_by, ..line });
+            let reduced_by = has_losses.then_some(ReducedBy::Losses);
+            return Some(Verdict { reduced_by, ..line });
         }
         if !signs.keeps_window_shut {
             // a larger window would make the queue longer, but nothing faster
@@ -412,14 +411,14 @@ fn largest(transfer: &Transfer, most: Limiter, share: f64, signs: &Signs) -> Ver
         Limiter::SenderProgram => Verdict::with_rival(most, Grade::Suspected, Limiter::SenderBuffer),
         Limiter::Http2Window if share >= SURE_SHARE.get() => Verdict::certain(most, Grade::Proven),
         Limiter::Congestion | Limiter::Start | Limiter::SenderBuffer if signs.is_reordered => Verdict {
-            cut_by: Some("reordering"),
+            reduced_by: Some(ReducedBy::Reordering),
             ..Verdict::certain(Limiter::Congestion, Grade::Suspected)
         },
         Limiter::Congestion => Verdict {
-            cut_by: Some(if transfer.losses.window_reductions > 0 {
-                "ecn"
+            reduced_by: Some(if transfer.losses.window_reductions > 0 {
+                ReducedBy::Ecn
             } else {
-                "losses"
+                ReducedBy::Losses
             }),
             ..Verdict::certain(most, grade_of_share(share))
         },

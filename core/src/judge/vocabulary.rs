@@ -358,6 +358,14 @@ word_enum! {
     "none" None "nothing that the capture shows"
 }
 
+word_enum! {
+    /// What made a congestion window smaller.
+    ReducedBy:
+    "losses" Losses "lost segments"
+    "ecn" Ecn "marks of the path (ECN), by which the sender reduced its window"
+    "reordering" Reordering "segments that overtook others, so that the sender took those for lost"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -381,6 +389,7 @@ mod tests {
         check(&Grade::ALL, &Grade::WORDS);
         check(&Rule::ALL, &Rule::WORDS);
         check(&Limiter::ALL, &Limiter::WORDS);
+        check(&ReducedBy::ALL, &ReducedBy::WORDS);
         check(&Because::ALL, &Because::WORDS);
         check(&Hypothesis::ALL, &Hypothesis::WORDS);
         let rivals: Vec<&str> = (0..Rival::COUNT).map(Rival::word_at).collect();

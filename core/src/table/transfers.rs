@@ -156,7 +156,7 @@ pub fn columns(rows: &[Row]) -> Vec<Column> {
         optional("owner", rows, Row::owner),
         required("grade", rows, |r| r.judged.verdict.grade.word()),
         optional("rival", rows, |r| Some(r.judged.verdict.rival?.word())),
-        optional("cut_by", rows, |r| r.judged.verdict.cut_by),
+        optional("cut_by", rows, |r| Some(r.judged.verdict.reduced_by?.word())),
         optional("rtt_idle_ms", rows, |r| r.judged.idle_rtt_ns.map(Ms)),
         optional("rtt_load_ms", rows, |r| r.judged.loaded_rtt_ns.map(Ms)),
         optional("queue_ms", rows, |r| r.judged.queue_ns.map(Ms)),
