@@ -110,7 +110,14 @@ mod tests {
             reasons.count(&issue(2 - frame as u32 / 3, frame));
         }
         let rows = |reasons: &Reasons| {
-            let row = |c: &Counted| (c.issue.group, c.issue.frame, c.count, c.last_frame);
+            let row = |counted: &Counted| {
+                (
+                    counted.issue.group,
+                    counted.issue.frame,
+                    counted.count,
+                    counted.last_frame,
+                )
+            };
             reasons.counted().map(row).collect::<Vec<_>>()
         };
         let want = [
@@ -147,13 +154,13 @@ mod tests {
             reasons.count(issue);
         }
         reasons.count(&Issue::new(Kind::Skipped, "udp", "unknown").in_frame(9));
-        let row = |c: &Counted| {
+        let row = |counted: &Counted| {
             (
-                c.issue.file,
-                c.issue.sentence(),
-                c.issue.code,
-                c.count,
-                c.last_frame,
+                counted.issue.file,
+                counted.issue.sentence(),
+                counted.issue.code,
+                counted.count,
+                counted.last_frame,
             )
         };
         let shared: Vec<_> = reasons.counted().skip(MAX_REASONS).map(row).collect();

@@ -349,16 +349,16 @@ impl RoundTrips {
     }
 
     pub fn mean_ms(&self) -> Option<f64> {
-        let n = self.samples();
-        (n > 0).then(|| (self.prompt.sum + self.free.sum) / n as f64)
+        let count = self.samples();
+        (count > 0).then(|| (self.prompt.sum + self.free.sum) / count as f64)
     }
 
     /// Returns the sample standard deviation (n - 1).
     pub fn stdev_ms(&self) -> Option<f64> {
-        let n = self.samples();
-        let mean = self.mean_ms().filter(|_| n > 1)?;
-        let above = self.prompt.sum_of_squares + self.free.sum_of_squares - n as f64 * mean * mean;
-        Some((above.max(0.0) / (n - 1) as f64).sqrt())
+        let count = self.samples();
+        let mean = self.mean_ms().filter(|_| count > 1)?;
+        let above = self.prompt.sum_of_squares + self.free.sum_of_squares - count as f64 * mean * mean;
+        Some((above.max(0.0) / (count - 1) as f64).sqrt())
     }
 
     pub fn max(&self) -> Option<i64> {

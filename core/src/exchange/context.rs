@@ -103,8 +103,8 @@ impl Context {
     pub(super) fn ends_in(&self, stream: u32, frame: u64) -> bool {
         [&self.pending, &self.pending_plain].into_iter().any(|list| {
             list.last()
-                .filter(|e| e.stream == stream)
-                .and_then(|e| e.response.as_ref())
+                .filter(|exchange| exchange.stream == stream)
+                .and_then(|exchange| exchange.response.as_ref())
                 .is_some_and(|answer| answer.last.frame == frame)
         })
     }

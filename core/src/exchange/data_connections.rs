@@ -59,7 +59,11 @@ pub struct DataConnections {
 impl DataConnections {
     /// Records the end of one side of a stream on which one side alone has sent since `start`.
     pub fn ended(&mut self, pair: u32, stream: u32, control: Option<u32>, start: i64, end: i64) {
-        if let Some(connection) = self.connections.iter_mut().find(|c| c.stream == stream) {
+        if let Some(connection) = self
+            .connections
+            .iter_mut()
+            .find(|connection| connection.stream == stream)
+        {
             connection.end_ns = end;
             return;
         }
@@ -83,8 +87,9 @@ impl DataConnections {
     #[cold]
     pub fn announced(&mut self, control: u32, pair: u32, port: u16, at: At) {
         // only the newest port without a command counts for a control connection
-        self.announced
-            .retain(|a| a.control != control || a.command.is_some() && a.port != port);
+        self.announced.retain(|announced| {
+            announced.control != control || announced.command.is_some() && announced.port != port
+        });
         if self.announced.len() >= MAX_DATA_CONNECTIONS {
             self.announced.pop_front();
         }
@@ -101,7 +106,9 @@ impl DataConnections {
     #[cold]
     pub fn requested(&mut self, control: u32, method: &str, target: &str) {
         let mut newest = self.announced.iter_mut().rev();
-        if let Some(announced) = newest.find(|a| a.control == control && a.command.is_none()) {
+        if let Some(announced) =
+            newest.find(|announced| announced.control == control && announced.command.is_none())
+        {
             let gap = if target.is_empty() { "" } else { " " };
             announced.command = Some(format_smolstr!("{method}{gap}{target}"));
         }
@@ -117,11 +124,10 @@ impl DataConnections {
     #[cold]
     pub fn carried(&mut self, pairs: [Option<u32>; 2], port: u16, at: At) -> Option<Carried> {
         self.announced
-            .retain(|a| at.time_ns.saturating_sub(a.time_ns) <= ANNOUNCED_NS.get());
-        let index = self
-            .announced
-            .iter()
-            .position(|a| a.port == port && pairs.contains(&Some(a.pair)) && a.command.is_some())?;
+            .retain(|announced| at.time_ns.saturating_sub(announced.time_ns) <= ANNOUNCED_NS.get());
+        let index = self.announced.iter().position(|announced| {
+            announced.port == port && pairs.contains(&Some(announced.pair)) && announced.command.is_some()
+        })?;
         let announced = self.announced.remove(index)?;
         Some(Carried {
             control: announced.control,
@@ -149,11 +155,22 @@ impl DataConnections {
         let passed = self
             .connections
             .iter()
-            .filter(|t| t.pair == pair && t.stream != stream || t.control == Some(stream))
-            .filter(|t| (from..=to).contains(&t.end_ns));
+            .filter(|connection| {
+                connection.pair == pair && connection.stream != stream || connection.control == Some(stream)
+            })
+            .filter(|connection| (from..=to).contains(&connection.end_ns));
         // the server sends the response on the control connection after the client has got all data
-        let end = |t: &DataConnection| if t.control == Some(stream) { to } else { t.end_ns };
-        let longest = passed.map(|t| end(t) - t.start_ns.max(from)).max().unwrap_or(0);
+        let end = |connection: &DataConnection| {
+            if connection.control == Some(stream) {
+                to
+            } else {
+                connection.end_ns
+            }
+        };
+        let longest = passed
+            .map(|connection| end(connection) - connection.start_ns.max(from))
+            .max()
+            .unwrap_or(0);
         if longest <= (to - from) / 2 {
             return;
         }

@@ -437,7 +437,9 @@ impl Exchange {
     }
 
     pub fn end(&self) -> At {
-        self.response.as_ref().map_or(self.request.last, |r| r.last)
+        self.response
+            .as_ref()
+            .map_or(self.request.last, |response| response.last)
     }
 }
 

@@ -70,7 +70,10 @@ impl Setup {
         let Some(first_syn) = self.first_syn else { return };
         let last = [first_syn, self.last_syn, self.answered_again];
         let at = At {
-            time_ns: last.iter().map(|l| l.time_ns).fold(at.time_ns, i64::max),
+            time_ns: last
+                .iter()
+                .map(|packet| packet.time_ns)
+                .fold(at.time_ns, i64::max),
             ..at
         };
         if let Some(ended) = self.ended {
@@ -94,7 +97,7 @@ impl Setup {
                 (None, Side::Client) => self.last_syn = at,
                 (None, Side::Server) => {
                     (self.answered, self.answered_again) = (Some(at), at);
-                    self.stamps = [segment.options.timestamps.map(|t| t.0), None];
+                    self.stamps = [segment.options.timestamps.map(|(tsval, _)| tsval), None];
                 }
                 (Some(_), _) => self.answered_again = at,
             }
@@ -103,7 +106,7 @@ impl Setup {
         } else if side == Side::Client {
             self.ended = Some(at);
             let [_, ack] = &mut self.stamps;
-            *ack = segment.options.timestamps.map(|t| t.0);
+            *ack = segment.options.timestamps.map(|(tsval, _)| tsval);
             if segment.len > 0 {
                 (self.used, self.over) = (Some(at), true);
             }

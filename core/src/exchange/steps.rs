@@ -159,16 +159,16 @@ pub(super) fn take_turns<'a>(
 /// Halves the number of steps: two neighbours become one, with the cause of the longer one.
 pub(super) fn merge_pairs(steps: &mut Vec<Step>) {
     let mut all = std::mem::take(steps).into_iter();
-    while let Some(a) = all.next() {
-        let Some(b) = all.next() else {
-            steps.push(a);
+    while let Some(first) = all.next() {
+        let Some(second) = all.next() else {
+            steps.push(first);
             break;
         };
-        let (from, to) = (a.from, b.to);
-        let longer = if b.to.time_ns - b.from.time_ns > a.to.time_ns - a.from.time_ns {
-            b
+        let (from, to) = (first.from, second.to);
+        let longer = if second.to.time_ns - second.from.time_ns > first.to.time_ns - first.from.time_ns {
+            second
         } else {
-            a
+            first
         };
         steps.push(Step { from, to, ..longer });
     }

@@ -228,7 +228,7 @@ impl Tracker {
             own.passed(seen.facts.seq, at, segment.ip_id);
         }
         if peer.has_awaiting() {
-            let sure = peer.confirmed_refutations(seen.missing.is_some_and(|n| n > 0));
+            let sure = peer.confirmed_refutations(seen.missing.is_some_and(|count| count > 0));
             let sender_id = *side.other().pick(&self.pairing.ids.sender_ids);
             context
                 .sender_store
@@ -248,13 +248,13 @@ impl Tracker {
             has_fin: segment.has(FIN),
             is_duplicate: seen.facts.flags & flag::DUPLICATE_ACK != 0,
             highest_sacked: seen.highest_sacked(),
-            tsval: segment.options.timestamps.map(|t| t.0),
+            tsval: segment.options.timestamps.map(|(tsval, _)| tsval),
             tsecr: None,
             is_echoed: own.is_acknowledged(),
             covered: seen.facts.covered,
         });
         if segment.len == 0 && peer.is_acknowledged() {
-            own.kernel_answered(at, segment.options.timestamps.map(|t| t.0));
+            own.kernel_answered(at, segment.options.timestamps.map(|(tsval, _)| tsval));
         }
         if let Some(twice) = seen.dsack_block()
             && let Some(retransmission) = peer.came_twice(twice)
@@ -266,7 +266,7 @@ impl Tracker {
         let keep_alive = seen.facts.flags & flag::KEEP_ALIVE != 0 && segment.len <= 1;
         if segment.len > 0 && !keep_alive && !self.is_beyond_window(seen, at, context) {
             // If other connections use the same IP ID counter, only "no frame is missing" can be concluded from it.
-            let missing = seen.missing.filter(|n| seen.own_ids || *n == 0);
+            let missing = seen.missing.filter(|count| seen.own_ids || *count == 0);
             self.data(seen, at, missing, context, release);
         }
         if segment.has(FIN) && !segment.has(SYN) {
@@ -439,7 +439,7 @@ fn first_copy_answered(peer: &mut Sender, seen: &SeenSegment<'_, '_>, at: At) ->
         len: seen.segment.len,
         is_duplicate: seen.facts.flags & flag::DUPLICATE_ACK != 0,
         highest_sacked: seen.highest_sacked(),
-        tsecr: seen.segment.options.timestamps.map(|t| t.1),
+        tsecr: seen.segment.options.timestamps.map(|(_, tsecr)| tsecr),
         ..PeerPacket::default()
     };
     peer.answers_first_copy(&answer, *seen.side.pick(seen.rtts))

@@ -79,7 +79,7 @@ mod tests {
 
     fn summary(rows: &[Row]) -> Vec<(i64, i64, Cause, Owner)> {
         rows.iter()
-            .map(|r| (r.start_ns, r.end_ns, r.cause, r.owner))
+            .map(|row| (row.start_ns, row.end_ns, row.cause, row.owner))
             .collect()
     }
 

@@ -162,8 +162,10 @@ fn judge_any(slice: TimeSlice<'_>, context: &ExchangeContext<'_>, rows: &mut Vec
     match &slice.step.wait {
         Wait::Turn(turn) => judge_turn(cutter, turn, context),
         Wait::Suspected { held_ack } => one_way::suspected(cutter, *held_ack),
-        Wait::Small(c) => match context.sender(c.sender_id) {
-            Some(judged) => nagle::attribute(cutter, c, context.ruling(judged, slice.sender, c)),
+        Wait::Small(candidate) => match context.sender(candidate.sender_id) {
+            Some(judged) => {
+                nagle::attribute(cutter, candidate, context.ruling(judged, slice.sender, candidate))
+            }
             None => missing_frames::unjudged(cutter),
         },
         Wait::FreedTurn { since, candidate } => {

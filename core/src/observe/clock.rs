@@ -304,8 +304,8 @@ mod tests {
     fn a_clock_that_may_be_slower_proves_no_queue() {
         let held = |rate: u32, tsval: u32| {
             let mut clock = began();
-            for n in 1..=20 {
-                clock.add(i64::from(n) * 4 * MS, n * rate);
+            for second in 1..=20 {
+                clock.add(i64::from(second) * 4 * MS, second * rate);
             }
             let late = clock.add(92 * MS, tsval);
             clock.believed(late, 92 * MS, tsval).1

@@ -335,9 +335,13 @@ impl Step {
             Wait::Hole | Wait::Handshake | Wait::Suspected { .. } => Release::default(),
             Wait::Burst | Wait::FullBurst => Release::new(Released::Burst, Some(self.from.frame), waited),
             Wait::Spaced => Release::new(Released::Pacing, None, waited),
-            Wait::Small(c) if c.is_ack_unseen => Release::default(), // the ACK has no frame
-            Wait::Small(c) if c.arrived == Some(false) => Release::new(Released::App, None, waited),
-            Wait::Small(c) | Wait::FreedTurn { candidate: c, .. } => by_ack(c.ack, Released::NagleAck),
+            Wait::Small(candidate) if candidate.is_ack_unseen => Release::default(), // the ACK has no frame
+            Wait::Small(candidate) if candidate.arrived == Some(false) => {
+                Release::new(Released::App, None, waited)
+            }
+            Wait::Small(candidate) | Wait::FreedTurn { candidate, .. } => {
+                by_ack(candidate.ack, Released::NagleAck)
+            }
             Wait::Clocked { ack, .. } | Wait::LoneClocked { ack, .. } => by_ack(*ack, Released::CwndAck),
             Wait::Window { opened, .. } => Release::new(Released::WindowOpen, Some(opened.frame), waited),
             Wait::FillsWindow { since } => Release::new(Released::WindowOpen, Some(since.frame), waited),

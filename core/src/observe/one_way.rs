@@ -210,7 +210,7 @@ mod tests {
 
     fn suspects(packets: &[Passed]) -> Vec<Suspect> {
         let mut side = OneWay::default();
-        packets.iter().for_each(|p| side.take(*p));
+        packets.iter().for_each(|packet| side.take(*packet));
         side.suspects
     }
 
@@ -252,7 +252,7 @@ mod tests {
     fn a_late_ack_that_more_follows_is_suspected() {
         let held = |late: Passed, next: Passed| {
             let suspects = suspects(&[packet(0, 1, 0, 100, 100), late, next]);
-            suspects.iter().filter(|s| s.ack.is_some()).count()
+            suspects.iter().filter(|suspect| suspect.ack.is_some()).count()
         };
         let (late, next) = (packet(40 * MS, 1, 0, 300, 100), packet(41 * MS, 1, 0, 500, 140));
         assert_eq!(held(late, next), 1);
@@ -371,7 +371,9 @@ mod tests {
             for (number, suspect) in side.suspects.iter_mut().enumerate() {
                 suspect.ack = ((number < 4) != paused_before_data).then_some(at(1));
             }
-            side.suspects().map(|s| s.ack.is_some()).collect::<Vec<_>>()
+            side.suspects()
+                .map(|suspect| suspect.ack.is_some())
+                .collect::<Vec<_>>()
         };
         assert_eq!((kept(true), kept(false)), (vec![true], vec![false]));
     }

@@ -14,7 +14,7 @@ impl Stream {
     /// SYN flood have no second one.
     #[inline(never)]
     pub(super) fn track_handshake(&mut self, segment: &Segment<'_>, side: Side, at: At) {
-        let packets: u64 = self.counts.iter().map(|c| c.packets).sum();
+        let packets: u64 = self.counts.iter().map(|counts| counts.packets).sum();
         if packets == 2 && self.completeness() & completeness::SYN != 0 {
             self.setup = Some(Setup::new(self.first));
         }
@@ -52,7 +52,7 @@ impl Streams {
         let setup = stream.setup.as_ref()?;
         if !setup.deserves_row(
             read.busy_ns,
-            lookup.as_ref().map_or(0, |l| l.duration_ns),
+            lookup.as_ref().map_or(0, |lookup| lookup.duration_ns),
             read.begun,
         ) {
             return None;

@@ -159,7 +159,7 @@ pub(super) fn track(
         return;
     };
     tracker.segment(&seen, context, release);
-    if stream.counts.iter().all(|c| c.fin) && tracker.is_done() {
+    if stream.counts.iter().all(|counts| counts.fin) && tracker.is_done() {
         stream.tracking.end(at, context);
     }
 }

@@ -83,12 +83,15 @@ impl Pairing {
     fn finish_arrived(&mut self, seen: &SeenSegment<'_, '_>, at: At, context: &mut Context) {
         let ack = seen.facts.ack;
         while let Some(first) = self.settling.front() {
-            let arrived = first.response.as_ref().is_some_and(|r| ack >= r.end_offset);
+            let arrived = first
+                .response
+                .as_ref()
+                .is_some_and(|response| ack >= response.end_offset);
             if !arrived && self.settling.len() <= MAX_OPEN {
                 break;
             }
             let [client_rtt, _] = *seen.rtts;
-            let tsecr = seen.segment.options.timestamps.map(|t| t.1);
+            let tsecr = seen.segment.options.timestamps.map(|(_, tsecr)| tsecr);
             self.settle_first(
                 Some(Arrival {
                     at,
@@ -108,7 +111,8 @@ impl Pairing {
         };
         if let Some(response) = &mut exchange.response {
             // Repeats that were never acknowledged repaired nothing: the client had left.
-            let arrived = |copy: &&RetransmittedBytes| arrival.is_some_and(|a| !a.answers_earlier(copy));
+            let arrived =
+                |copy: &&RetransmittedBytes| arrival.is_some_and(|arrival| !arrival.answers_earlier(copy));
             let late = response
                 .retransmissions
                 .iter()
@@ -182,11 +186,11 @@ impl Pairing {
             .open
             .iter()
             .chain(&self.settling)
-            .map(|e| e.start())
+            .map(|exchange| exchange.start())
             .min()
             .unwrap_or(i64::MIN);
         for steps in &mut self.steps {
-            let over = steps.partition_point(|s| s.to.time_ns < needed);
+            let over = steps.partition_point(|step| step.to.time_ns < needed);
             // removing few of many steps is not worth moving the rest
             if over >= steps.len() / 2 || steps.len() < FEW_STEPS {
                 steps.drain(..over);

@@ -31,44 +31,47 @@ pub(super) struct Beats {
 }
 
 /// Bytes of both messages of a turn that may be two heartbeats: one small packet each.
-fn sizes(e: &Exchange) -> Option<[u64; 2]> {
-    let answer = e.response.as_ref()?;
+fn sizes(exchange: &Exchange) -> Option<[u64; 2]> {
+    let answer = exchange.response.as_ref()?;
     let same = |first: u64, last: u64| first == last;
-    let alone = !matches!(e.cut_by, Some(CutBy::Gap | CutBy::Reset)) && !e.is_dialogue && e.key.is_none();
-    let small = e.request.bytes.max(answer.bytes) <= BEAT_BYTES.get() as u64;
-    let is_whole =
-        same(e.request.first.frame, e.request.last.frame) && same(answer.first.frame, answer.last.frame);
-    (alone && small && is_whole).then_some([e.request.bytes, answer.bytes])
+    let alone = !matches!(exchange.cut_by, Some(CutBy::Gap | CutBy::Reset))
+        && !exchange.is_dialogue
+        && exchange.key.is_none();
+    let small = exchange.request.bytes.max(answer.bytes) <= BEAT_BYTES.get() as u64;
+    let is_whole = same(exchange.request.first.frame, exchange.request.last.frame)
+        && same(answer.first.frame, answer.last.frame);
+    (alone && small && is_whole).then_some([exchange.request.bytes, answer.bytes])
 }
 
 /// Whether a person typed the request: one or two bytes per packet, with `TWO_TICKS_NS` or more between packets.
-fn is_typed(e: &Exchange) -> bool {
-    let (first, last) = (e.request.first, e.request.last);
-    let [client, _] = &e.steps;
+fn is_typed(exchange: &Exchange) -> bool {
+    let (first, last) = (exchange.request.first, exchange.request.last);
+    let [client, _] = &exchange.steps;
     let typed = client
         .iter()
         .filter(|step| (first.frame..=last.frame).contains(&step.to.frame))
         .count() as i64;
     let spread = last.time_ns - first.time_ns;
-    !e.by_server
+    !exchange.by_server
         && typed >= BEATS.get()
-        && e.request.bytes as i64 <= 2 * typed
+        && exchange.request.bytes as i64 <= 2 * typed
         && spread >= (typed - 1) * TWO_TICKS_NS.get()
 }
 
 /// Times of a turn's two messages, in ns.
-fn times(e: &Exchange) -> [i64; 2] {
+fn times(exchange: &Exchange) -> [i64; 2] {
     [
-        e.start(),
-        e.response
+        exchange.start(),
+        exchange
+            .response
             .as_ref()
-            .map_or(e.start(), |answer| answer.first.time_ns),
+            .map_or(exchange.start(), |answer| answer.first.time_ns),
     ]
 }
 
 /// Time from the request to the response, in ns.
-fn duration_ns(e: &Exchange) -> i64 {
-    let [start, end] = times(e);
+fn duration_ns(exchange: &Exchange) -> i64 {
+    let [start, end] = times(exchange);
     end - start
 }
 
@@ -98,7 +101,7 @@ impl Beats {
         let at = |side: usize| {
             self.undecided_turns
                 .iter()
-                .map(move |e| times(e).get(side).copied().unwrap_or_default())
+                .map(move |exchange| times(exchange).get(side).copied().unwrap_or_default())
         };
         let (client, server) = (period(at(0))?, period(at(1))?);
         let phases = || at(0).zip(at(1)).map(|(request, answer)| answer - request);
@@ -109,29 +112,33 @@ impl Beats {
         let alike = self
             .undecided_turns
             .first()
-            .and_then(|e| sizes(e))
+            .and_then(|exchange| sizes(exchange))
             .is_some_and(|[one, two]| one == two);
         let beats = exceeds(most, OUTLIER_SHARE.get())
             && (drifts || self.unmatched > 0 || alike && exceeds(least, OUTLIER_SHARE.get()));
         beats.then_some(client)
     }
 
+    fn undecided_ns(&self) -> i64 {
+        self.undecided_turns.iter().map(|turn| duration_ns(turn)).sum()
+    }
+
     /// Removes a heartbeat from the start of a request that followed it closely.
-    fn remove_leading_beat(&self, e: &mut Exchange) {
+    fn remove_leading_beat(&self, exchange: &mut Exchange) {
         let (Some([size, _]), (newest, period)) = (self.sizes, self.client) else {
             return;
         };
-        let (first, last) = (e.request.first, e.request.last);
+        let (first, last) = (exchange.request.first, exchange.request.last);
         let off = (first.time_ns - newest + period / 2).rem_euclid(period) - period / 2;
-        let [client, _] = &e.steps;
+        let [client, _] = &exchange.steps;
         let second = client
             .iter()
             .find(|step| (first.frame + 1..=last.frame).contains(&step.to.frame));
-        if let Some(second) = second.filter(|_| e.request.bytes > size && !e.by_server)
+        if let Some(second) = second.filter(|_| exchange.request.bytes > size && !exchange.by_server)
             && off.abs() as f64 <= period as f64 * RARE_SHARE.get()
         {
-            e.request.first = second.to;
-            e.request.bytes -= size;
+            exchange.request.first = second.to;
+            exchange.request.bytes -= size;
         }
     }
 }
@@ -180,13 +187,10 @@ impl Pairing {
         beats.undecided_turns.push(exchange);
         // The time of heartbeats is not the program's. With fewer turns it still counts.
         if beats.undecided_turns.len() == nearly_decided() {
-            self.busy_ns = self
-                .busy_ns
-                .saturating_sub(beats.undecided_turns.iter().map(|e| duration_ns(e)).sum());
+            self.busy_ns = self.busy_ns.saturating_sub(beats.undecided_ns());
         } else if beats.undecided_turns.len() > nearly_decided() {
-            self.busy_ns = self
-                .busy_ns
-                .saturating_sub(beats.undecided_turns.last().map_or(0, |e| duration_ns(e)));
+            let newest_ns = beats.undecided_turns.last().map_or(0, |turn| duration_ns(turn));
+            self.busy_ns = self.busy_ns.saturating_sub(newest_ns);
         }
         if beats.undecided_turns.len() < BEATS.get() as usize {
             return;
@@ -211,9 +215,7 @@ impl Pairing {
     pub(super) fn release_turns(&mut self, context: &mut Context) {
         let Some(beats) = &mut self.beats else { return };
         if beats.undecided_turns.len() >= nearly_decided() {
-            self.busy_ns = self
-                .busy_ns
-                .saturating_add(beats.undecided_turns.iter().map(|e| duration_ns(e)).sum());
+            self.busy_ns = self.busy_ns.saturating_add(beats.undecided_ns());
         }
         for turn in std::mem::take(&mut beats.undecided_turns) {
             context.queue(turn);

@@ -49,8 +49,8 @@ impl Tracker {
             has_fin: segment.has(FIN),
             is_pushed: segment.has(PSH),
             mss: seen.mss,
-            tsval: segment.options.timestamps.map(|t| t.0),
-            tsecr: segment.options.timestamps.map(|t| t.1),
+            tsval: segment.options.timestamps.map(|(tsval, _)| tsval),
+            tsecr: segment.options.timestamps.map(|(_, tsecr)| tsecr),
             has_sacks: seen.sacks,
             ip_id: segment.ip_id,
             rtt_ns: rtts.iter().sum(),
@@ -258,8 +258,13 @@ impl Pairing {
     /// Keeps a FIN without data as a step, if it ends a response that lasts until its connection's end.
     #[cold]
     pub(super) fn keep_fin(&mut self, side: Side, at: At, wait: Wait, context: &mut Context) {
-        let begun = (self.open.iter().rev())
-            .find_map(|e| e.response.as_ref().filter(|r| !r.is_complete).map(|r| r.last));
+        let begun = (self.open.iter().rev()).find_map(|exchange| {
+            exchange
+                .response
+                .as_ref()
+                .filter(|response| !response.is_complete)
+                .map(|response| response.last)
+        });
         if let (Side::Server, Some(from)) = (side, begun)
             && from.time_ns < at.time_ns
         {
@@ -271,31 +276,36 @@ impl Pairing {
     pub(super) fn repaired(&mut self, side: Side, data: &Data, at: At) {
         // With many exchanges, skip those whose request or response ends before the repeated bytes.
         let few = self.settling.len() + self.open.len() <= MAX_REPAIRED;
-        let answered = |e: &Exchange| {
-            e.response
+        let answered = |exchange: &Exchange| {
+            exchange
+                .response
                 .as_ref()
-                .is_some_and(|r| r.end_offset <= data.start_seq)
+                .is_some_and(|response| response.end_offset <= data.start_seq)
         };
-        let sent = |e: &Exchange| e.request.is_complete && e.request.end_offset <= data.start_seq;
+        let sent = |exchange: &Exchange| {
+            exchange.request.is_complete && exchange.request.end_offset <= data.start_seq
+        };
         let settling = self
             .settling
-            .iter_skipping(|e| !few && (side == Side::Client || answered(e)));
+            .iter_skipping(|exchange| !few && (side == Side::Client || answered(exchange)));
         let open = self
             .open
-            .iter_skipping(|e| !few && side == Side::Client && sent(e));
-        for e in settling.take(MAX_REPAIRED).chain(open.take(MAX_REPAIRED)) {
-            if e.requester() != side {
+            .iter_skipping(|exchange| !few && side == Side::Client && sent(exchange));
+        for exchange in settling.take(MAX_REPAIRED).chain(open.take(MAX_REPAIRED)) {
+            if exchange.requester() != side {
                 // an open response has no end yet: the retransmission is of its bytes
-                let hit = e.response.as_mut();
-                if let Some(response) = hit.filter(|r| !r.is_complete || data.start_seq < r.end_offset) {
+                let hit = exchange.response.as_mut();
+                if let Some(response) =
+                    hit.filter(|response| !response.is_complete || data.start_seq < response.end_offset)
+                {
                     return response.repeated(at, data);
                 }
-            } else if e.response.is_none()
-                && (!e.request.is_complete || data.start_seq < e.request.end_offset)
+            } else if exchange.response.is_none()
+                && (!exchange.request.is_complete || data.start_seq < exchange.request.end_offset)
             {
-                e.request.repeated(at, data);
-                if e.request.is_complete {
-                    e.request.last = at;
+                exchange.request.repeated(at, data);
+                if exchange.request.is_complete {
+                    exchange.request.last = at;
                 }
                 return;
             }

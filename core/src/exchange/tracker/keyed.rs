@@ -64,9 +64,9 @@ impl Pairing {
                 return self.end_keyed(key, event, at, read_until, context);
             }
             ExchangeEvent::Subscribes(number) => {
-                let subscribing = self.find(key).map(|e| {
-                    e.kind = Kind::Subscription;
-                    e.id
+                let subscribing = self.find(key).map(|exchange| {
+                    exchange.kind = Kind::Subscription;
+                    exchange.id
                 });
                 if let Some(exchange) = subscribing {
                     self.subscribes(exchange, number, context);
@@ -76,48 +76,57 @@ impl Pairing {
             _ => {}
         }
         let (at, unseen) = self.seen(at);
-        let Some(e) = self.find(key) else { return };
-        let asks = side == e.requester();
+        let Some(exchange) = self.find(key) else { return };
+        let asks = side == exchange.requester();
         match (event, asks) {
-            (ExchangeEvent::RequestName(named), _) => e.named(named),
-            (ExchangeEvent::Tags(tags), _) => e.add_tags(tags),
+            (ExchangeEvent::RequestName(named), _) => exchange.named(named),
+            (ExchangeEvent::Tags(tags), _) => exchange.add_tags(tags),
             // A complete request may get more bytes before its response: the next round of a log-in.
-            (ExchangeEvent::Bytes(bytes), true) if !e.request.is_complete || e.response.is_none() => {
-                e.request.bytes = e.request.bytes.saturating_add(bytes);
-                e.request.last = at;
+            (ExchangeEvent::Bytes(bytes), true)
+                if !exchange.request.is_complete || exchange.response.is_none() =>
+            {
+                exchange.request.bytes = exchange.request.bytes.saturating_add(bytes);
+                exchange.request.last = at;
             }
             (ExchangeEvent::Bytes(bytes), false) => {
-                let response = e.answer(at);
+                let response = exchange.answer(at);
                 response.bytes = response.bytes.saturating_add(bytes);
                 response.last = at;
             }
             (ExchangeEvent::RequestEnd, _) => {
-                e.request.whole = e.request.last;
-                e.request.last = e.request.newest_copy().unwrap_or(e.request.last);
-                (e.request.is_complete, e.request.end_offset) = (true, read_until);
+                exchange.request.whole = exchange.request.last;
+                exchange.request.last = exchange.request.newest_copy().unwrap_or(exchange.request.last);
+                (exchange.request.is_complete, exchange.request.end_offset) = (true, read_until);
             }
-            (ExchangeEvent::AnswerBegin, false) => drop(e.answer(at)),
-            (ExchangeEvent::Status(status), _) => e.set_status(status),
-            (ExchangeEvent::IsEventStream, _) => e.kind = Kind::EventStream,
-            (ExchangeEvent::Piece, false) => e.pieces.add(at),
-            (ExchangeEvent::Dialogue, _) => e.is_dialogue = true,
-            (ExchangeEvent::Interim, _) => (e.response, e.pieces) = (None, Default::default()),
+            (ExchangeEvent::AnswerBegin, false) => drop(exchange.answer(at)),
+            (ExchangeEvent::Status(status), _) => exchange.set_status(status),
+            (ExchangeEvent::IsEventStream, _) => exchange.kind = Kind::EventStream,
+            (ExchangeEvent::Piece, false) => exchange.pieces.add(at),
+            (ExchangeEvent::Dialogue, _) => exchange.is_dialogue = true,
+            (ExchangeEvent::Interim, _) => (exchange.response, exchange.pieces) = (None, Default::default()),
             _ => {}
         }
         if unseen {
-            e.cut_by = Some(CutBy::Gap);
+            exchange.cut_by = Some(CutBy::Gap);
         }
     }
 
     fn find(&mut self, key: u64) -> Option<&mut Box<Exchange>> {
         // the usual case: requests are answered in their order
-        if self.open.front().is_some_and(|e| e.key == Some(key)) {
+        if self
+            .open
+            .front()
+            .is_some_and(|exchange| exchange.key == Some(key))
+        {
             return self.open.front_mut();
         }
         if self.keys.are_rising {
-            return self.open.find_sorted(|e| e.key.cmp(&Some(key)));
+            return self.open.find_sorted(|exchange| exchange.key.cmp(&Some(key)));
         }
-        self.open.iter_mut().rev().find(|e| e.key == Some(key))
+        self.open
+            .iter_mut()
+            .rev()
+            .find(|exchange| exchange.key == Some(key))
     }
 
     fn ask(&mut self, key: u64, side: Side, kind: Kind, at: At, context: &mut Context) {
@@ -154,14 +163,14 @@ impl Pairing {
     /// Removes and returns the exchange with this key.
     fn take(&mut self, key: u64) -> Option<Box<Exchange>> {
         if self.keys.are_rising {
-            return self.open.take_sorted(|e| e.key.cmp(&Some(key)));
+            return self.open.take_sorted(|exchange| exchange.key.cmp(&Some(key)));
         }
-        self.open.take(|e| e.key == Some(key))
+        self.open.take(|exchange| exchange.key == Some(key))
     }
 
     fn adopt(&mut self, key: u64) {
-        if let Some(e) = self.open.iter_mut().find(|e| e.key.is_none()) {
-            (e.key, e.response) = (Some(key), None);
+        if let Some(exchange) = self.open.iter_mut().find(|exchange| exchange.key.is_none()) {
+            (exchange.key, exchange.response) = (Some(key), None);
         }
     }
 
@@ -175,39 +184,39 @@ impl Pairing {
         context: &mut Context,
     ) {
         let (at, unseen) = self.seen(at);
-        let Some(mut e) = self.take(key) else {
+        let Some(mut exchange) = self.take(key) else {
             return;
         };
         if unseen {
-            e.cut_by = Some(CutBy::Gap);
+            exchange.cut_by = Some(CutBy::Gap);
         }
-        e.protocol = self.protocol;
+        exchange.protocol = self.protocol;
         if let ExchangeEvent::Reset | ExchangeEvent::GivenUp = event {
             let by = if event == ExchangeEvent::Reset {
                 CutBy::Reset
             } else {
                 CutBy::Gap
             };
-            e.cut_by.get_or_insert(by);
-            return self.finish(e, context);
+            exchange.cut_by.get_or_insert(by);
+            return self.finish(exchange, context);
         }
         if event == ExchangeEvent::Unanswered {
-            e.is_complete = e.cut_by.is_none();
-            return self.finish(e, context);
+            exchange.is_complete = exchange.cut_by.is_none();
+            return self.finish(exchange, context);
         }
-        let response = e.answer(at);
+        let response = exchange.answer(at);
         (response.last, response.end_offset, response.is_complete) = (at, read_until, true);
-        e.is_complete = e.cut_by.is_none();
-        if e.by_server {
-            return self.finish(e, context); // arrival is only tracked at the client
+        exchange.is_complete = exchange.cut_by.is_none();
+        if exchange.by_server {
+            return self.finish(exchange, context); // arrival is only tracked at the client
         }
-        self.settles(e, at);
+        self.settles(exchange, at);
     }
 
     /// Ends all open exchanges with a key, as the reader has lost the stream.
     pub(super) fn lose_keyed(&mut self, context: &mut Context) {
-        while let Some(e) = self.open.take(|e| e.key.is_some()) {
-            self.give_up(e, context);
+        while let Some(exchange) = self.open.take(|exchange| exchange.key.is_some()) {
+            self.give_up(exchange, context);
         }
     }
 

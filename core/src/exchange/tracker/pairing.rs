@@ -191,7 +191,7 @@ impl Pairing {
             self.give_up_answered(offset as i64 - BIAS, context);
             self.lost_answers.has_hole = unseen;
         }
-        let Some(e) = self.open.front_mut() else {
+        let Some(exchange) = self.open.front_mut() else {
             self.is_unsolicited = true; // a greeting, or a notice before the server closes
             if self.exchange_count == 0 {
                 self.begun.greeted = self.begun.greeted.or(NonZeroI64::new(at.time_ns));
@@ -199,20 +199,21 @@ impl Pairing {
             return;
         };
         self.is_unsolicited = false;
-        if let (false, Some((last, bytes))) = (e.request.is_complete, asking) {
+        if let (false, Some((last, bytes))) = (exchange.request.is_complete, asking) {
             // answered before it was complete; if it never is, this is the request
-            (e.request.last, e.request.bytes) = (last, bytes);
+            (exchange.request.last, exchange.request.bytes) = (last, bytes);
         }
-        e.answered_from = self.current.freed_since.filter(|since| {
-            e.kind == Kind::Turn && (e.request.first.frame..e.request.last.frame).contains(&since.frame)
+        exchange.answered_from = self.current.freed_since.filter(|since| {
+            exchange.kind == Kind::Turn
+                && (exchange.request.first.frame..exchange.request.last.frame).contains(&since.frame)
         });
-        e.response = Some(Message {
+        exchange.response = Some(Message {
             first: at,
             last: at,
             ..Message::default()
         });
         if unseen {
-            e.cut_by = Some(CutBy::Gap);
+            exchange.cut_by = Some(CutBy::Gap);
         }
     }
 
@@ -344,10 +345,11 @@ impl Pairing {
         if self.protocol.map_or(Kind::Turn, Protocol::kind) == Kind::Turn {
             return; // all its bytes are part of a turn
         }
-        let asks = |e: &Exchange| !e.request.is_complete || e.request.last.frame == at.frame;
+        let asks =
+            |exchange: &Exchange| !exchange.request.is_complete || exchange.request.last.frame == at.frame;
         let [client, _] = &self.steps;
         if let Some(step) = client.last().filter(|step| step.to.frame == at.frame)
-            && !self.open.iter().any(|e| asks(e))
+            && !self.open.iter().any(|exchange| asks(exchange))
         {
             pauses::push_held_data(step.clone(), self.row_origin(), context);
         }
@@ -371,15 +373,15 @@ impl Pairing {
 
     fn request_end(&mut self, at: At, bytes: u64, end_offset: i64, cut: Option<Close>) {
         let (at, unseen) = self.seen(at);
-        if let Some(e) = self.newest_incomplete() {
-            let request = &mut e.request;
+        if let Some(exchange) = self.newest_incomplete() {
+            let request = &mut exchange.request;
             (request.whole, request.last) = (at, at);
             request.last = request.newest_copy().unwrap_or(at);
             request.bytes = bytes;
             request.end_offset = end_offset;
             request.is_complete = cut.is_none();
             if unseen {
-                e.cut_by = Some(CutBy::Gap);
+                exchange.cut_by = Some(CutBy::Gap);
             }
         }
     }
@@ -390,63 +392,70 @@ impl Pairing {
         if self.open.back().is_some_and(|newest| !newest.request.is_complete) {
             return self.open.back_mut();
         }
-        self.open.iter_mut().rev().find(|e| !e.request.is_complete)
+        self.open
+            .iter_mut()
+            .rev()
+            .find(|exchange| !exchange.request.is_complete)
     }
 
     fn response_end(&mut self, at: At, bytes: u64, end_offset: i64, cut: Option<Close>) {
         if self.is_interim || self.is_unsolicited {
             if self.is_interim
-                && let Some(e) = self.open.front_mut()
+                && let Some(exchange) = self.open.front_mut()
             {
-                e.response = None; // 1xx: the final response follows
+                exchange.response = None; // 1xx: the final response follows
             }
             self.lost_answers.is_last_unsolicited |= self.is_unsolicited;
             (self.is_interim, self.is_unsolicited) = (false, false);
             return;
         }
-        let Some(mut e) = self.open.pop_front() else {
+        let Some(mut exchange) = self.open.pop_front() else {
             return;
         };
         let (at, unseen) = self.seen(at);
-        if let Some(r) = &mut e.response {
-            r.last = at;
-            r.bytes = bytes;
-            r.is_complete = cut.is_none();
-            r.end_offset = end_offset;
+        if let Some(response) = &mut exchange.response {
+            response.last = at;
+            response.bytes = bytes;
+            response.is_complete = cut.is_none();
+            response.end_offset = end_offset;
         }
         if self.lost_answers.has_hole
             && let Some(next) = self.open.front()
             && next.request.first.frame < at.frame
         {
             // the missing bytes may contain its end, and the responses to requests sent meanwhile or together with it
-            self.lost_answers.mixed_since_seq = Some(e.ack_at_request);
+            self.lost_answers.mixed_since_seq = Some(exchange.ack_at_request);
         }
-        e.cut_by = if unseen || self.lost_answers.mixed_since_seq == Some(e.ack_at_request) {
+        exchange.cut_by = if unseen || self.lost_answers.mixed_since_seq == Some(exchange.ack_at_request) {
             Some(CutBy::Gap)
         } else {
-            e.cut_by.or(cut.map(CutBy::from))
+            exchange.cut_by.or(cut.map(CutBy::from))
         };
-        e.is_complete = e.cut_by.is_none();
-        e.protocol = self.protocol;
-        self.settles(e, at);
+        exchange.is_complete = exchange.cut_by.is_none();
+        exchange.protocol = self.protocol;
+        self.settles(exchange, at);
     }
 
     /// Moves an exchange whose response ended at `at` to `settling`.
     #[inline(always)]
-    pub(super) fn settles(&mut self, mut e: Box<Exchange>, at: At) {
+    pub(super) fn settles(&mut self, mut exchange: Box<Exchange>, at: At) {
         let before = std::mem::replace(&mut self.answered_until_ns, at.time_ns);
-        if before > e.request.last.time_ns && self.protocol.is_some_and(Protocol::answers_in_order) {
-            e.previous_response_until_ns = Some(before);
+        if before > exchange.request.last.time_ns && self.protocol.is_some_and(Protocol::answers_in_order) {
+            exchange.previous_response_until_ns = Some(before);
         }
-        self.settling.push_back(e);
+        self.settling.push_back(exchange);
     }
 
     /// Drops unanswered turns of the client, which sends once more: they were no requests.
     #[cold]
     pub(super) fn drop_unanswered(&mut self, context: &mut Context) {
-        let unanswered =
-            |e: &Exchange| e.kind == Kind::Turn && e.key.is_none() && e.response.is_none() && !e.is_dialogue;
-        while let Some(pending) = self.open.take(|e| unanswered(e)) {
+        let unanswered = |exchange: &Exchange| {
+            exchange.kind == Kind::Turn
+                && exchange.key.is_none()
+                && exchange.response.is_none()
+                && !exchange.is_dialogue
+        };
+        while let Some(pending) = self.open.take(|exchange| unanswered(exchange)) {
             context.recycle(pending);
             self.beats.get_or_insert_default().unmatched += 1;
             self.exchange_count = self.exchange_count.saturating_sub(1); // it was among the newest
@@ -456,17 +465,17 @@ impl Pairing {
     /// Sets the length of the newest request, which has no end and will not be answered.
     #[cold]
     pub(super) fn set_unfinished_length(&mut self, bytes: u64) {
-        if let Some(e) = self.newest_incomplete().filter(|e| e.key.is_none()) {
-            e.request.bytes = bytes;
+        if let Some(exchange) = self.newest_incomplete().filter(|exchange| exchange.key.is_none()) {
+            exchange.request.bytes = bytes;
         }
     }
 
     /// Ends a side. After the server's end, open requests will not be answered.
     pub(super) fn close(&mut self, side: Side, how: Close, context: &mut Context) {
         if side == Side::Server {
-            while let Some(mut e) = self.open.pop_front() {
-                e.cut_by.get_or_insert(CutBy::from(how));
-                self.finish(e, context);
+            while let Some(mut exchange) = self.open.pop_front() {
+                exchange.cut_by.get_or_insert(CutBy::from(how));
+                self.finish(exchange, context);
             }
         }
         while how != Close::Fin && !self.settling.is_empty() {

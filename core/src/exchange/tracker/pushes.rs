@@ -104,7 +104,12 @@ impl Pairing {
     #[cold]
     pub(super) fn subscription_over(&mut self, mut exchange: Box<Exchange>, context: &mut Context) {
         let list = self.subscriptions.as_mut().filter(|_| !self.has_server_ended);
-        let subscription = list.and_then(|list| list.0.iter_mut().rev().find(|s| s.exchange == exchange.id));
+        let subscription = list.and_then(|list| {
+            list.0
+                .iter_mut()
+                .rev()
+                .find(|subscription| subscription.exchange == exchange.id)
+        });
         match subscription {
             Some(subscription) => subscription.row = Some(exchange),
             None => {
@@ -117,7 +122,7 @@ impl Pairing {
     /// Records a message for this subscription.
     pub(super) fn subscribed(&mut self, number: u64, at: At) {
         let list = self.subscriptions.iter_mut().flat_map(|list| list.0.iter_mut());
-        if let Some(subscription) = list.rev().find(|s| s.number == number) {
+        if let Some(subscription) = list.rev().find(|subscription| subscription.number == number) {
             subscription.pieces.add(at);
         }
     }

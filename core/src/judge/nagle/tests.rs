@@ -67,8 +67,8 @@ impl Seen {
         all.next().unwrap()
     }
 
-    fn rules(&self, c: Candidate) -> Ruling {
-        self.judged().rule(Side::Server, &c)
+    fn rules(&self, candidate: Candidate) -> Ruling {
+        self.judged().rule(Side::Server, &candidate)
     }
 }
 
@@ -108,11 +108,11 @@ fn what_left_before_its_ack_is_a_pause_as_sure_as_the_path() {
     let early = |by_kernel, arrived, release| {
         let mut judged = Seen::with(0, 0).judged();
         (judged.path.sender_rtt_ns, judged.path.is_rtt_best) = (2 * MS, by_kernel);
-        let c = Candidate {
+        let candidate = Candidate {
             arrived,
             ..candidate(41 * MS, release)
         };
-        pause(judged.rule(Side::Server, &c))
+        pause(judged.rule(Side::Server, &candidate))
     };
     let proven = Some((Grade::Proven, Because::LeftBeforeAck));
     assert_eq!(early(true, None, MS), proven);
@@ -134,11 +134,11 @@ fn an_option_may_send_early_what_outlasts_the_usual_pauses() {
     let early = |wait, freed_bytes| {
         let mut judged = Seen::with(0, 3).judged();
         (judged.path.sender_rtt_ns, judged.path.is_rtt_best) = (2 * MS, true);
-        let c = Candidate {
+        let candidate = Candidate {
             freed_bytes,
             ..candidate(wait, MS)
         };
-        pause(judged.rule(Side::Server, &c))
+        pause(judged.rule(Side::Server, &candidate))
     };
     let proven = Some((Grade::Proven, Because::LeftBeforeAck));
     let may_change = Some((Grade::Probable, Because::OptionMayChange));
@@ -148,10 +148,10 @@ fn an_option_may_send_early_what_outlasts_the_usual_pauses() {
 
 #[test]
 fn a_hold_moves_behind_a_program_only_where_it_is_more_than_a_busy_host() {
-    let c = candidate(41 * MS, MS);
+    let candidate = candidate(41 * MS, MS);
     let moved = |max_ns, rtt| {
         let program = ProgramTime { max_ns, likely_ns: 0 };
-        held_time(&c, 40 * MS, program, rtt).start - MS
+        held_time(&candidate, 40 * MS, program, rtt).start - MS
     };
     assert_eq!(moved(750 * US, 2 * MS), 0);
     assert_eq!(moved(750 * US + 1, 2 * MS), 2 * MS);
@@ -161,12 +161,12 @@ fn a_hold_moves_behind_a_program_only_where_it_is_more_than_a_busy_host() {
 #[test]
 fn what_the_path_may_have_held_back_proves_no_pause() {
     let ruling = |held_back| {
-        let c = Candidate {
+        let candidate = Candidate {
             may_be_delayed: held_back,
             arrived: Some(false),
             ..candidate(41 * MS, 30 * US)
         };
-        pause(Seen::new().rules(c))
+        pause(Seen::new().rules(candidate))
     };
     assert_eq!(ruling(false), Some((Grade::Proven, Because::LeftBeforeAck)));
     assert_eq!(ruling(true), Some((Grade::Probable, Because::PathMayBeMore)));
@@ -212,12 +212,12 @@ fn what_follows_later_than_a_kernel_is_a_pause() {
 #[test]
 fn an_ack_of_its_own_with_data_or_a_fin_frees() {
     let freed = |ack_pure, ack_fin| {
-        let c = Candidate {
+        let candidate = Candidate {
             ack_lacks_data: ack_pure,
             ack_has_fin: ack_fin,
             ..candidate(MS, 30 * US)
         };
-        match Seen::new().rules(c) {
+        match Seen::new().rules(candidate) {
             Ruling::Waited { rule, .. } => Some(rule),
             _ => None,
         }
@@ -230,12 +230,12 @@ fn an_ack_of_its_own_with_data_or_a_fin_frees() {
     );
     // only one of its own is held
     let hold = |ack_pure, ack_fin, wait| {
-        let c = Candidate {
+        let candidate = Candidate {
             ack_lacks_data: ack_pure,
             ack_has_fin: ack_fin,
             ..candidate(wait, 30 * US)
         };
-        held(Seen::with(3, 0).rules(c)).is_some()
+        held(Seen::with(3, 0).rules(candidate)).is_some()
     };
     assert!(hold(true, false, 35 * MS) && !hold(true, false, 35 * MS - 1));
     assert!(!hold(false, false, 41 * MS) && !hold(true, true, 41 * MS));

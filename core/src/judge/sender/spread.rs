@@ -73,7 +73,7 @@ pub(crate) fn fit_tick(ends: impl Iterator<Item = i64>) -> Option<Tick> {
     if ends.len() < MIN_SAMPLES.get() {
         return None;
     }
-    let n = ends.len() as f64;
+    let count = ends.len() as f64;
     let fits = |period: i64| {
         let (mut x, mut y) = (0.0, 0.0);
         for end in &ends {
@@ -81,7 +81,7 @@ pub(crate) fn fit_tick(ends: impl Iterator<Item = i64>) -> Option<Tick> {
             x += turn.cos();
             y += turn.sin();
         }
-        (period, (x * x + y * y).sqrt() / n)
+        (period, (x * x + y * y).sqrt() / count)
     };
     // a capture whose clock counts steps of 1 or 10 ms shows only longer ticks
     let is_step = |step: i64| ends.iter().all(|end| end % step == 0);
@@ -91,7 +91,7 @@ pub(crate) fn fit_tick(ends: impl Iterator<Item = i64>) -> Option<Tick> {
         .filter(|period| step.is_none_or(|step| *period > step))
         .map(fits)
         .find(|(_, concentration)| *concentration > FITS_WELL.get())?;
-    let luck = (-n * concentration * concentration).exp();
+    let luck = (-count * concentration * concentration).exp();
     (luck <= CHANCE_MAX.get()).then_some(Tick { period_ns, luck })
 }
 

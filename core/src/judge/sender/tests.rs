@@ -330,10 +330,16 @@ fn what_is_let_go_stands_and_who_comes_back_is_judged_anew() {
         let judged = senders.judge(&store, &pairs, last);
         assert_eq!(refuted(judged), [9], "as it was judged when it went");
         assert_eq!(
-            judged.iter().map(|j| j.nagle_use).collect::<Vec<_>>(),
+            judged.iter().map(|verdict| verdict.nagle_use).collect::<Vec<_>>(),
             [NagleUse::Off]
         );
-        assert_eq!(judged.iter().map(|j| j.controls.followed()).sum::<usize>(), 0);
+        assert_eq!(
+            judged
+                .iter()
+                .map(|verdict| verdict.controls.followed())
+                .sum::<usize>(),
+            0
+        );
     }
     refute(&mut store, 0, 1);
     assert_eq!(refuted(senders.judge(&store, &pairs, false)), [1]);

@@ -187,7 +187,7 @@ mod tests {
         }
     }
 
-    fn along(freed: NagleReleases, p: Small, d: Data) -> bool {
+    fn along(freed: NagleReleases, earlier: Small, data: Data) -> bool {
         let mut sender = Sender {
             peer: Peer {
                 unanswered: Some(at(3, 0)),
@@ -196,7 +196,9 @@ mod tests {
             freed,
             ..Sender::default()
         };
-        sender.freed_by_peer_data(&p, at(5, 40 * MS), &d).is_some()
+        sender
+            .freed_by_peer_data(&earlier, at(5, 40 * MS), &data)
+            .is_some()
     }
 
     #[test]
@@ -289,11 +291,11 @@ mod tests {
                 },
                 ..Sender::default()
             };
-            let d = Data {
+            let data = Data {
                 is_from_server: false,
                 ..after(release)
             };
-            let wait = sender.freed_by_peer_data(&small(), at(5, 40 * MS), &d);
+            let wait = sender.freed_by_peer_data(&small(), at(5, 40 * MS), &data);
             assert_eq!(wait, None);
             (
                 sender.take_freed().is_some(),
@@ -314,12 +316,12 @@ mod tests {
         let by_acks = |ack_pure, ack_fin, release, rtt| {
             let mut sender = Sender::default();
             let ack = small().ack.unwrap_or_else(|| unreachable!());
-            let c = Candidate {
+            let candidate = Candidate {
                 ack_lacks_data: ack_pure,
                 ack_has_fin: ack_fin,
                 ..candidate(&small(), &ack, &after(release), false)
             };
-            sender.count_freed(&c, rtt);
+            sender.count_freed(&candidate, rtt);
             sender.freed.by_acks
         };
         assert_eq!(
@@ -351,13 +353,13 @@ mod tests {
 
     #[test]
     fn in_a_turn_an_ack_frees_within_two_milliseconds_of_the_path() {
-        let in_turn = |p: Small, release, own_rtt_ns| {
+        let in_turn = |earlier: Small, release, own_rtt_ns| {
             let mut sender = Sender::default();
-            let d = Data {
+            let data = Data {
                 own_rtt_ns,
                 ..after(release)
             };
-            let wait = sender.freed_in_turn(&p, at(4, 0), &d);
+            let wait = sender.freed_in_turn(&earlier, at(4, 0), &data);
             (wait.is_some(), sender.freed.by_acks, sender.freed.has_overtaken)
         };
         let pure = Small {

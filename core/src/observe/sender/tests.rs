@@ -49,8 +49,8 @@ fn ack(time_ns: i64, ack: i64) -> PeerPacket {
 
 fn after(segments: &[Data]) -> Sender {
     let mut sender = Sender::default();
-    for d in segments {
-        sender.data(d, Some(0), None);
+    for data in segments {
+        sender.data(data, Some(0), None);
     }
     sender
 }
@@ -196,11 +196,11 @@ fn a_full_segment_ends_the_wait_of_a_small_one_whose_ack_had_come() {
     let left = |own_rtt_ns, after_ack| {
         let mut sender = after(&[small(0, 0)]);
         sender.answer(&ack(MS, 100));
-        let d = Data {
+        let data = Data {
             own_rtt_ns,
             ..full(MS + after_ack, 100)
         };
-        sender.data(&d, Some(0), None);
+        sender.data(&data, Some(0), None);
         sender.small.is_some()
     };
     assert!(left(0, BURST) && !left(0, BURST + 1));
@@ -245,7 +245,7 @@ fn gaps_are_even_that_differ_by_a_quarter() {
 
 #[test]
 fn full_and_not_pushed_its_sender_had_more() {
-    let more = |d: Data| after(&[d]).newest.had_more;
+    let more = |data: Data| after(&[data]).newest.had_more;
     let pushed = false;
     assert!(more(Data {
         is_pushed: pushed,
@@ -301,10 +301,10 @@ fn what_is_missing_of_a_first_message_shows_where_the_syn_was_seen() {
             sender.syn_seen();
         }
         sender.peer_spoke(at(1, 0));
-        let mut d = small(30 * MS, start);
-        d.own_rtt_ns = 7 * MS;
+        let mut data = small(30 * MS, start);
+        data.own_rtt_ns = 7 * MS;
         matches!(
-            sender.data(&d, Some(0), None),
+            sender.data(&data, Some(0), None),
             Outcome::Forward(Step {
                 wait: Wait::Turn(Turn {
                     doubt: Some(TurnDoubt::Retransmission),
@@ -425,7 +425,7 @@ fn so_many_refutations_wait_for_the_peer() {
 
 #[test]
 fn a_full_segment_begins_what_may_be_paced() {
-    let held = |d: Data| after(&[d]).pacer.may_have_held(1001, 5 * MS, 20, 1000);
+    let held = |data: Data| after(&[data]).pacer.may_have_held(1001, 5 * MS, 20, 1000);
     assert!(held(full(0, 1)) && !held(small(0, 1)));
 }
 

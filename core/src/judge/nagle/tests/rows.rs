@@ -16,15 +16,15 @@ fn rows_at(
     likely: i64,
     because: Because,
 ) -> Vec<(Cause, Rule, Grade, i64)> {
-    let c = candidate(40 * MS + receiver, sender + 20 * US);
+    let candidate = candidate(40 * MS + receiver, sender + 20 * US);
     let step = Step {
-        from: c.small,
-        to: c.freed,
+        from: candidate.small,
+        to: candidate.freed,
         wait: Wait::App,
     };
     let slice = TimeSlice {
         start_ns: 0,
-        end_ns: c.freed.time_ns,
+        end_ns: candidate.freed.time_ns,
         from_frame: 1,
         to_frame: 3,
         request_at_ns: 0,
@@ -44,7 +44,7 @@ fn rows_at(
         grounds: Grounds::proven(because),
     };
     let mut rows: Vec<Row> = Vec::new();
-    attribute(&mut Cutter::new(&slice, &paths, &mut rows), &c, ruling);
+    attribute(&mut Cutter::new(&slice, &paths, &mut rows), &candidate, ruling);
     assert!(rows.iter().all(|row| row.owner != Owner::Network));
     rows.iter()
         .map(|row| (row.cause, row.rule, row.grounds.grade, row.end_ns))
@@ -251,13 +251,13 @@ fn the_first_of_the_pieces_that_fill_a_segment_was_held() {
 #[test]
 fn what_the_end_of_a_pause_was_late_on_its_way_is_none_of_the_pause() {
     let pause = |fine, late, grounds| {
-        let c = Candidate {
+        let candidate = Candidate {
             is_clock_fine: fine,
             lateness_ns: Some(late),
             ..candidate(40 * MS, 10 * MS)
         };
         wait_of(50 * MS, &Paths::default(), |cutter| {
-            attribute(cutter, &c, Ruling::Pause { grounds });
+            attribute(cutter, &candidate, Ruling::Pause { grounds });
         })
     };
     let (program, proven) = ((Cause::ServerThink, Rule::LookAlike), Grade::Proven);
@@ -275,7 +275,7 @@ fn what_the_end_of_a_pause_was_late_on_its_way_is_none_of_the_pause() {
 
 #[test]
 fn pauses_inside_messages_do_not_bound_how_long_an_answer_took() {
-    let c = candidate(41 * MS, 40 * US);
+    let candidate = candidate(41 * MS, 40 * US);
     let paths = Paths {
         best_rtts_ns: [Some(MS), Some(20 * US)],
         ..Paths::default()
@@ -286,8 +286,8 @@ fn pauses_inside_messages_do_not_bound_how_long_an_answer_took() {
             program: ProgramTime::default(),
             grounds: Grounds::proven(because),
         };
-        let rows = wait_of(c.freed.time_ns, &paths, |cutter| {
-            judge_turn(cutter, c.small, &c, Some(ruling));
+        let rows = wait_of(candidate.freed.time_ns, &paths, |cutter| {
+            judge_turn(cutter, candidate.small, &candidate, Some(ruling));
         });
         let proven = rows
             .iter()

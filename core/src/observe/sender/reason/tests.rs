@@ -88,34 +88,34 @@ fn full(time_ns: i64) -> Data {
 }
 
 /// The gap between the first segment and this one, without any hole.
-fn gap(d: &Data) -> Gap {
+fn gap(data: &Data) -> Gap {
     Gap {
         from: at(1, 0),
-        ns: d.at.time_ns,
+        ns: data.at.time_ns,
         has_hole: false,
         is_even: false,
         missing_count: Some(0),
     }
 }
 
-fn why(sender: Sender, d: Data) -> Wait {
-    why_so(sender, d, false, 0)
+fn why(sender: Sender, data: Data) -> Wait {
+    why_so(sender, data, false, 0)
 }
 
-fn why_of(sender: &mut Sender, d: &Data) -> Wait {
-    sender.classify(d, gap(d))
+fn why_of(sender: &mut Sender, data: &Data) -> Wait {
+    sender.classify(data, gap(data))
 }
 
-fn why_so(mut sender: Sender, d: Data, has_hole: bool, missing_count: u16) -> Wait {
-    let from = sender.newest.at.unwrap_or(d.at);
+fn why_so(mut sender: Sender, data: Data, has_hole: bool, missing_count: u16) -> Wait {
+    let from = sender.newest.at.unwrap_or(data.at);
     let gap = Gap {
         from,
-        ns: d.at.time_ns - from.time_ns,
+        ns: data.at.time_ns - from.time_ns,
         has_hole,
         missing_count: Some(missing_count),
-        ..gap(&d)
+        ..gap(&data)
     };
-    sender.classify(&d, gap)
+    sender.classify(&data, gap)
 }
 
 fn repaired(wait: &Wait) -> Option<Repair> {
@@ -127,13 +127,13 @@ fn repaired(wait: &Wait) -> Option<Repair> {
 
 #[test]
 fn a_full_segment_over_a_small_one_may_have_been_written_in_parts() {
-    let behind = |small, d| {
+    let behind = |small, data| {
         why(
             Sender {
                 small: Some(small),
                 ..in_flight()
             },
-            d,
+            data,
         )
     };
     let filled = Wait::Filled { sender_id: 7 };
@@ -159,7 +159,7 @@ fn a_full_segment_over_a_small_one_may_have_been_written_in_parts() {
 fn what_nothing_held_is_the_programs_or_left_at_once() {
     assert_eq!(why(sender(), next(BURST)), Wait::Burst);
     assert_eq!(why(sender(), next(BURST + 1)), Wait::App);
-    let behind_full = |una, d| {
+    let behind_full = |una, data| {
         let last_full = true;
         why(
             Sender {
@@ -173,7 +173,7 @@ fn what_nothing_held_is_the_programs_or_left_at_once() {
                 },
                 ..sender()
             },
-            d,
+            data,
         )
     };
     assert_eq!(behind_full(100, next(BURST)), Wait::FullBurst);
@@ -188,7 +188,7 @@ fn what_nothing_held_is_the_programs_or_left_at_once() {
 
 #[test]
 fn the_line_is_busy_behind_full_segments_that_were_not_pushed() {
-    let behind = |last_more, last_full, una, d| {
+    let behind = |last_more, last_full, una, data| {
         let pace = MS;
         let state = Sender {
             newest: Newest {
@@ -206,7 +206,7 @@ fn the_line_is_busy_behind_full_segments_that_were_not_pushed() {
             },
             ..sender()
         };
-        why(state, d)
+        why(state, data)
     };
     assert_eq!(behind(true, true, 0, full(90 * MS)), Wait::Spaced, "however late");
     assert_eq!(
@@ -242,18 +242,18 @@ fn a_timer_after_a_missing_frame_sent_this_one_again() {
     let turn = |spoke| {
         let mut state = sender();
         (state.peer.newest_data, state.small) = (Some(at(5, spoke)), Some(small(None)));
-        let d = next(300 * MS);
+        let data = next(300 * MS);
         let missing_count = Some(1);
         let wait = state.classify(
-            &d,
+            &data,
             Gap {
                 missing_count,
-                ..gap(&d)
+                ..gap(&data)
             },
         );
         (
             repaired(&wait).is_some(),
-            state.small.is_some_and(|p| p.is_tainted),
+            state.small.is_some_and(|small| small.is_tainted),
         )
     };
     assert_eq!(
@@ -305,11 +305,11 @@ fn a_window_that_opened_twice_held_what_did_not_fit_before_the_first_time() {
         let first = at(3, 4 * MS);
         state.peer.window.first_move = Some((first, before));
         state.peer.window.last_move = Some((at(4, first.time_ns + meanwhile), 1_000));
-        let d = Data {
+        let data = Data {
             own_rtt_ns: MS,
             ..next(6 * MS)
         };
-        why(state, d)
+        why(state, data)
     };
     let opened = at(3, 4 * MS);
     assert_eq!(
@@ -325,7 +325,7 @@ fn a_window_that_opened_twice_held_what_did_not_fit_before_the_first_time() {
 
 #[test]
 fn what_fills_the_window_after_a_timer_had_no_room() {
-    let fills = |edge, una, time_ns, d: Data| {
+    let fills = |edge, una, time_ns, data: Data| {
         let state = Sender {
             peer: Peer {
                 newest: Some(at(1, -MS)),
@@ -342,7 +342,7 @@ fn what_fills_the_window_after_a_timer_had_no_room() {
             ..sender()
         };
         let at = at(9, time_ns);
-        matches!(why(state, Data { at, ..d }), Wait::FillsWindow { .. })
+        matches!(why(state, Data { at, ..data }), Wait::FillsWindow { .. })
     };
     assert!(fills(300, 100, 189 * MS, next(0)));
     assert!(!fills(300, 100, 189 * MS - 1, next(0)));
@@ -383,9 +383,9 @@ fn what_fills_the_window_after_a_timer_had_no_room() {
 
 #[test]
 fn a_cork_lets_go_after_its_timer() {
-    let corked = |time_ns, state: Sender, d: Data| {
+    let corked = |time_ns, state: Sender, data: Data| {
         let at = at(9, time_ns);
-        why(state, Data { at, ..d }) == Wait::Cork
+        why(state, Data { at, ..data }) == Wait::Cork
     };
     let last_full = true;
     let state = || Sender {
@@ -464,7 +464,7 @@ fn advanced(frame: u64, time_ns: i64, bytes: u32, lone: bool) -> Sender {
 
 #[test]
 fn an_ack_clocks_what_follows_it() {
-    let clocked = |state, d| matches!(why(state, d), Wait::Clocked { .. } | Wait::LoneClocked { .. });
+    let clocked = |state, data| matches!(why(state, data), Wait::Clocked { .. } | Wait::LoneClocked { .. });
     assert!(clocked(advanced(4, 0, 100, false), full(BURST + 1)));
     assert!(!clocked(advanced(4, 0, 100, false), full(BURST)));
     assert!(

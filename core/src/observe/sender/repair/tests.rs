@@ -210,10 +210,10 @@ fn more_than_half_came_twice_where_a_capture_is_of_two_points() {
 #[test]
 fn an_older_stamp_or_number_was_sent_before() {
     let older = |now: (u32, u16), last: (u32, u16)| {
-        let with = |(tsval, ip_id): (u32, u16), d| Data {
+        let with = |(tsval, ip_id): (u32, u16), data| Data {
             tsval: (tsval > 0).then_some(tsval),
             ip_id: (ip_id > 0).then_some(ip_id),
-            ..d
+            ..data
         };
         let mut sender = Sender::default();
         sender.data(&with(last, data(0, 0, 100)), Some(0), None);
@@ -318,11 +318,11 @@ fn a_timer_runs_from_the_last_ack_and_its_way() {
             });
         }
         let own_rtt_ns = 3 * MS;
-        let d = Data {
+        let data = Data {
             own_rtt_ns,
             ..data(time_ns, 0, 100)
         };
-        match sender.data(&d, Some(0), None) {
+        match sender.data(&data, Some(0), None) {
             Outcome::Forward(Step {
                 wait: Wait::Repair(repaired),
                 ..

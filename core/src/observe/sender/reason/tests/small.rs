@@ -4,16 +4,16 @@ use super::*;
 
 #[test]
 fn small_behind_acknowledged_small_may_be_nagles() {
-    let freed = |p: Small, d: Data, hole: bool, turn: bool| {
+    let freed = |earlier: Small, data: Data, hole: bool, turn: bool| {
         let state = Sender {
             peer: Peer {
                 newest_data: turn.then_some(at(5, 41 * MS)),
                 ..sender().peer
             },
-            small: Some(p),
+            small: Some(earlier),
             ..sender()
         };
-        matches!(why_so(state, d, hole, 0), Wait::Small(_))
+        matches!(why_so(state, data, hole, 0), Wait::Small(_))
     };
     let acked = small(Some(40 * MS));
     assert!(freed(acked, next(41 * MS), false, false));
@@ -49,16 +49,16 @@ fn behind_a_timers_time_an_earlier_copy_may_be_lost() {
             small: Some(small(Some(MS))),
             ..sender()
         };
-        let d = Data {
+        let data = Data {
             own_rtt_ns: 5 * MS,
             ..next(time_ns)
         };
         let mut state = state;
         let gap = Gap {
             missing_count,
-            ..gap(&d)
+            ..gap(&data)
         };
-        match state.classify(&d, gap) {
+        match state.classify(&data, gap) {
             Wait::Small(candidate) => candidate.may_be_delayed,
             other => panic!("{other:?}"),
         }
@@ -72,21 +72,21 @@ fn behind_a_timers_time_an_earlier_copy_may_be_lost() {
 
 #[test]
 fn what_left_over_small_after_a_probes_time_is_a_probe() {
-    let probe = |d: Data, p: Small| {
+    let probe = |data: Data, earlier: Small| {
         let state = Sender {
-            small: Some(p),
+            small: Some(earlier),
             ..in_flight()
         };
-        matches!(why(state, d), Wait::TailLossProbe { sender_id: 7, small } if small == at(1, 0))
+        matches!(why(state, data), Wait::TailLossProbe { sender_id: 7, small } if small == at(1, 0))
     };
     let (least, most) = (RTT + 200 * MS, 2 * RTT + 1_000 * MS);
     assert!(probe(next(least), small(None)) && !probe(next(least - 1), small(None)));
     assert!(probe(next(most - 1), small(None)) && !probe(next(most), small(None)));
     // its ACK was in the capture, but had not come: the time stamps say so
     let stamped = |time_ns, echo| {
-        let mut p = small(Some(MS));
-        p.tsecr = Some(1_000);
-        p.ack = p.ack.map(|ack| AckSeen {
+        let mut earlier = small(Some(MS));
+        earlier.tsecr = Some(1_000);
+        earlier.ack = earlier.ack.map(|ack| AckSeen {
             tsval: Some(1_010),
             ..ack
         });
@@ -96,7 +96,7 @@ fn what_left_over_small_after_a_probes_time_is_a_probe() {
                 tsecr,
                 ..next(time_ns)
             },
-            p,
+            earlier,
         )
     };
     assert!(stamped(least, 1_009));
@@ -107,30 +107,30 @@ fn what_left_over_small_after_a_probes_time_is_a_probe() {
 #[test]
 fn small_over_small_refutes_unless_an_ack_was_heard() {
     let ticks = |echo| {
-        let mut p = small(None);
-        p.tsecr = Some(1_000);
+        let mut earlier = small(None);
+        earlier.tsecr = Some(1_000);
         let mut state = Sender {
             peer: Peer {
                 stamps: [Some(1_005), Some(990)],
                 ..in_flight().peer
             },
-            small: Some(p),
+            small: Some(earlier),
             ..in_flight()
         };
-        let d = Data {
+        let data = Data {
             tsecr: Some(echo),
             ..next(30 * MS)
         };
-        let wait = why_of(&mut state, &d);
+        let wait = why_of(&mut state, &data);
         (wait == Wait::Unsure, state.refutations.newest.is_some())
     };
     // newer than any stamp of the peer that the capture has
     assert_eq!((ticks(1_005), ticks(1_006)), ((false, true), (true, false)));
     // as late as a probe, but it echoes what was said meanwhile: its ACK came, and nobody can say when
-    let mut p = small(None);
-    p.tsecr = Some(1_000);
+    let mut earlier = small(None);
+    earlier.tsecr = Some(1_000);
     let state = Sender {
-        small: Some(p),
+        small: Some(earlier),
         ..in_flight()
     };
     let tsecr = Some(1_020);
@@ -154,20 +154,25 @@ fn an_ack_that_the_capture_lacks_is_dated_between_the_segments() {
             small: Some(small(None)),
             ..in_flight()
         };
-        state.small = state.small.map(|p| Small {
+        state.small = state.small.map(|earlier| Small {
             tsecr: Some(900),
-            ..p
+            ..earlier
         });
         state.peer.clock.record(-1_000 * MS, 0);
         state.peer.clock.record(0, 1_000);
         let tsecr = Some(echo);
-        let d = Data {
+        let data = Data {
             tsecr,
             own_rtt_ns,
             ..next(time_ns)
         };
-        match why(state, d) {
-            Wait::Small(c) => Some((c.is_ack_unseen, c.ack.frame, c.ack.time_ns, c.freed_bytes)),
+        match why(state, data) {
+            Wait::Small(candidate) => Some((
+                candidate.is_ack_unseen,
+                candidate.ack.frame,
+                candidate.ack.time_ns,
+                candidate.freed_bytes,
+            )),
             _ => None,
         }
     };
@@ -185,19 +190,19 @@ fn an_ack_that_the_capture_lacks_is_dated_between_the_segments() {
 fn a_stamp_tells_whether_the_ack_had_come() {
     let arrived = |stamps: [Option<u32>; 3], echoed, echoes, own_rtt_ns| {
         let [before, acked, tsecr] = stamps;
-        let mut p = small(Some(40 * MS));
-        p.tsecr = before;
+        let mut earlier = small(Some(40 * MS));
+        earlier.tsecr = before;
         let ack = AckSeen {
             tsval: acked,
             is_echoed: echoed,
-            ..p.ack.unwrap_or_else(|| unreachable!())
+            ..earlier.ack.unwrap_or_else(|| unreachable!())
         };
-        let d = Data {
+        let data = Data {
             tsecr,
             own_rtt_ns,
             ..next(41 * MS)
         };
-        candidate(&p, &ack, &d, echoes).arrived
+        candidate(&earlier, &ack, &data, echoes).arrived
     };
     let some = |a, b, c| [Some(a), Some(b), Some(c)];
     assert_eq!(arrived(some(10, 20, 20), true, true, RTT), Some(true));
@@ -219,12 +224,12 @@ fn a_stamp_tells_whether_the_ack_had_come() {
 
 #[test]
 fn neither_full_nor_pushed_behind_small_was_corked() {
-    let corked = |p: Small, d: Data| {
+    let corked = |earlier: Small, data: Data| {
         let state = Sender {
-            small: Some(p),
+            small: Some(earlier),
             ..sender()
         };
-        matches!(why(state, d), Wait::Corked { .. })
+        matches!(why(state, data), Wait::Corked { .. })
     };
     // what is Nagle's otherwise, as neither is small to him: it was not pushed
     let open = |time_ns| Data {

@@ -16,8 +16,14 @@ fn even_gaps_in_a_row_are_a_pace() {
             },
             ..sender()
         };
-        let d = full(4 * MS);
-        let wait = state.classify(&d, Gap { is_even, ..gap(&d) });
+        let data = full(4 * MS);
+        let wait = state.classify(
+            &data,
+            Gap {
+                is_even,
+                ..gap(&data)
+            },
+        );
         wait == Wait::Spaced
     };
     assert!(spaced(true, 3, false));
@@ -118,9 +124,9 @@ fn an_answer_as_late_as_a_timer_is_suspected() {
         },
         ..sender()
     };
-    let late = |d| {
+    let late = |data| {
         matches!(
-            doubt(why(state(), d)),
+            doubt(why(state(), data)),
             Some(TurnDoubt::CorkLength { sender_id: 7, .. })
         )
     };
@@ -133,8 +139,14 @@ fn an_answer_as_late_as_a_timer_is_suspected() {
 #[test]
 fn what_leaves_a_hole_before_it_after_a_timers_time_tells_nothing_of_the_program() {
     let lost = |has_hole, time_ns| {
-        let d = next(time_ns);
-        match asked().classify(&d, Gap { has_hole, ..gap(&d) }) {
+        let data = next(time_ns);
+        match asked().classify(
+            &data,
+            Gap {
+                has_hole,
+                ..gap(&data)
+            },
+        ) {
             Wait::Turn(Turn {
                 acked_ns: 0,
                 doubt: Some(TurnDoubt::Queued { late_ns: late, .. }),
@@ -151,16 +163,16 @@ fn what_leaves_a_hole_before_it_after_a_timers_time_tells_nothing_of_the_program
 #[test]
 fn what_leaves_a_hole_before_it_may_be_sent_again_where_the_path_lies_between() {
     let again = |has_hole, own_rtt_ns| {
-        let d = Data {
+        let data = Data {
             own_rtt_ns,
             ..next(23 * MS)
         };
         let gap = Gap {
             has_hole,
             missing_count: None,
-            ..gap(&d)
+            ..gap(&data)
         };
-        doubt(asked().classify(&d, gap)) == Some(TurnDoubt::Retransmission)
+        doubt(asked().classify(&data, gap)) == Some(TurnDoubt::Retransmission)
     };
     assert!(again(true, 7 * MS) && !again(false, 7 * MS));
     assert!(!again(true, 69_999), "beside its host the capture lacks it");
@@ -168,7 +180,7 @@ fn what_leaves_a_hole_before_it_may_be_sent_again_where_the_path_lies_between() 
 
 #[test]
 fn an_answer_as_late_as_a_hold_elsewhere_is_suspected() {
-    let timed = |d| doubt(why(asked(), d)) == Some(TurnDoubt::HoldLength { sender_id: 7 });
+    let timed = |data| doubt(why(asked(), data)) == Some(TurnDoubt::HoldLength { sender_id: 7 });
     // from half a hold on: answers that take less than a whole one show a program
     let (least, most) = (19 * MS, 106 * MS + RTT);
     assert!(timed(next(least)) && !timed(next(least - 1)));
@@ -177,10 +189,10 @@ fn an_answer_as_late_as_a_hold_elsewhere_is_suspected() {
 
 #[test]
 fn the_kernels_own_ack_bounds_an_answers_path() {
-    let acked = |frame, time_ns, d| {
+    let acked = |frame, time_ns, data| {
         let mut state = asked();
         state.own_ack = Some(at(frame, time_ns));
-        match why(state, d) {
+        match why(state, data) {
             Wait::Turn(Turn {
                 acked_ns: acked,
                 doubt: None | Some(TurnDoubt::HoldLength { .. }),
@@ -211,12 +223,12 @@ fn an_answer_that_was_late_by_its_clock_was_queued() {
             state.clock.add(10 * i * MS, (1_000 + 10 * i) as u32);
         }
         let tsval = Some(1_000);
-        let d = Data {
+        let data = Data {
             tsval,
             own_rtt_ns,
             ..next(late)
         };
-        match doubt(why(state, d)) {
+        match doubt(why(state, data)) {
             Some(TurnDoubt::Queued {
                 late_ns: late,
                 queued_ns: queued,
@@ -237,7 +249,7 @@ fn an_answer_that_was_late_by_its_clock_was_queued() {
 #[test]
 fn what_came_in_time_as_late_as_a_timer_was_not_queued() {
     let mut state = asked();
-    let mut wait = |time_ns: i64, tsval, d: Data| {
+    let mut wait = |time_ns: i64, tsval, data: Data| {
         state.peer.newest_data = Some(at(5, time_ns - 210 * MS));
         let tsval = Some(tsval);
         why_of(
@@ -246,7 +258,7 @@ fn what_came_in_time_as_late_as_a_timer_was_not_queued() {
                 at: at(9, time_ns),
                 tsval,
                 own_rtt_ns: RTT,
-                ..d
+                ..data
             },
         )
     };
@@ -276,23 +288,23 @@ fn an_answer_in_its_senders_pace_may_have_been_paced() {
         for segments in if shown { [3, 6, 3, 6] } else { [3, 3, 3, 3] } {
             let end = start + segments * MSS;
             let before = if segments == 3 && shown { 6 } else { 3 };
-            let d = Data {
+            let data = Data {
                 start_seq: start,
                 end_seq: end,
                 is_small: false,
                 ..next(0)
             };
-            state.pacer.sent(&d, before * MS, 20);
+            state.pacer.sent(&data, before * MS, 20);
             start = end;
         }
         let last = if shown { 6 } else { 3 };
         let end = start + 200;
-        let d = Data {
+        let data = Data {
             start_seq: start,
             end_seq: end,
             ..next(last * factor * MS)
         };
-        why(state, d)
+        why(state, data)
     };
     assert!(matches!(
         doubt(wait(1, true)),
@@ -316,12 +328,12 @@ fn a_program_is_as_quick_as_it_answers_freely() {
             state.newest.at = None;
         }
         state.small = acked.map(|frame| {
-            let p = small(Some(0));
-            let ack = p.ack.map(|ack| AckSeen {
+            let earlier = small(Some(0));
+            let ack = earlier.ack.map(|ack| AckSeen {
                 at: at(frame, 0),
                 ..ack
             });
-            Small { ack, ..p }
+            Small { ack, ..earlier }
         });
         why_of(&mut state, &next(3 * MS));
         state.freed.fastest_answer_ns
@@ -346,16 +358,16 @@ fn what_came_as_late_as_a_repeat_may_be_one_unless_the_numbers_go_on() {
         if let Some(acked) = acked {
             state.own_ack = Some(at(6, 7 * MS + acked));
         }
-        let d = Data {
+        let data = Data {
             rtt_ns: 20 * MS,
             own_rtt_ns,
             ..full(time_ns)
         };
         let gap = Gap {
             missing_count,
-            ..gap(&d)
+            ..gap(&data)
         };
-        doubt(state.classify(&d, gap)) == Some(TurnDoubt::Retransmission)
+        doubt(state.classify(&data, gap)) == Some(TurnDoubt::Retransmission)
     };
     let far = 20 * MS;
     let least = 7 * MS + far + far + 190 * MS; // RTO_NS, a round trip, and the way to the sender and back

@@ -68,8 +68,8 @@ fn an_ack_of_nothing_new_answers_a_late_first_copy() {
     let shown = |later: &[Data], ack: PeerPacket| {
         let mut sender = sent_twice(None);
         sender.answer(&heard(245 * MS, 100, None));
-        for d in later {
-            sender.data(d, Some(0), None);
+        for data in later {
+            sender.data(data, Some(0), None);
         }
         let unasked = PeerPacket {
             ack: 100,
