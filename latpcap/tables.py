@@ -17,6 +17,8 @@ from latpcap.options import TableName
 if TYPE_CHECKING:
     import polars as pl
 
+    from latpcap.arrays import Array
+
 
 class HasTables(Protocol):
     """Anything with the tables of a capture, of a part of a capture, or of many captures."""
@@ -82,11 +84,11 @@ NS_PER_MS = 1e6
 REPEATED = ("retransmission", "fast_retransmission", "spurious_retransmission")
 """Columns of `events` that mark a retransmission."""
 SETUP = "tcp"
-"""In `stretches`: the `protocol` of a row that is not a request (a set-up, a client's pause, a suspected stall)."""
+"""The `protocol` of a stretch that is not a request (a set-up, a client's pause, a suspected stall)."""
 
 
-def stretches(scope: HasTables) -> pa.Table:
-    """The rows of `exchanges`, `connects` and `gaps`, in the columns of `exchanges` and by number.
+def read_stretches(scope: HasTables) -> pa.Table:
+    """Return the stretches: the rows of `exchanges`, `connects` and `gaps`, in the columns of `exchanges`, by number.
 
     `exchange` is the number of each row. Rows of `connects` and `gaps` have `protocol` "tcp" and `method` "connect",
     "pause", "held" or "one_way"; they are never `complete`, and columns without a value for them are null.
@@ -100,6 +102,11 @@ def stretches(scope: HasTables) -> pa.Table:
     if len(tables) == 1:
         return exchanges
     return pa.concat_tables(tables).unify_dictionaries().sort_by("exchange")
+
+
+def request_mask(stretches: pa.Table) -> Array:
+    """Mark the stretches that are requests."""
+    return ~arrays.equals(stretches, "protocol", SETUP)
 
 
 def as_exchanges(table: pa.Table, name: str, schema: pa.Schema) -> pa.Table:
@@ -128,19 +135,20 @@ def as_exchanges(table: pa.Table, name: str, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays([c.cast(f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
 
 
-def with_pushes(rows: pa.Table, pushes: pa.Table) -> pa.Table:
-    """The rows of `stretches` and those rows of `pushes` that took time, with the `method` "push"."""
+def with_pushes(stretches: pa.Table, pushes: pa.Table) -> pa.Table:
+    """The stretches and those rows of `pushes` that took time, with the `method` "push"."""
     timed = pushes.filter(pc.greater(pushes["duration_ms"], 0))
     if not timed.num_rows:
-        return rows
+        return stretches
     timed = timed.set_column(
         timed.schema.get_field_index("method"), "method", arrays.strings(["push"] * timed.num_rows)
     )
-    return pa.concat_tables([rows, as_exchanges(timed, "pushes", rows.schema)]).unify_dictionaries().sort_by("exchange")
+    tables = [stretches, as_exchanges(timed, "pushes", stretches.schema)]
+    return pa.concat_tables(tables).unify_dictionaries().sort_by("exchange")
 
 
 def of_stretches(causes: pa.Table, pushes: bool = False) -> pa.Table:
-    """The causes of all rows of `stretches`, and with `pushes` of those, with each row's number in `exchange`."""
+    """The causes of all stretches, and with `pushes` of those, with each row's number in `exchange`."""
     if not causes["exchange"].null_count:
         return causes
     if not pushes and causes["push"].null_count < causes.num_rows:

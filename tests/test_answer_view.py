@@ -74,12 +74,12 @@ def test_what_an_answer_quotes_is_told_by_its_packets_alone() -> None:
 def test_tables_without_what_no_answer_asks_for() -> None:
     few, whole = answer_view.read(SAMPLES / "nginx-latency.pcap"), lp.read(SAMPLES / "nginx-latency.pcap")
     assert few.arrow("events").num_rows == 0 < whole.arrow("events").num_rows
-    for name in ("exchanges", "causes"):
+    for name in ("stretches", "causes"):
         here, there = few.kept[name], FinderTables(whole.arrow)[name]
         assert here.num_rows == there.num_rows and here.num_columns < there.num_columns
-        for column in ("exchange", "latency_ms") if name == "exchanges" else ("exchange", "duration_ms"):
+        for column in ("exchange", "latency_ms") if name == "stretches" else ("exchange", "duration_ms"):
             assert here[column].to_pylist() == there[column].to_pylist()
-        for column in ("method", "cut_by") if name == "exchanges" else ("cause", "rival", "because"):
+        for column in ("method", "cut_by") if name == "stretches" else ("cause", "rival", "because"):
             assert here[column].to_pylist() == there[column].to_pylist()
     assert [few.kept.frames(row) for row in range(100)] == whole.arrow("causes")["evidence"][:100].to_pylist()
     sure = [FinderTables(of.arrow)["causes"] if of is whole else few.kept["causes"] for of in (few, whole)]

@@ -18,7 +18,7 @@ from packers import PACKERS
 from test_links import TAPE, WRAPPINGS
 
 import latpcap as lp
-from latpcap.tables import of_stretches, stretches
+from latpcap.tables import of_stretches, read_stretches
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
 PATHS = [path for path in sorted(SAMPLES.rglob("*.pcap")) if path.stat().st_size < 1 << 20]
@@ -59,7 +59,7 @@ def sound(data: Any) -> lp.Capture | None:
     spent: dict[int, int] = {}
     for row in of_stretches(cap.arrow("causes")).select(["exchange", "start", "end"]).cast(NUMBERS).to_pylist():
         spent[row["exchange"]] = spent.get(row["exchange"], 0) + row["end"] - row["start"]
-    for row in stretches(cap).select(["exchange", "start", "end"]).cast(NUMBERS).to_pylist():
+    for row in read_stretches(cap).select(["exchange", "start", "end"]).cast(NUMBERS).to_pylist():
         if row["exchange"] in spent:
             assert spent[row["exchange"]] == row["end"] - row["start"]
     for row in cap.arrow("issues").to_pylist():

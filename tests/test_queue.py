@@ -38,7 +38,7 @@ def told(
     rows, none = np.arange(number), np.zeros(0, np.int64)
     server = Server("10.0.0.2", 80, rows, np.sort(took / 1e3 + other_ms), 1.0, none, 0, rows, 0, 0, 0, 0, ["10.0.0.1"])
     spent = CauseTotal(server, "server_think", "server", None, rows, took / 1e3, rows, 0.9, number)
-    return queues.find(server, [spent], {"exchanges": exchanges})
+    return queues.find(server, [spent], {"stretches": exchanges})
 
 
 def test_who_is_ahead_and_for_how_long() -> None:

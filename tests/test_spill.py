@@ -268,7 +268,7 @@ def test_the_client_that_lost_most_over_all_parts() -> None:
         "streams": pa.table(
             {"stream": pa.array(range(3), pa.uint32()), "client": pa.array(clients).dictionary_encode()}
         ),
-        "exchanges": pa.table({"stream": pa.array(of, pa.uint32())}),
+        "stretches": pa.table({"stream": pa.array(of, pa.uint32())}),
     }
     spent = np.array([(5.0, 6.0, 1.0)[n] for n in of])
     item = SimpleNamespace(rows=np.arange(40), ms=spent)

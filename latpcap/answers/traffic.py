@@ -75,19 +75,19 @@ class Traffic(TypedDict):
     kind: str | None
 
 
-def of(exchanges: pa.Table, rows: Array, port: int, software: str | None, names: list[str]) -> Traffic:
+def of(stretches: pa.Table, rows: Array, port: int, software: str | None, names: list[str]) -> Traffic:
     """Count the exchanges in these rows, which are ascending and not empty.
 
     `port` and `software` name a protocol without a reader; `names` are the server's names in requests.
     """
-    (protocol, protocols), (method, methods) = arrays.codes(exchanges, "protocol"), arrays.codes(exchanges, "method")
+    (protocol, protocols), (method, methods) = arrays.codes(stretches, "protocol"), arrays.codes(stretches, "method")
     counts = spill.count_codes(protocol, len(protocols), rows)
     has_reader = np.array([word != UNREAD for word in protocols])  # decides between equal counts
     main_protocol = protocols[int(np.lexsort((has_reader, counts))[-1])]
-    target, targets = arrays.codes(exchanges, "target")
+    target, targets = arrays.codes(stretches, "target")
     statuses, redirects_by_target = Counter[str](), np.zeros(len(targets) + 1, np.int64)
     errors = redirected = refused = 0
-    for span, part in arrays.sliced(exchanges):
+    for span, part in arrays.sliced(stretches):
         # bounds of the rows' type: otherwise numpy converts all rows to the type of the bounds
         begin, end = np.searchsorted(rows, np.array([span.start, span.stop], rows.dtype))
         part_rows = rows[begin:end] - rows.dtype.type(span.start)
@@ -116,21 +116,21 @@ def of(exchanges: pa.Table, rows: Array, port: int, software: str | None, names:
         "kind": None,
     }
     traffic["kind"] = _kind(traffic, redirected, refused)
-    if traffic["kind"] == "redirect_loop" and _gap_s(exchanges, rows, target == main_target) > show.MAX_LOOP_GAP_S:
+    if traffic["kind"] == "redirect_loop" and _gap_s(stretches, rows, target == main_target) > show.MAX_LOOP_GAP_S:
         traffic["kind"] = None
     return traffic
 
 
-def _gap_s(exchanges: pa.Table, rows: Array, is_wanted: Array) -> float:
+def _gap_s(stretches: pa.Table, rows: Array, is_wanted: Array) -> float:
     """The median time from a response to the next request for the same target, in s."""
     wanted_rows = rows[spill.take(is_wanted, rows)]
-    starts, ends = (np.sort(arrays.taken(exchanges, c, wanted_rows).cast("int64").to_numpy()) for c in ("start", "end"))
+    starts, ends = (np.sort(arrays.taken(stretches, c, wanted_rows).cast("int64").to_numpy()) for c in ("start", "end"))
     return float(np.median(starts[1:] - ends[:-1])) / 1e9 if len(wanted_rows) > 1 else 0.0
 
 
-def _status_words(exchanges: pa.Table, rows: Array, status: Array) -> Counter[str]:
+def _status_words(stretches: pa.Table, rows: Array, status: Array) -> Counter[str]:
     """Count the statuses of responses, by the protocol's word, else by number, in order of first appearance."""
-    text, texts = arrays.codes(exchanges, "status_text")
+    text, texts = arrays.codes(stretches, "status_text")
     text = text[rows]
     worded = [bool(word) for word in texts]
     is_worded = np.array([*worded, False])[text]
@@ -146,11 +146,11 @@ def _status_words(exchanges: pa.Table, rows: Array, status: Array) -> Counter[st
     return Counter(counts)
 
 
-def _errors(exchanges: pa.Table, rows: Array) -> int:
+def _errors(stretches: pa.Table, rows: Array) -> int:
     """Count the responses that are errors in their protocol, except connections that a side reset."""
-    cut, cuts = arrays.codes(exchanges, "cut_by")
+    cut, cuts = arrays.codes(stretches, "cut_by")
     was_not_reset = cut[rows] != arrays.code_of(cuts, "reset")
-    return int((was_not_reset & (np.nan_to_num(arrays.numbers(exchanges, "error")[rows].astype(float)) == 1)).sum())
+    return int((was_not_reset & (np.nan_to_num(arrays.numbers(stretches, "error")[rows].astype(float)) == 1)).sum())
 
 
 def _counted(counts: Array, texts: list[str]) -> dict[str, int]:

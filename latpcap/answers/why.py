@@ -22,7 +22,7 @@ from latpcap.findings.schema import Finding, Grade, LatencyFinding
 from latpcap.lazy import np, pa, pc
 from latpcap.limits import LIMITS
 from latpcap.options import TableName
-from latpcap.tables import NS_PER_MS, SETUP, Completeness, HasTables, of_stretches, stretches
+from latpcap.tables import NS_PER_MS, Completeness, HasTables, of_stretches, read_stretches, request_mask
 from latpcap.user_waits import cause_totals, proxies, slow_requests
 from latpcap.user_waits.servers import Server
 from latpcap.vocabulary import BACKEND, PROVEN, STALL
@@ -280,9 +280,9 @@ def _main_traffic(facts: Facts, scope: HasTables) -> str | None:
 def _facts(capture: Subject, scope: HasTables, stream: int | None, question: Question) -> Facts:
     """Judge the requests: compute what the headline is chosen from."""
     tables = findings.read_from(scope)
-    streams, exchanges = tables["streams"], tables["exchanges"]
+    streams, stretches = tables["streams"], tables["stretches"]
     checks = quality.judge(tables)
-    totals = cause_totals.CauseTotals(streams, exchanges, tables["causes"], question.slow_ms)
+    totals = cause_totals.CauseTotals(streams, stretches, tables["causes"], question.slow_ms)
     if question.server is not None:
         totals.put_first(question.server, lambda server: evidence.names_of(server, tables))
     rows = findings.rows(tables, checks, totals, max_servers=1)
@@ -298,7 +298,7 @@ def _facts(capture: Subject, scope: HasTables, stream: int | None, question: Que
         scope=stream,
         quality=checks,
         positions=sorted(word for code, word in enumerate(positions) if (position == code).any()),
-        lost=quality.lost(streams, exchanges),
+        lost=quality.lost(streams, stretches),
         findings=[row for row in rows if isinstance(row, LatencyFinding)],
         other_findings=other_findings,
         capture_kind=kind_id,
@@ -313,7 +313,7 @@ def _facts(capture: Subject, scope: HasTables, stream: int | None, question: Que
         silent=_unanswered(streams),
         shook=_slow_handshakes(streams),
         ends={word: n for code, word in enumerate(closed_by) if (n := int((closed == code).sum()))},
-        open_ms=_open_ms(streams, exchanges),
+        open_ms=_open_ms(streams, stretches),
         skipped=_skipped(tables["issues"]) if is_without_tcp else [],
         pings=tables["probes"].num_rows if is_without_tcp else 0,
     )
@@ -327,15 +327,15 @@ def _facts_of_requests(
     question: Question,
 ) -> types.RequestFacts:
     """Judge the requests to the first server."""
-    server, exchanges = totals.servers[0], tables["exchanges"]
+    server, stretches = totals.servers[0], tables["stretches"]
     items = totals.spent(server)
     software, names = evidence.software_of(server, tables), evidence.names_of(server, tables)
     requests = WithRequests(
         common=common,
         server=server.name,
-        servers=_servers(totals, common.quality, exchanges),
+        servers=_servers(totals, common.quality, stretches),
         shown=question.top or 0,
-        traffic=traffic.of(exchanges, server.all_requests, server.port, software, names),
+        traffic=traffic.of(stretches, server.all_requests, server.port, software, names),
         slow=_slow(server, items, tables, question.slow_ms),
         families=_families(items, server),
         pauses=openings.pauses(tables, server.address, server.port),
@@ -400,7 +400,7 @@ def _judged(
         fin_released=fin_released,
         first_fast=first_fast,
         closes_late=closes_late,
-        backend=_backend(first, item, totals, tables["exchanges"]) if item.owner == BACKEND else None,
+        backend=_backend(first, item, totals, tables["stretches"]) if item.owner == BACKEND else None,
         senders=senders,
         pushed=_pushes(tables, item.server),
         halves=halves,
@@ -430,10 +430,10 @@ def _fix(requests: WithRequests, first: LatencyFinding, owners: dict[str, str], 
 
 
 def _backend(
-    first: LatencyFinding, item: cause_totals.CauseTotal, totals: cause_totals.CauseTotals, exchanges: pa.Table
+    first: LatencyFinding, item: cause_totals.CauseTotal, totals: cause_totals.CauseTotals, stretches: pa.Table
 ) -> types.Behind:
     """The server that the first server waited for, and what the requests to that one wait for."""
-    source = proxies.source(item.server, item.cause, totals, exchanges)
+    source = proxies.source(item.server, item.cause, totals, stretches)
     clause = fixes.backend_clause(item.cause, source, headline.phrase(first))
     return {"server": source.server.name if source else fixes.unknown_backend(), "text": clause}
 
@@ -454,12 +454,12 @@ def _halves(requests: WithRequests, client: socket_options.Pool, server: Server,
     Such a turn begins at the client within 0.1 ms of the response before it, which acknowledged the first half. Counted
     only if about every second turn is like this, nothing but the path takes time, and no request is slow; else 0.
     """
-    cause, exchanges, streams = requests.common.findings[0].cause, tables["exchanges"], tables["streams"]
+    cause, stretches, streams = requests.common.findings[0].cause, tables["stretches"], tables["streams"]
     is_possible = cause == "network" and requests.slow["how"] == "none" and not client.refuted
     if not is_possible or len(server.rows) < 2 * show.MIN_HALVES or requests.traffic["protocol"] != "tls":
         return 0
     rows = np.sort(server.rows)
-    stream, start, end = (arrays.numbers(exchanges, name)[rows] for name in ("stream", "start", "end"))
+    stream, start, end = (arrays.numbers(stretches, name)[rows] for name in ("stream", "start", "end"))
     rows = np.lexsort((start, stream))
     stream, start, end = stream[rows], start[rows], end[rows]
     stream_rows = spill.positions_of(arrays.numbers(streams, "stream"), stream)
@@ -471,11 +471,11 @@ def _halves(requests: WithRequests, client: socket_options.Pool, server: Server,
     return count if count >= show.MIN_HALVES and not in_a_row and count >= show.MIN_HALVES_SHARE * len(gap_ms) else 0
 
 
-def _servers(totals: cause_totals.CauseTotals, checks: Sequence[quality.Check], exchanges: pa.Table) -> list[types.Row]:
+def _servers(totals: cause_totals.CauseTotals, checks: Sequence[quality.Check], stretches: pa.Table) -> list[types.Row]:
     """The servers with requests in their order, each followed by the servers behind it as a proxy."""
     rows: list[types.Row] = []
     max_confidence = quality.ceiling(list(checks))
-    fronts = proxies.fronts(totals.servers, exchanges)
+    fronts = proxies.fronts(totals.servers, stretches)
     counts = [len(server.rows) for server in totals.servers]
     ranks = {share: arrays.nearest_ranks(counts, share) for share in (0.50, 0.99)}
     for position in proxies.in_order(len(totals.servers), fronts):
@@ -513,10 +513,10 @@ def _slow(
     slow_ms: float | None,
 ) -> types.Slow:  # fmt: skip
     """Count this server's slow requests; thresholds and round trips are medians over its requests."""
-    exchanges, count = tables["exchanges"], len(server.rows)
-    is_request = spill.row_mask(server.rows, exchanges.num_rows)
+    stretches, count = tables["stretches"], len(server.rows)
+    is_request = spill.row_mask(server.rows, stretches.num_rows)
     network_ms, limits, polls, streams = spill.Column("float64"), spill.Column("float64"), 0, 0
-    for span, part in arrays.sliced(exchanges):
+    for span, part in arrays.sliced(stretches):
         is_in_part = is_request[span]
         network_ms.add(np.nan_to_num(arrays.numbers(part, "network_ms").astype(float))[is_in_part])
         limits.add(slow_requests.limits_ms(part, slow_ms)[is_in_part])
@@ -534,7 +534,7 @@ def _slow(
         "polls": polls + server.polls,
         "streams": streams,
         "in_queue": transfers.in_queue(server, tables) if "transfers" in tables else 0,
-        "worst": _worst(server, items, exchanges) if len(server.slow) else None,
+        "worst": _worst(server, items, stretches) if len(server.slow) else None,
     }
 
 
@@ -560,11 +560,11 @@ def _unfelt(server: Server, items: list[cause_totals.CauseTotal]) -> bool:
     return slow_requests.are_unfelt(items, server.slow, len(server.rows), longest)
 
 
-def _worst(server: Server, items: list[cause_totals.CauseTotal], exchanges: pa.Table) -> types.Request:
+def _worst(server: Server, items: list[cause_totals.CauseTotal], stretches: pa.Table) -> types.Request:
     """The slowest request: its name, its frames, and the cause with the most time."""
     row_number = int(server.slow[-1])
     columns = ["exchange", "stream", "method", "target", "request_first_frame", "response_last_frame"]
-    [row] = exchanges.select(columns).slice(row_number, 1).to_pylist()
+    [row] = stretches.select(columns).slice(row_number, 1).to_pylist()
     causes = [(float(ms), item.cause) for item in items for ms in item.ms[item.rows == row_number]]
     cause_ms, cause = max(causes, default=(0.0, None))
     frames = [frame for frame in (row["request_first_frame"], row["response_last_frame"]) if frame is not None]
@@ -595,13 +595,13 @@ def _unanswered(streams: pa.Table) -> dict[str, int]:
     return {name: int(mask.sum()) for name, mask in counts.items() if mask.any()}
 
 
-def _open_ms(streams: pa.Table, exchanges: pa.Table) -> float:
+def _open_ms(streams: pa.Table, stretches: pa.Table) -> float:
     """The longest time that a request without a complete response was open, in ms; 0 without one."""
-    requests = np.flatnonzero(~arrays.equals(exchanges, "protocol", SETUP))
+    requests = np.flatnonzero(request_mask(stretches))
     if not len(requests):
         return 0.0
-    stream_rows = spill.positions_of(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream")[requests])
-    waited = arrays.numbers(streams, "end")[stream_rows] - arrays.numbers(exchanges, "request_end")[requests]
+    stream_rows = spill.positions_of(arrays.numbers(streams, "stream"), arrays.numbers(stretches, "stream")[requests])
+    waited = arrays.numbers(streams, "end")[stream_rows] - arrays.numbers(stretches, "request_end")[requests]
     return max(float(waited.max()) / NS_PER_MS, 0.0)
 
 
@@ -657,13 +657,13 @@ def _typical(
     quoted: Callable[[int, list[int]], pa.Table],
 ) -> Typical:
     """The exchange in the middle of the first finding's time."""
-    numbers = arrays.numbers(tables["exchanges"], "exchange")
+    numbers = arrays.numbers(tables["stretches"], "exchange")
     row = int(spill.positions_of(numbers, np.array([first.typical_exchange], numbers.dtype))[0])
     pieces, longest = evidence.pieces(item, first.typical_exchange, tables["causes"])
     typical: Typical = {
         "exchange": first.typical_exchange,
         "stream": first.typical_stream,
-        "latency_ms": tables["exchanges"]["latency_ms"][row].as_py(),
+        "latency_ms": tables["stretches"]["latency_ms"][row].as_py(),
         "frames": list(first.typical_frames),
         "ms": first.typical_ms,
         "pieces": pieces,
@@ -717,13 +717,13 @@ def _unstalled(item: cause_totals.CauseTotal, tables: Mapping[str, pa.Table]) ->
     """
     if item.cause != STALL:
         return 0, 0
-    exchanges, causes = tables["exchanges"], tables["causes"]
+    stretches, causes = tables["stretches"], tables["causes"]
     rule, rules = arrays.codes(causes, "rule")
     fin_code = arrays.code_of(rules, "nagle_fin_release")
-    numbers = arrays.numbers(exchanges, "exchange")[item.server.rows]
+    numbers = arrays.numbers(stretches, "exchange")[item.server.rows]
     released = arrays.distinct(arrays.numbers(causes, "exchange")[rule == fin_code])
-    index, stream = arrays.numbers(exchanges, "index"), arrays.numbers(exchanges, "stream")
-    stalled = spill.row_mask(item.rows, exchanges.num_rows)
+    index, stream = arrays.numbers(stretches, "index"), arrays.numbers(stretches, "stream")
+    stalled = spill.row_mask(item.rows, stretches.num_rows)
     stalled_streams = arrays.distinct(stream[stalled & (index > 0)])
     first_rows = item.server.rows[index[item.server.rows] == 0]
     first_rows = first_rows[~np.isin(first_rows, item.server.slow)]
@@ -733,7 +733,7 @@ def _unstalled(item: cause_totals.CauseTotal, tables: Mapping[str, pa.Table]) ->
 
 def _one_exchange(capture: Subject, number: int) -> OneExchange:
     """Compute the answer for one exchange. IndexError if there is no such exchange."""
-    table = stretches(capture)
+    table = read_stretches(capture)
     is_number = pc.equal(table["exchange"], pa.scalar(number if 0 <= number < 2**63 else None, pa.uint64()))
     match = table.filter(is_number)
     if match.num_rows == 0:

@@ -174,7 +174,7 @@ class ArchiveView(View):
 
     @property
     def kept(self) -> FinderTables:
-        """The tables that findings read, with few columns: `stretches` and their causes."""
+        """The tables that findings read, with few columns: stretches and their causes."""
         return self._summed.kept
 
     def found(self) -> pa.Table:
@@ -292,10 +292,10 @@ class Summed:
         self.called = view.name if len(view.captures) != 1 else None
         """The name in an answer; None: the file's name. (A slice's pattern may look like a path.)"""
         exchanges, causes, pushed = _rows(view)
-        tables = {name: of.table() for name, of in (("exchanges", exchanges), ("causes", causes)) if of.count}
-        self._requests = requests(tables["exchanges"]) if exchanges.count else None
+        tables = {name: of.table() for name, of in (("stretches", exchanges), ("causes", causes)) if of.count}
+        self._requests = requests(tables["stretches"]) if exchanges.count else None
         self.kept = FinderTables(view.arrow, made=tables, evidence=causes.evidence, pushed=pushed)
-        """The tables that findings read, with few columns: `stretches` and their causes."""
+        """The tables that findings read, with few columns: stretches and their causes."""
         spill.trim_heap()
 
     @property

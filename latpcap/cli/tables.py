@@ -127,13 +127,13 @@ def _arranged_rows(file: str, name: TableName, scope: Scope, rows: Rows, exchang
 def _of_one(table: pa.Table, capture: Capture, stream: int | None, exchange: str) -> pa.Table:
     """Return the rows of one exchange."""
     from latpcap.cli.options import usage_errors
-    from latpcap.tables import stretches
+    from latpcap.tables import read_stretches
     from latpcap.views.flows import chosen as picked
     from latpcap.views.flows import pick
 
     which: Any = int(exchange) if exchange.isdecimal() else exchange
     with usage_errors():
-        row = picked(capture, which) if stream is None else pick(stretches(capture.stream(stream)), which, "index")
+        row = picked(capture, which) if stream is None else pick(read_stretches(capture.stream(stream)), which, "index")
     return table.filter(pc.equal(table["exchange"], row["exchange"]))
 
 

@@ -10,7 +10,7 @@ from latpcap.findings.schema import Finding
 from latpcap.format import endpoint
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
-from latpcap.tables import NS_PER_MS, SETUP
+from latpcap.tables import NS_PER_MS, request_mask
 from latpcap.user_waits import slow_requests
 from latpcap.user_waits.servers import Server
 
@@ -23,19 +23,17 @@ def find(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
 
     The other server's client must be this server's host, and its exchange must lie inside the held one.
     """
-    exchanges, streams = tables["exchanges"], tables["streams"]
-    is_event_stream = slow_requests.event_streams(exchanges)
+    stretches, streams = tables["stretches"], tables["streams"]
+    is_event_stream = slow_requests.event_streams(stretches)
     late_rows = np.union1d(server.slow, server.rows[is_event_stream[server.rows]]).tolist()
     if not late_rows or len(late_rows) > LIMITS["pool_most"]:
         return None
-    start, end = (arrays.numbers(exchanges, c) for c in ("start", "end"))
-    answer_start = arrays.filled(exchanges, "response_start", 0)
-    code, protocols = arrays.codes(exchanges, "protocol")
-    is_request = code != arrays.code_of(protocols, SETUP)
+    start, end = (arrays.numbers(stretches, c) for c in ("start", "end"))
+    answer_start = arrays.filled(stretches, "response_start", 0)
     min_ns = LIMITS["stuck_ms"] * NS_PER_MS
-    inner = np.flatnonzero(is_request & (answer_start > 0) & (end - answer_start >= min_ns))
+    inner = np.flatnonzero(request_mask(stretches) & (answer_start > 0) & (end - answer_start >= min_ns))
     inner = inner[sent_by_host(server, tables, inner) & ~np.isin(inner, server.rows)]
-    pause = arrays.filled(exchanges, "longest_gap_ms", 0)
+    pause = arrays.filled(stretches, "longest_gap_ms", 0)
     hits = []
     for row in late_rows if len(inner) else ():
         is_inside = (start[row] <= start[inner]) & (end[inner] <= end[row])
@@ -48,9 +46,9 @@ def find(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
         return None
     row, backend_row = max(hits, key=lambda hit: int(answer_start[hit[0]] - answer_start[hit[1]]))
     [backend] = arrays.looked_up(
-        streams, "stream", arrays.numbers(exchanges, "stream")[[backend_row]], ("server", "server_port")
+        streams, "stream", arrays.numbers(stretches, "stream")[[backend_row]], ("server", "server_port")
     )
-    worst = request(exchanges, row)
+    worst = request(stretches, row)
     held_ms = int(answer_start[row] - answer_start[backend_row]) / NS_PER_MS
     values = {
         "server": server.name, "behind": endpoint(*backend), "n": len(hits),

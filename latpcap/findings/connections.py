@@ -106,20 +106,20 @@ def noted(tables: Mapping[str, pa.Table]) -> list[Finding]:
 
 def passive(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find unanswered data connections of FTP's passive mode (RFC 959, RFC 2428): to the port that the server named."""
-    streams, exchanges = tables["streams"], tables["exchanges"]
-    if not exchanges.num_rows:
+    streams, stretches = tables["streams"], tables["stretches"]
+    if not stretches.num_rows:
         return []
-    passive_mode = arrays.equals(exchanges, "method", "PASV", "EPSV") & arrays.equals(exchanges, "protocol", "ftp")
-    entered_rows = np.flatnonzero(passive_mode & np.isin(arrays.numbers(exchanges, "status"), (227, 229)))
+    passive_mode = arrays.equals(stretches, "method", "PASV", "EPSV") & arrays.equals(stretches, "protocol", "ftp")
+    entered_rows = np.flatnonzero(passive_mode & np.isin(arrays.numbers(stretches, "status"), (227, 229)))
     if not len(entered_rows):
         return []
     control_rows = spill.positions_of(
-        arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream")[entered_rows]
+        arrays.numbers(streams, "stream"), arrays.numbers(stretches, "stream")[entered_rows]
     )
     client, _ = arrays.codes(streams, "client")
     start, end = arrays.numbers(streams, "start"), arrays.numbers(streams, "end")
     ports_named: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    named_ns = arrays.numbers(exchanges, "end")[entered_rows].tolist()
+    named_ns = arrays.numbers(stretches, "end")[entered_rows].tolist()
     for named_at, control in sorted(zip(named_ns, control_rows.tolist(), strict=True)):
         ports_named[int(client[control])].append((named_at, control))
     code, answered = arrays.numbers(streams, "completeness"), arrays.numbers(streams, "server_packets") > 0
@@ -351,14 +351,14 @@ def _event(
 
 def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find TLS handshakes that an alert ended; by server and alert."""
-    exchanges, streams = tables["exchanges"], tables["streams"]
-    code, texts = arrays.codes(exchanges, "status_text")
+    stretches, streams = tables["stretches"], tables["streams"]
+    code, texts = arrays.codes(stretches, "status_text")
     alert_by_code = {index: text.split(ALERT, 1) for index, text in enumerate(texts) if text and ALERT in text}
     if not alert_by_code:
         return []
-    is_handshake = arrays.equals(exchanges, "method", "handshake")
+    is_handshake = arrays.equals(stretches, "method", "handshake")
     rows = np.flatnonzero(np.isin(code, [*alert_by_code]) & is_handshake)
-    stream = arrays.numbers(exchanges, "stream")
+    stream = arrays.numbers(stretches, "stream")
     names = ("server", "server_port", "client")
     ends = arrays.looked_up(streams, "stream", stream[rows], names)
     all_ends = arrays.looked_up(streams, "stream", stream[np.flatnonzero(is_handshake)], names)
@@ -368,12 +368,12 @@ def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:
         groups[server, port, side, alert].append((row, client))
     findings = []
     for (server, port, side, alert), cases in groups.items():
-        first = request(exchanges, cases[0][0])
+        first = request(stretches, cases[0][0])
         hint_id = next((hint for hint, alerts in HINTS.items() if alert in alerts), "other")
         if hint_id == "trust" and side == "server":
             hint_id = "client"
         total = sum(1 for s, p, _ in all_ends if (s, p) == (server, port))
-        start, end = (arrays.numbers(exchanges, c)[[row for row, _ in cases]] for c in ("start", "end"))
+        start, end = (arrays.numbers(stretches, c)[[row for row, _ in cases]] for c in ("start", "end"))
         took_ms = (end - start) / NS_PER_MS
         values = {
             "server": endpoint(server, port), "n": len(cases), "of": total, "side": side, "alert": alert,

@@ -97,14 +97,14 @@ def _half(values: Array) -> int:
 
 
 def _case(item: CauseTotal, index: int, tables: Mapping[str, pa.Table]) -> ExampleExchange:
-    exchanges, causes = tables["exchanges"], tables["causes"]
+    stretches, causes = tables["stretches"], tables["causes"]
     position = int(item.rows[index])
-    number = exchanges["exchange"][position].as_py()
+    number = stretches["exchange"][position].as_py()
     cause_rows = _pieces(item, number, causes)
     longest = int(cause_rows[np.argmax(arrays.numbers(causes, "duration_ms")[cause_rows])])
     return ExampleExchange(
         exchange=number,
-        stream=exchanges["stream"][position].as_py(),
+        stream=stretches["stream"][position].as_py(),
         ms=float(item.ms[index]),
         frames=tuple(_frames(tables, longest)),
         elsewhere=item.owner == BACKEND,
@@ -150,9 +150,9 @@ def rival_left(item: CauseTotal, causes: pa.Table) -> tuple[str, str] | None:
 
 def hardest_client(item: CauseTotal, tables: Mapping[str, pa.Table]) -> tuple[str | None, float | None]:
     """Return the client address with the most time of this cause, and its share."""
-    streams, exchanges = tables["streams"], tables["exchanges"]
+    streams, stretches = tables["streams"], tables["stretches"]
     client, names = arrays.codes(streams, "client")
-    wanted = spill.take(arrays.numbers(exchanges, "stream"), item.rows)
+    wanted = spill.take(arrays.numbers(stretches, "stream"), item.rows)
     rows = spill.positions_of(arrays.numbers(streams, "stream"), wanted)
     spent_ms: dict[int, float] = {}
     for span in spill.parts(len(rows)):
@@ -167,12 +167,12 @@ def hardest_client(item: CauseTotal, tables: Mapping[str, pa.Table]) -> tuple[st
 
 def streams_hit(item: CauseTotal, tables: Mapping[str, pa.Table]) -> int:
     """Return the number of streams with this cause."""
-    return len(arrays.distinct(spill.take(arrays.numbers(tables["exchanges"], "stream"), item.rows)))
+    return len(arrays.distinct(spill.take(arrays.numbers(tables["stretches"], "stream"), item.rows)))
 
 
 def handshake_ms(server: Server, tables: Mapping[str, pa.Table]) -> float | None:
     """Return the handshake's round trip on the stream of the slowest exchange; None if not captured."""
-    stream = arrays.numbers(tables["exchanges"], "stream")[server.rows[-1]]
+    stream = arrays.numbers(tables["stretches"], "stream")[server.rows[-1]]
     row = int(np.flatnonzero(arrays.numbers(tables["streams"], "stream") == stream)[0])
     return tables["streams"]["initial_rtt_ms"][row].as_py()
 
@@ -209,7 +209,7 @@ def _is_name(host: str) -> bool:
 
 def protocol_of(item: CauseTotal, tables: Mapping[str, pa.Table]) -> str | None:
     """Return the protocol of most exchanges with this cause; None without exchanges."""
-    code, texts = arrays.codes(tables["exchanges"], "protocol")
+    code, texts = arrays.codes(tables["stretches"], "protocol")
     return texts[int(np.bincount(code[item.rows]).argmax())] if len(item.rows) else None
 
 
@@ -285,23 +285,23 @@ def _against_stall(pool: Pool) -> str:
     return say("stall_none")
 
 
-def slow_answers(server: Server, exchanges: pa.Table) -> Array:
+def slow_answers(server: Server, stretches: pa.Table) -> Array:
     """Return the rows of the server's slow requests without polls and event streams, which are meant to last."""
-    return spill.selected(server.slow, ~slow_requests.long_polls(exchanges) & ~slow_requests.event_streams(exchanges))
+    return spill.selected(server.slow, ~slow_requests.long_polls(stretches) & ~slow_requests.event_streams(stretches))
 
 
 def sent_by_host(server: Server, tables: Mapping[str, pa.Table], rows: Array | slice) -> Array:
     """Return whether each of these exchanges was sent by this server's host: its address, or a loopback address."""
     client, names = arrays.codes(tables["streams"], "client")
     hosts = [code for code, name in enumerate(names) if name == server.address or name.startswith(LOOPBACK)]
-    streams = arrays.numbers(tables["exchanges"], "stream")[rows]
+    streams = arrays.numbers(tables["stretches"], "stream")[rows]
     return np.isin(client[spill.positions_of(arrays.numbers(tables["streams"], "stream"), streams)], hosts)
 
 
-def request(exchanges: pa.Table, row: int) -> dict[str, Any]:
+def request(stretches: pa.Table, row: int) -> dict[str, Any]:
     """Return the columns of one exchange that a finding shows: its number, stream, first frame, method and target."""
     names = ["exchange", "stream", "request_first_frame", "method", "target"]
-    [columns] = exchanges.select(names).slice(row, 1).to_pylist()
+    [columns] = stretches.select(names).slice(row, 1).to_pylist()
     return dict(columns)
 
 

@@ -164,7 +164,7 @@ def rows(
     """
     pushed, tables = pushes_of(tables), with_stretches(tables)
     checks = quality.judge(tables) if checks is None else checks
-    totals = totals or cause_totals.CauseTotals(tables["streams"], tables["exchanges"], tables["causes"])
+    totals = totals or cause_totals.CauseTotals(tables["streams"], tables["stretches"], tables["causes"])
     search = Search(tables, pushed, checks, totals, max_servers)
     finders = [finder for finder in FINDERS if all(name in tables for name in finder.needs)]
     findings = [finding for finder in finders for finding in finder.find(search)]

@@ -159,7 +159,7 @@ class Gain:
         }  # fmt: skip
 
 
-def gain(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, causes: pa.Table) -> Gain | None:
+def gain(item: CauseTotal, items: list[CauseTotal], stretches: pa.Table, causes: pa.Table) -> Gain | None:
     """Predict the median latency without this cause; None for a program's time, or with too few exchanges.
 
     `items`: all causes of this server. The waits that one sender's TCP_NODELAY removes are removed together.
@@ -168,10 +168,10 @@ def gain(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, causes:
     if server.cut or len(server.rows) < LIMITS["gain_exchanges"] or item.cause in PROGRAMS:
         return None
     predict = _of_stall if item.cause in STALLS else _of_other
-    best_ms, worst_ms, warm, hidden_ms = predict(item, items, exchanges, causes)
+    best_ms, worst_ms, warm, hidden_ms = predict(item, items, stretches, causes)
     high, now = _percentile(worst_ms, 0.5), _percentile(server.latency, 0.5)
     middle, p99 = _percentile(best_ms, 0.5), _percentile(best_ms, 0.99)
-    loop = _Loop.of(item, exchanges)
+    loop = _Loop.of(item, stretches)
     # the rest includes a queue of requests that one tick of the clients' timers released together
     low = _percentile(best_ms, 0.1) if loop is not None and loop.clients > 1 else middle
     if loop is not None and loop.clients == 1:
@@ -183,7 +183,7 @@ def gain(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, causes:
     if loop.clients == 1:
         # a client with one request at a time never queues
         return Gain(low, high, p99, NOT_SERVER, max(1.0, surely / loop.rate), alone / loop.rate, doubt)
-    apart_ms, in_turn = _turns(item.server.rows, exchanges)
+    apart_ms, in_turn = _turns(item.server.rows, stretches)
     if apart_ms and not in_turn:
         # threads that serve one connection repeatedly leave the others waiting, so that it has the median
         low = min(low, apart_ms)
@@ -220,18 +220,18 @@ _Left = tuple["Array", "Array", "Array", float]
 time in ms that the wait hides."""
 
 
-def _of_other(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, causes: pa.Table) -> _Left:
+def _of_other(item: CauseTotal, items: list[CauseTotal], stretches: pa.Table, causes: pa.Table) -> _Left:
     """Predict for a cause that is not a stall: at best without all of its time, at worst without the proven part."""
     is_proven = _is_proven(causes)
-    exchange_of = _ExchangeOfCause(exchanges, causes)
-    best_ms = _less(item, exchanges, exchange_of.sums([item.causes]))
-    worst_ms = _less(item, exchanges, exchange_of.sums([spill.selected(item.causes, is_proven)]))
+    exchange_of = _ExchangeOfCause(stretches, causes)
+    best_ms = _less(item, stretches, exchange_of.sums([item.causes]))
+    worst_ms = _less(item, stretches, exchange_of.sums([spill.selected(item.causes, is_proven)]))
     return best_ms, worst_ms, best_ms, 0.0
 
 
-def _less(item: CauseTotal, exchanges: pa.Table, ms: Array) -> Array:
+def _less(item: CauseTotal, stretches: pa.Table, ms: Array) -> Array:
     """Return the latencies of the server's exchanges reduced by `ms` (per row of exchanges)."""
-    latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
+    latency, rows = arrays.numbers(stretches, "latency_ms"), item.server.rows
     spans = spill.parts(len(rows))
     return spill.from_pieces("float64", (np.maximum(latency[rows[s]] - ms[rows[s]], 0.0) for s in spans))
 
@@ -242,7 +242,7 @@ def _is_proven(causes: pa.Table) -> Array:
     return (levels >= PROVEN)[confidence]
 
 
-def _of_stall(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, causes: pa.Table) -> _Left:
+def _of_stall(item: CauseTotal, items: list[CauseTotal], stretches: pa.Table, causes: pa.Table) -> _Left:
     """Predict for a stall or one of its parts.
 
     - At best every such wait is removed, and the program's time after it that is only inferred.
@@ -258,7 +258,7 @@ def _of_stall(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, ca
     work_rows, late_rows = (
         spill.selected(uncertain, ~is_proven & arrays.equals(causes, "because", word)) for word in (AT_WORK, LATE)
     )
-    exchange_of = _ExchangeOfCause(exchanges, causes)
+    exchange_of = _ExchangeOfCause(stretches, causes)
     is_sure_work = np.zeros(causes.num_rows, bool)
     for row_lists, is_sure in ((programs, True), ((work_rows, late_rows), False)):
         for rows in row_lists:
@@ -269,7 +269,7 @@ def _of_stall(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, ca
     # without a control group only the end of a wait is proven, not its length
     least_ms = exchange_of.sums([spill.selected(stalls, is_proven & ~arrays.equals(causes, "because", NO_CONTROL))])
     work_beside_ms = exchange_of.sums([work_rows])
-    latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
+    latency, rows = arrays.numbers(stretches, "latency_ms"), item.server.rows
     quickest = _percentile(spill.take(turn_ms, rows), 0.1)
     queued_ms = exchange_of.sums([i.causes for i in items if i.cause == "queueing"])
     queue_ms, least_of_rows = _percentile(spill.take(queued_ms, rows), 0.9), spill.take(least_ms, rows)
@@ -301,10 +301,10 @@ def _beyond_queue(waits: Array, shortest: float, queue: float) -> Array:
 class _ExchangeOfCause:
     """The position of the exchange of each row of "causes"."""
 
-    def __init__(self, exchanges: pa.Table, causes: pa.Table):
-        self._size, self._ms = exchanges.num_rows, arrays.numbers(causes, "duration_ms")
+    def __init__(self, stretches: pa.Table, causes: pa.Table):
+        self._size, self._ms = stretches.num_rows, arrays.numbers(causes, "duration_ms")
         self._exchange_row = spill.positions_of(
-            arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange")
+            arrays.numbers(stretches, "exchange"), arrays.numbers(causes, "exchange")
         )
 
     def sums(self, row_lists: Sequence[Array]) -> Array:
@@ -345,13 +345,13 @@ class _Loop:
     """Range of the answers per second while requests queue; None if too few queue."""
 
     @classmethod
-    def of(cls, item: CauseTotal, exchanges: pa.Table) -> _Loop | None:
+    def of(cls, item: CauseTotal, stretches: pa.Table) -> _Loop | None:
         """Return how the clients of a server asked; None for too few requests."""
-        is_of_server = spill.row_mask(item.server.rows, exchanges.num_rows)
+        is_of_server = spill.row_mask(item.server.rows, stretches.num_rows)
         spans = spill.parts(len(is_of_server))
         row_parts = [(np.flatnonzero(is_of_server[span]) + span.start).astype("uint32") for span in spans]
         rows = spill.concatenated(row_parts)
-        stream, start, end = (spill.take(arrays.numbers(exchanges, c), rows) for c in ("stream", "start", "end"))
+        stream, start, end = (spill.take(arrays.numbers(stretches, c), rows) for c in ("stream", "start", "end"))
         seconds = (end.max() - start.min()) / 1e9
         answers, pauses = spill.zeros(len(rows), "float64"), _pauses(stream, start, end)
         if len(pauses) < LIMITS["gain_exchanges"] or seconds <= 0:
@@ -369,7 +369,7 @@ class _Loop:
             late_ms=float(pauses.mean() - pauses.min()),
             rate=len(rows) / seconds,
             closed=closed,
-            capacity=_capacity(rows, exchanges),
+            capacity=_capacity(rows, stretches),
         )
 
 
@@ -409,13 +409,13 @@ def _median(values: Array) -> float:
     return upper if len(values) % 2 else (float(spill.nth_smallest(values, middle - 1)) + upper) / 2
 
 
-def _capacity(rows: Array, exchanges: pa.Table) -> tuple[float, float] | None:
+def _capacity(rows: Array, stretches: pa.Table) -> tuple[float, float] | None:
     """Return the answers per second while requests queue, measured in two ways; the lower one first.
 
     Over all that time, and between answers that leave other requests waiting. Requests on their way to the server and
     answers on their way to the capture do not wait.
     """
-    requested, answered = _instants(rows, exchanges)
+    requested, answered = _instants(rows, stretches)
     requested.sort()
     answered.sort()
     min_waiting = LIMITS["busy_requests"]
@@ -446,12 +446,12 @@ def _capacity(rows: Array, exchanges: pa.Table) -> tuple[float, float] | None:
     return min(rates), max(rates)
 
 
-def _turns(rows: Array, exchanges: pa.Table) -> tuple[float, bool]:
+def _turns(rows: Array, stretches: pa.Table) -> tuple[float, bool]:
     """Return the mean time in ms between answers that leave others waiting, and whether requests are answered in order.
 
     The time is 0.0 if too few answers leave others waiting.
     """
-    requested, answered = _instants(rows, exchanges)
+    requested, answered = _instants(rows, stretches)
     order = spill.argsort_nearly_sorted(requested)
     requested, answered = spill.take(requested, order), spill.take(answered, order)
     together = overtaken = between = leaving = 0
@@ -472,17 +472,17 @@ def _turns(rows: Array, exchanges: pa.Table) -> tuple[float, bool]:
     return between / leaving / NS_PER_MS if is_enough else 0.0, overtaken <= LIMITS["overtaken_share"] * together
 
 
-def _instants(rows: Array, exchanges: pa.Table) -> tuple[Array, Array]:
+def _instants(rows: Array, stretches: pa.Table) -> tuple[Array, Array]:
     """Return when each request reached the server, and when its answer began, in ns."""
-    requested = spill.take(arrays.numbers(exchanges, "request_end"), rows).astype(np.int64, copy=False)
-    answered = spill.take(arrays.filled(exchanges, "response_start", 0), rows).astype(np.int64, copy=False)
-    _arrive(requested, answered, rows, exchanges)
+    requested = spill.take(arrays.numbers(stretches, "request_end"), rows).astype(np.int64, copy=False)
+    answered = spill.take(arrays.filled(stretches, "response_start", 0), rows).astype(np.int64, copy=False)
+    _arrive(requested, answered, rows, stretches)
     return requested, answered
 
 
-def _arrive(requested: Array, answered: Array, rows: Array, exchanges: pa.Table) -> None:
+def _arrive(requested: Array, answered: Array, rows: Array, stretches: pa.Table) -> None:
     """Delay each request in place by the path's round trip, at most until its answer."""
-    path_ms = spill.take(arrays.numbers(exchanges, "network_ms"), rows)
+    path_ms = spill.take(arrays.numbers(stretches, "network_ms"), rows)
     for span in spill.parts(len(path_ms)):
         np.nan_to_num(path_ms[span], copy=False)
     usual_ms = _percentile(path_ms, 0.5)

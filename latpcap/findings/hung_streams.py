@@ -17,7 +17,7 @@ from latpcap.findings.unanswered import UnansweredWait, standing_still
 from latpcap.format import endpoint
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
-from latpcap.tables import NS_PER_MS, SETUP
+from latpcap.tables import NS_PER_MS, request_mask
 from latpcap.user_waits import stream_ends
 from latpcap.user_waits.segments import segments
 from latpcap.user_waits.stream_ends import Course, Resent
@@ -329,11 +329,11 @@ def _finding(
     )  # fmt: skip
 
 
-def survived(exchanges: pa.Table, streams: pa.Table) -> dict[tuple[str, int], float]:
+def survived(stretches: pa.Table, streams: pa.Table) -> dict[tuple[str, int], float]:
     """Return the longest idle time in ms after which a request on the same connection was still answered, by server."""
-    stream, start, end = (arrays.numbers(exchanges, name) for name in ("stream", "start", "end"))
-    complete = arrays.numbers(exchanges, "complete").astype(bool)
-    requests = np.flatnonzero(~arrays.equals(exchanges, "protocol", SETUP))
+    stream, start, end = (arrays.numbers(stretches, name) for name in ("stream", "start", "end"))
+    complete = arrays.numbers(stretches, "complete").astype(bool)
+    requests = np.flatnonzero(request_mask(stretches))
     order = requests[np.lexsort((start[requests], stream[requests]))]
     stream, start, end, complete = stream[order], start[order], end[order], complete[order]
     follows = (stream[1:] == stream[:-1]) & complete[1:] & complete[:-1]
@@ -363,7 +363,7 @@ def explained_by_packets(
     tables: Mapping[str, pa.Table], cases: Sequence[UnansweredWait], requests_of: Mapping[tuple[str, int], int]
 ) -> Explained:
     """Apply the rules to the packets of these streams, and of others that stand still."""
-    streams, exchanges, events = tables["streams"], tables["exchanges"], segments(tables)
+    streams, stretches, events = tables["streams"], tables["stretches"], segments(tables)
     if events is None:
         return Explained()
     standing = standing_still(tables, events, {case.stream for case in cases})
@@ -377,7 +377,7 @@ def explained_by_packets(
     for stream, (to_client, client_mtu, to_server, server_mtu, position) in zip(courses, rows, strict=True):
         notices[stream] = (to_client or 0) + (to_server or 0), server_mtu or client_mtu or 0
         positions[stream] = position
-    idled = survived(exchanges, streams) if exchanges.num_rows else {}
+    idled = survived(stretches, streams) if stretches.num_rows else {}
     next_at, lives = _next_answered(streams), _lives(streams)
     explained = Explained()
 

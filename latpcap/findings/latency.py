@@ -129,7 +129,7 @@ def _fix_and_gain(
     rival: str | None,
 ) -> tuple[fixes.Fix, fixes.Gain | None]:
     """Return what mends a cause and what that gains; for time of a backend, the fix at the backend."""
-    source = proxies.source(item.server, item.cause, totals, tables["exchanges"]) if item.owner == BACKEND else item
+    source = proxies.source(item.server, item.cause, totals, tables["stretches"]) if item.owner == BACKEND else item
     source = source or item
     has_own_words = source.cause in fixes.NAMES_SETTINGS
     fix = fixes.fix(
@@ -141,4 +141,4 @@ def _fix_and_gain(
         name = source.server.name if source is not item else fixes.unknown_backend()
         fix = fixes.Fix(fixes.of_backend(name, fix.knob, source.owner), BACKEND if fix.side else None, fix.cost)
     items = totals.spent(item.server)
-    return fix, fixes.gain(item, items, tables["exchanges"], tables["causes"]) if fix.knob else None
+    return fix, fixes.gain(item, items, tables["stretches"], tables["causes"]) if fix.knob else None

@@ -85,7 +85,7 @@ def _reverse_findings(questions: list[Question], tables: Mapping[str, pa.Table])
     A wait lasts from the first PTR question after the request to the start of the response. It is dropped if more than
     `MAX_WORK_SHARE` of it passed after the name had arrived: that is the server's own work.
     """
-    streams, exchanges = tables["streams"], tables["exchanges"]
+    streams, stretches = tables["streams"], tables["stretches"]
     (server, servers), (client, clients) = (arrays.codes(streams, name) for name in ("server", "client"))
     server_codes, client_codes = ({name: code for code, name in enumerate(names)} for names in (servers, clients))
     pairs: dict[int, list[Question]] = defaultdict(list)
@@ -93,14 +93,14 @@ def _reverse_findings(questions: list[Question], tables: Mapping[str, pa.Table])
         server_code, client_code = server_codes.get(question.client), client_codes.get(address_in(question.name) or "")
         if server_code is not None and client_code is not None:
             pairs[server_code << 32 | client_code].append(question)
-    if not pairs or not exchanges.num_rows:
+    if not pairs or not stretches.num_rows:
         return []
     last_answers = {pair: np.maximum.accumulate([q.end or 0 for q in group]) for pair, group in pairs.items()}
     key = server.astype(np.int64) << 32 | client
-    stream_rows = spill.positions_of(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
-    request_end = arrays.numbers(exchanges, "request_end")
-    response_start = arrays.filled(exchanges, "response_start", 0)
-    ports, stream_numbers = arrays.numbers(streams, "server_port"), arrays.numbers(exchanges, "stream")
+    stream_rows = spill.positions_of(arrays.numbers(streams, "stream"), arrays.numbers(stretches, "stream"))
+    request_end = arrays.numbers(stretches, "request_end")
+    response_start = arrays.filled(stretches, "response_start", 0)
+    ports, stream_numbers = arrays.numbers(streams, "server_port"), arrays.numbers(stretches, "stream")
     groups: dict[tuple[str, int, str], list[_ReverseWait]] = defaultdict(list)
     for row in np.flatnonzero(np.isin(key, list(pairs))[stream_rows] & (response_start > 0)).tolist():
         pair, answered = int(key[stream_rows[row]]), int(response_start[row])

@@ -23,7 +23,7 @@ from latpcap.findings.schema import Finding, Harmful, wireshark_filter
 from latpcap.format import endpoint
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
-from latpcap.tables import NS_PER_MS, SETUP, Completeness
+from latpcap.tables import NS_PER_MS, Completeness, request_mask
 from latpcap.user_waits.connection_attempts import Ends, Streams, fallbacks, names_of
 from latpcap.user_waits.connects import ACK, CLIENT, RST, SYN, Opened, late_streams, opened_streams
 from latpcap.user_waits.lookups import Question, address_in, questions
@@ -75,7 +75,7 @@ OWNERS = {
     "client_onward": "network",
 }  # fmt: skip
 ROWS = {"syn_rto": "connect", "client_think": "connect", "cork": "pause"}
-"""The causes of time before requests, by the kind of row of "exchanges" that has it (`tables.stretches`)."""
+"""The causes of time before requests, with the `method` of the stretches that have it (`tables.read_stretches`)."""
 
 
 @dataclass(frozen=True)
@@ -377,7 +377,7 @@ def _server_waits(openings: Sequence[Opening], streams: Streams, tables: Mapping
     hosts = {ends.client for _, ends in unanswered} & set(streams.servers)
     if not hosts:
         return []
-    waits = _waits(hosts, streams, tables["exchanges"])
+    waits = _waits(hosts, streams, tables["stretches"])
     for opened, ends in openings:
         if ends.server in hosts and opened.answered is not None and opened.greeted is not None:
             waits.append((opened.answered, opened.greeted, ends))
@@ -403,34 +403,34 @@ def _patience(opened: Opened) -> int:
     return 2 * (opened.syns[-1] - opened.syns[-2]) + ANSWERED_NS
 
 
-def _waits(hosts: Set[str], streams: Streams, exchanges: pa.Table) -> list[tuple[int, int, Ends]]:
+def _waits(hosts: Set[str], streams: Streams, stretches: pa.Table) -> list[tuple[int, int, Ends]]:
     """Return start, end and ends of the slow requests to these hosts."""
-    if not exchanges.num_rows:
+    if not stretches.num_rows:
         return []
     from_hosts = np.isin(streams.server_code, [streams.servers.index(host) for host in hosts])
-    is_wanted = np.isin(arrays.numbers(exchanges, "stream"), streams.number[from_hosts])
-    is_wanted &= ~arrays.equals(exchanges, "protocol", SETUP)
-    begin, end = arrays.filled(exchanges, "request_end", 0), arrays.filled(exchanges, "end", 0)
+    is_wanted = np.isin(arrays.numbers(stretches, "stream"), streams.number[from_hosts])
+    is_wanted &= request_mask(stretches)
+    begin, end = arrays.filled(stretches, "request_end", 0), arrays.filled(stretches, "end", 0)
     rows = np.flatnonzero(is_wanted & (end - begin >= LIMITS["setup_ms"] * NS_PER_MS))[:MAX_OPENINGS]
-    stream = arrays.numbers(exchanges, "stream")
+    stream = arrays.numbers(stretches, "stream")
     return [(int(begin[row]), int(end[row]), streams.ends(int(stream[row]))) for row in rows.tolist()]
 
 
 def _client_pauses(openings: Sequence[Opening], streams: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
     """Find unanswered SYNs of a client that paused towards another server until it gave the SYNs up."""
-    exchanges = tables["exchanges"]
+    stretches = tables["stretches"]
     unanswered = [(opened, ends) for opened, ends in openings if opened.has_no_reply]
-    if not unanswered or not exchanges.num_rows:
+    if not unanswered or not stretches.num_rows:
         return []
     causes = tables["causes"]
     thinking = np.flatnonzero(arrays.equals(causes, "cause", "client_think"))
     exchange_rows = spill.positions_of(
-        arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange")[thinking]
+        arrays.numbers(stretches, "exchange"), arrays.numbers(causes, "exchange")[thinking]
     )
-    sums_ms = np.bincount(exchange_rows, arrays.numbers(causes, "duration_ms")[thinking], exchanges.num_rows)
+    sums_ms = np.bincount(exchange_rows, arrays.numbers(causes, "duration_ms")[thinking], stretches.num_rows)
     slow_rows = np.flatnonzero(sums_ms >= LIMITS["setup_ms"])[:MAX_OPENINGS]
-    start, end = (arrays.filled(exchanges, name, 0)[slow_rows].tolist() for name in ("start", "end"))
-    stream = arrays.numbers(exchanges, "stream")[slow_rows].tolist()
+    start, end = (arrays.filled(stretches, name, 0)[slow_rows].tolist() for name in ("start", "end"))
+    stream = arrays.numbers(stretches, "stream")[slow_rows].tolist()
     spans = zip(stream, start, end, sums_ms[slow_rows].tolist(), strict=True)
     client_pauses = [(streams.ends(number), since, ended, ms) for number, since, ended, ms in spans]
     cases = []
@@ -447,17 +447,17 @@ def _client_pauses(openings: Sequence[Opening], streams: Streams, tables: Mappin
 
 def _client_idle(openings: Sequence[Opening], streams: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
     """Find SYNs to a dead host, sent after an answer, whose client was idle meanwhile and went on when it gave up."""
-    exchanges, alive = tables["exchanges"], {int(code) for code in np.unique(streams.server_code[streams.answers > 0])}
+    stretches, alive = tables["stretches"], {int(code) for code in np.unique(streams.server_code[streams.answers > 0])}
     unanswered = [
         (opened, ends)
         for opened, ends in openings
         if opened.has_no_reply and len(opened.syns) > MIN_SYNS and streams.servers.index(ends.server) not in alive
     ]
-    if not unanswered or not exchanges.num_rows or len(unanswered) > MAX_UNANSWERED:
+    if not unanswered or not stretches.num_rows or len(unanswered) > MAX_UNANSWERED:
         return []
-    stream_rows = spill.positions_of(streams.number, arrays.numbers(exchanges, "stream"))
-    client_of = np.where(~arrays.equals(exchanges, "protocol", SETUP), streams.client_code[stream_rows], -1)
-    start, end = arrays.numbers(exchanges, "start"), arrays.filled(exchanges, "end", 0)
+    stream_rows = spill.positions_of(streams.number, arrays.numbers(stretches, "stream"))
+    client_of = np.where(request_mask(stretches), streams.client_code[stream_rows], -1)
+    start, end = arrays.numbers(stretches, "start"), arrays.filled(stretches, "end", 0)
     cases = []
     for client in {ends.client for _, ends in unanswered}:
         code = streams.clients.index(client)
@@ -536,13 +536,13 @@ def before_asking(tables: Mapping[str, pa.Table], explained: Set[int] = frozense
 
     `explained`: streams with a better reason for the repeated SYN (`find`).
     """
-    streams, exchanges = tables["streams"], tables["exchanges"]
+    streams, stretches = tables["streams"], tables["stretches"]
     columns = ["server", "server_port", "client", "protocol", "server_packets", "client_unseen_frames"]
     groups: dict[tuple[str, str, int], list[Delay]] = defaultdict(list)
-    exchange_numbers, stream_numbers = arrays.numbers(exchanges, "exchange"), arrays.numbers(exchanges, "stream")
-    frames = arrays.numbers(exchanges, "request_first_frame")
-    for cause, late_rows in _late(exchanges).items():
-        ms = arrays.numbers(exchanges, f"{cause}_ms")
+    exchange_numbers, stream_numbers = arrays.numbers(stretches, "exchange"), arrays.numbers(stretches, "stream")
+    frames = arrays.numbers(stretches, "request_first_frame")
+    for cause, late_rows in _late(stretches).items():
+        ms = arrays.numbers(stretches, f"{cause}_ms")
         ends = arrays.looked_up(streams, "stream", stream_numbers[late_rows], columns)
         for row, (server, port, client, protocol, answers, lost) in zip(late_rows.tolist(), ends, strict=True):
             if cause == "syn_rto" and int(stream_numbers[row]) in explained:
@@ -559,14 +559,11 @@ def before_asking(tables: Mapping[str, pa.Table], explained: Set[int] = frozense
     return [_before(*key, delays) for key, delays in order]
 
 
-def _late(exchanges: pa.Table) -> dict[str, Array]:
+def _late(stretches: pa.Table) -> dict[str, Array]:
     """Return by cause the rows that are not requests and have enough of the cause's time."""
     rows_by_cause: dict[str, list[Array]] = {cause: [] for cause in ROWS}
-    for span, rows in arrays.sliced(exchanges):
-        protocol, names = arrays.codes(rows, "protocol")
-        if SETUP not in names:
-            continue
-        is_no_request = protocol == names.index(SETUP)
+    for span, rows in arrays.sliced(stretches):
+        is_no_request = ~request_mask(rows)
         for cause, row_parts in rows_by_cause.items():
             is_of_kind = arrays.equals(rows, "method", ROWS[cause])
             is_late = arrays.numbers(rows, f"{cause}_ms") >= LIMITS["setup_ms"]
@@ -583,9 +580,9 @@ class Pauses(TypedDict):
 
 def pauses(tables: Mapping[str, pa.Table], server: str, port: int) -> Pauses:
     """Return the pauses of this server's clients between their requests."""
-    streams, exchanges = tables["streams"], tables["exchanges"]
-    method, methods = arrays.codes(exchanges, "method")
-    ms = arrays.numbers(exchanges, "client_think_ms")
+    streams, stretches = tables["streams"], tables["stretches"]
+    method, methods = arrays.codes(stretches, "method")
+    ms = arrays.numbers(stretches, "client_think_ms")
     rows = (
         np.flatnonzero((method == methods.index("pause")) & (ms > 0)) if "pause" in methods else np.zeros(0, np.int64)
     )
@@ -593,7 +590,7 @@ def pauses(tables: Mapping[str, pa.Table], server: str, port: int) -> Pauses:
         return {"count": 0, "median_ms": 0.0}
     is_server = arrays.equals(streams, "server", server)
     streams_of_server = arrays.numbers(streams, "stream")[is_server & (arrays.numbers(streams, "server_port") == port)]
-    pauses_ms = np.sort(ms[rows][np.isin(arrays.numbers(exchanges, "stream")[rows], streams_of_server)])
+    pauses_ms = np.sort(ms[rows][np.isin(arrays.numbers(stretches, "stream")[rows], streams_of_server)])
     return {"count": len(pauses_ms), "median_ms": arrays.percentile(pauses_ms, 0.5) if len(pauses_ms) else 0.0}
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from latpcap import arrays, spill, words
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
-from latpcap.tables import NS_PER_MS, SETUP, Completeness
+from latpcap.tables import NS_PER_MS, Completeness, request_mask
 from latpcap.user_waits.segments import DATA, Silence, segments
 from latpcap.vocabulary import SIDES, SUSPECTED, cause_names
 
@@ -58,9 +58,9 @@ def judge(tables: Mapping[str, pa.Table]) -> list[Check]:
     checks = [
         *_directions(tables["streams"]),
         *_doubles(tables),
-        *_gaps(tables["exchanges"]),
+        *_gaps(tables["stretches"]),
         *_dropped(tables["issues"]),
-        *_passed_unseen(tables["streams"], tables["exchanges"]),
+        *_passed_unseen(tables["streams"], tables["stretches"]),
         *_jumps(tables),
         *_merged(tables),
         *_clock(tables["issues"], tables["streams"]),
@@ -133,16 +133,16 @@ def _doubles(tables: Mapping[str, pa.Table]) -> list[Check]:
     return [Check("doubles", count, total, SUSPECTED, words.say("doubled", seen=how_many))]
 
 
-def _gaps(exchanges: pa.Table) -> list[Check]:
+def _gaps(stretches: pa.Table) -> list[Check]:
     """Count the exchanges during which the capture lacks packets."""
-    requests = ~arrays.equals(exchanges, "protocol", SETUP)
+    requests = request_mask(stretches)
     total = int(requests.sum())
     if not total:
         return []
-    cut, cuts = arrays.codes(exchanges, "cut_by")
+    cut, cuts = arrays.codes(stretches, "cut_by")
     gap_code = arrays.code_of(cuts, "gap")
     count = 0
-    for span, rows in arrays.sliced(exchanges):
+    for span, rows in arrays.sliced(stretches):
         count += int((requests[span] & ((arrays.numbers(rows, "capture_gap_ms") != 0) | (cut[span] == gap_code))).sum())
     if not count:
         return []
@@ -167,14 +167,14 @@ def _dropped(issues: pa.Table) -> list[Check]:
     return [Check("dropped", count, count, LIMITS["dropped_confidence"], words.say("dropped", n=count))]
 
 
-def _passed_unseen(streams: pa.Table, exchanges: pa.Table) -> list[Check]:
+def _passed_unseen(streams: pa.Table, stretches: pa.Table) -> list[Check]:
     """Count packets that never passed the capture point, by steps in the IPv4 identifications of their sender.
 
     Many steps mean that the host counts over all its connections: such streams are left out. The bound is higher for
     streams that show signs of loss.
     """
     parts = []
-    for _, rows in arrays.sliced(exchanges):
+    for _, rows in arrays.sliced(stretches):
         for cause in (*LOSS, "capture_gap"):
             parts.append(arrays.distinct(arrays.numbers(rows, "stream")[arrays.numbers(rows, f"{cause}_ms") > 0]))
     lossy_streams = np.concatenate(parts) if parts else np.zeros(0, np.int64)
@@ -197,9 +197,9 @@ def _passed_unseen(streams: pa.Table, exchanges: pa.Table) -> list[Check]:
 
 def _jumps(tables: Mapping[str, pa.Table]) -> list[Check]:
     """Find jumps of the capture's clock inside exchanges, while the hosts' TCP timestamps show no such time."""
-    exchanges = tables["exchanges"]
+    stretches = tables["stretches"]
     longest_ms = -1.0
-    for _, rows in arrays.sliced(exchanges):
+    for _, rows in arrays.sliced(stretches):
         latency = np.nan_to_num(arrays.numbers(rows, "latency_ms").astype(float), nan=0.0)
         longest_ms = max(longest_ms, float(latency.max()))
     events = segments(tables)
@@ -208,7 +208,7 @@ def _jumps(tables: Mapping[str, pa.Table]) -> list[Check]:
     jumps = [silence for silence in events.silences() if _clock_only(silence)]
     if not jumps:
         return []
-    start, end = arrays.numbers(exchanges, "start"), arrays.numbers(exchanges, "end")
+    start, end = arrays.numbers(stretches, "start"), arrays.numbers(stretches, "end")
     inside_ns = 0.0
     for jump in jumps:
         is_around = (start <= jump.begin) & (end >= jump.begin + jump.gap_ns)
@@ -300,12 +300,12 @@ def _reading(issues: pa.Table) -> list[Check]:
     return checks
 
 
-def lost(streams: pa.Table, exchanges: pa.Table) -> int:
+def lost(streams: pa.Table, stretches: pa.Table) -> int:
     """Count the segments lost on the path, in both directions of all streams. Packets that only the capture lacks are
     not counted.
     """
     parts = []
-    for _, rows in arrays.sliced(exchanges):
+    for _, rows in arrays.sliced(stretches):
         waited_ms = sum(
             (np.nan_to_num(arrays.numbers(rows, f"{cause}_ms").astype(float)) for cause in LOSS),
             np.zeros(rows.num_rows),
@@ -342,7 +342,7 @@ def lost(streams: pa.Table, exchanges: pa.Table) -> int:
 
 def of_exchanges(rows: arrays.Array, tables: Mapping[str, pa.Table]) -> int:
     """Count the segments lost on the streams of these rows of the exchanges."""
-    streams, exchanges = tables["streams"], tables["exchanges"]
-    numbers = arrays.distinct(spill.take(arrays.numbers(exchanges, "stream"), rows))
+    streams, stretches = tables["streams"], tables["stretches"]
+    numbers = arrays.distinct(spill.take(arrays.numbers(stretches, "stream"), rows))
     stream_rows = np.flatnonzero(np.isin(arrays.numbers(streams, "stream"), numbers))
-    return lost(streams.take(arrays.column(stream_rows)), exchanges)
+    return lost(streams.take(arrays.column(stream_rows)), stretches)

@@ -47,26 +47,26 @@ class Queue(TypedDict):
     frame: int
 
 
-def _judged_rows(rows: Array, exchanges: pa.Table) -> Array:
+def _judged_rows(rows: Array, stretches: pa.Table) -> Array:
     """Return the answered requests among these rows, without long polls and event streams; the first of very many."""
-    complete = arrays.numbers(exchanges, "complete").astype(bool)
+    complete = arrays.numbers(stretches, "complete").astype(bool)
     if len(rows) > MAX_REQUESTS:  # keep the first ones: later requests were not ahead of them
-        arrived, is_of_server = arrays.numbers(exchanges, "request_end"), spill.row_mask(rows, exchanges.num_rows)
+        arrived, is_of_server = arrays.numbers(stretches, "request_end"), spill.row_mask(rows, stretches.num_rows)
         spans = list(spill.parts(len(arrived)))
         of_server = spill.from_pieces(arrived.dtype, (arrived[span][is_of_server[span]] for span in spans))
         last = spill.nth_smallest(of_server, MAX_REQUESTS)
         complete &= np.concatenate([arrived[span] <= last for span in spans])
-    may_wait = complete & ~slow_requests.long_polls(exchanges) & ~slow_requests.event_streams(exchanges)
+    may_wait = complete & ~slow_requests.long_polls(stretches) & ~slow_requests.event_streams(stretches)
     return spill.selected(rows, may_wait)
 
 
 def find(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Table]) -> Queue | None:
     """Find the queue of this server's program; None if there is none, or too few requests to decide."""
-    exchanges = tables["exchanges"]
-    rows = _judged_rows(server.rows, exchanges)
+    stretches = tables["stretches"]
+    rows = _judged_rows(server.rows, stretches)
     if len(rows) < LIMITS["queue_requests"]:
         return None
-    arrived, answered = (arrays.numbers(exchanges, c)[rows].astype(np.int64) for c in ("request_end", "response_start"))
+    arrived, answered = (arrays.numbers(stretches, c)[rows].astype(np.int64) for c in ("request_end", "response_start"))
     think = think_ms(items, rows)
     ahead, passed = _ahead(arrived, answered)
     steps = _time_by_length(ahead, think)
@@ -88,7 +88,7 @@ def find(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Ta
     if median_ms - alone_ms < LIMITS["queue_least_share"] * latency_ms:
         return None
     names = ["exchange", "stream", "request_first_frame"]
-    [longest] = exchanges.select(names).slice(int(rows[int(np.argmax(ahead))]), 1).to_pylist()
+    [longest] = stretches.select(names).slice(int(rows[int(np.argmax(ahead))]), 1).to_pylist()
     return {
         "ahead": float(np.median(ahead)),
         "each_us": each_ms * 1e3,

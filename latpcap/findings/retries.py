@@ -16,7 +16,7 @@ from latpcap.findings.schema import Finding
 from latpcap.format import endpoint
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
-from latpcap.tables import NS_PER_MS, SETUP, Completeness
+from latpcap.tables import NS_PER_MS, Completeness, request_mask
 
 if TYPE_CHECKING:
     from latpcap.arrays import Array
@@ -70,7 +70,7 @@ def runs(tries: list[Try]) -> list[Run]:
 
 def find(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find connections and requests that were repeated until they were accepted, by server."""
-    return [*_refused(tables["streams"]), *_later(tables["streams"], tables["exchanges"])]
+    return [*_refused(tables["streams"]), *_later(tables["streams"], tables["stretches"])]
 
 
 def _refused(streams: pa.Table) -> Iterable[Finding]:
@@ -91,25 +91,25 @@ def _refused(streams: pa.Table) -> Iterable[Finding]:
         yield _finding("refused_until", ends, runs_of_server, values, clients, streams, "streams", "first_frame")
 
 
-def _later(streams: pa.Table, exchanges: pa.Table) -> Iterable[Finding]:
+def _later(streams: pa.Table, stretches: pa.Table) -> Iterable[Finding]:
     """Find requests answered 429 or 503, or 4yz in mail and FTP, until the client's next equal one was accepted."""
-    if not exchanges.num_rows:
+    if not stretches.num_rows:
         return
-    status = np.nan_to_num(arrays.numbers(exchanges, "status").astype(float))
-    is_request = ~arrays.equals(exchanges, "protocol", SETUP)
-    has_transient = arrays.equals(exchanges, "protocol", "smtp", "ftp")
+    status = np.nan_to_num(arrays.numbers(stretches, "status").astype(float))
+    is_request = request_mask(stretches)
+    has_transient = arrays.equals(stretches, "protocol", "smtp", "ftp")
     later = np.where(has_transient, np.isin(status, TRANSIENT), np.isin(status, LATER)) & is_request
     if not later.any():
         return
-    (method, _), (target, _) = arrays.codes(exchanges, "method"), arrays.codes(exchanges, "target")
+    (method, _), (target, _) = arrays.codes(stretches, "method"), arrays.codes(stretches, "target")
     rows = np.flatnonzero(np.isin(target, target[later]) & (status > 0))
-    stream_rows = spill.positions_of(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
+    stream_rows = spill.positions_of(arrays.numbers(streams, "stream"), arrays.numbers(stretches, "stream"))
     (client, _), (server, servers) = arrays.codes(streams, "client"), arrays.codes(streams, "server")
     port = arrays.numbers(streams, "server_port")
     keys = *(column[stream_rows[rows]] for column in (server, port, client)), method[rows], target[rows]
-    for (host, number), runs_of_server in _runs_by_server(exchanges, rows, keys, later).items():
+    for (host, number), runs_of_server in _runs_by_server(stretches, rows, keys, later).items():
         first = _longest(runs_of_server).failed[0].row
-        request = evidence.request(exchanges, first)
+        request = evidence.request(stretches, first)
         is_of_server = (server == host) & (port == number)
         values: dict[str, int | str] = {
             "status": int(status[first]),
@@ -119,7 +119,7 @@ def _later(streams: pa.Table, exchanges: pa.Table) -> Iterable[Finding]:
         clients = len(np.unique(client[stream_rows[[run.success.row for run in runs_of_server]]]))
         ends = servers[host], number
         yield _finding(
-            "later_until", ends, runs_of_server, values, clients, exchanges, "exchanges", "request_first_frame"
+            "later_until", ends, runs_of_server, values, clients, stretches, "exchanges", "request_first_frame"
         )
 
 

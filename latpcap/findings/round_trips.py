@@ -17,7 +17,7 @@ from latpcap.findings.schema import Finding, Harmful
 from latpcap.format import endpoint
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
-from latpcap.tables import NS_PER_MS, SETUP
+from latpcap.tables import NS_PER_MS, request_mask
 from latpcap.user_waits.cause_totals import CauseTotal
 from latpcap.user_waits.segments import segments
 from latpcap.user_waits.servers import Server
@@ -65,13 +65,13 @@ A packet of another size may be a request."""
 
 def trips(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find requests and handshakes that took more round trips than necessary, by server."""
-    exchanges = tables["exchanges"]
-    if not exchanges.num_rows:
+    stretches = tables["stretches"]
+    if not stretches.num_rows:
         return []
-    requests = _Requests(tables["streams"], exchanges)
-    is_complete = ~arrays.equals(exchanges, "protocol", SETUP) & arrays.numbers(exchanges, "complete").astype(bool)
-    is_handshake = is_complete & arrays.equals(exchanges, "method", "handshake")
-    is_handshake &= arrays.equals(exchanges, "protocol", "tls")
+    requests = _Requests(tables["streams"], stretches)
+    is_complete = request_mask(stretches) & arrays.numbers(stretches, "complete").astype(bool)
+    is_handshake = is_complete & arrays.equals(stretches, "method", "handshake")
+    is_handshake &= arrays.equals(stretches, "protocol", "tls")
     is_request = is_complete & ~is_handshake
     findings = _certificates(requests, is_handshake)
     findings += _connection_each(requests, is_handshake, is_request)
@@ -83,10 +83,10 @@ def trips(tables: Mapping[str, pa.Table]) -> list[Finding]:
 class _Requests:
     """The exchanges, and columns of "streams"; `stream_row` is the row of each exchange's stream."""
 
-    def __init__(self, streams: pa.Table, exchanges: pa.Table):
-        self.exchanges = exchanges
+    def __init__(self, streams: pa.Table, stretches: pa.Table):
+        self.exchanges = stretches
         self.number = arrays.numbers(streams, "stream")
-        self.stream_row = spill.positions_of(self.number, arrays.numbers(exchanges, "stream"))
+        self.stream_row = spill.positions_of(self.number, arrays.numbers(stretches, "stream"))
         self.server, self.servers = arrays.codes(streams, "server")
         self.port = arrays.numbers(streams, "server_port")
         self.client, self.clients = arrays.codes(streams, "client")
@@ -166,9 +166,9 @@ def _in_turn(requests: _Requests, is_request: Array) -> list[Finding]:
     rows = np.flatnonzero(is_request)
     if len(rows) < MIN_RUN:
         return []
-    exchanges = requests.exchanges
-    rows = rows[np.lexsort((arrays.numbers(exchanges, "start")[rows], requests.stream_row[rows]))]
-    start, end = arrays.numbers(exchanges, "start")[rows], arrays.numbers(exchanges, "end")[rows]
+    stretches = requests.exchanges
+    rows = rows[np.lexsort((arrays.numbers(stretches, "start")[rows], requests.stream_row[rows]))]
+    start, end = arrays.numbers(stretches, "start")[rows], arrays.numbers(stretches, "end")[rows]
     # in a capture at the server the round trip lies between an answer and the next request
     path_ms = requests.ms("network")[rows]
     beyond_ms = np.where(path_ms < MIN_TRIP_MS, requests.rtt_ms(rows), 0.0)
@@ -194,7 +194,7 @@ def _in_turn(requests: _Requests, is_request: Array) -> list[Finding]:
             values: dict[str, float | str] = {
                 "run": last - first + 1, "whole_ms": (end[last] - start[first]) / NS_PER_MS,
                 "path_ms": float(path_ms[first : last + 1].sum()), "trip_ms": float(np.median(path_ms[in_runs])),
-                "alike": _alike(exchanges, rows[first : last + 1]),
+                "alike": _alike(stretches, rows[first : last + 1]),
             }  # fmt: skip
             total = requests.count(is_request, server)
             row = _row("in_turn", "client", "path", server, requests, rows[in_runs], took_ms[in_runs], total, values)
@@ -202,9 +202,9 @@ def _in_turn(requests: _Requests, is_request: Array) -> list[Finding]:
     return findings
 
 
-def _alike(exchanges: pa.Table, rows: Array) -> str:
+def _alike(stretches: pa.Table, rows: Array) -> str:
     """Return a phrase about the request that most of these are; "" if they are of many kinds."""
-    (method, methods), (target, targets) = (arrays.codes(exchanges, name) for name in ("method", "target"))
+    (method, methods), (target, targets) = (arrays.codes(stretches, name) for name in ("method", "target"))
     kinds, counts = np.unique(np.stack([method[rows], target[rows]]), axis=1, return_counts=True)
     largest = int(counts.argmax())
     if counts[largest] < MIN_ALIKE_SHARE * len(rows):
@@ -255,14 +255,14 @@ def _connects_in_turn(requests: _Requests, is_complete: Array, is_handshake: Arr
 
 def blocks(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find uploads in blocks, each sent after the answer to the previous one, in protocols without a reader."""
-    streams, exchanges, events = tables["streams"], tables["exchanges"], segments(tables)
+    streams, stretches, events = tables["streams"], tables["stretches"], segments(tables)
     if events is None:
         return []
     number, sent_bytes = arrays.numbers(streams, "stream"), arrays.numbers(streams, "client_payload_bytes")
     rtt = _trips_ms(streams)
     is_upload = (sent_bytes >= MIN_RUN * MIN_BLOCK_BYTES) & (rtt >= MIN_TRIP_MS)
     is_upload &= arrays.numbers(streams, "server_payload_bytes") < sent_bytes
-    with_requests, counts = np.unique(arrays.numbers(exchanges, "stream"), return_counts=True)
+    with_requests, counts = np.unique(arrays.numbers(stretches, "stream"), return_counts=True)
     is_upload &= ~np.isin(number, with_requests[counts >= MIN_RUN])
     if not is_upload.any() or is_upload.sum() > MAX_STREAMS:
         return []
@@ -362,9 +362,9 @@ def expects(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa
 
     All these pauses are equally long. A program whose data is late pauses for varying times.
     """
-    exchanges = tables["exchanges"]
-    is_upload = arrays.equals(exchanges, "method", "POST", "PUT", "PATCH")
-    is_upload &= arrays.equals(exchanges, "protocol", "http")
+    stretches = tables["stretches"]
+    is_upload = arrays.equals(stretches, "method", "POST", "PUT", "PATCH")
+    is_upload &= arrays.equals(stretches, "protocol", "http")
     uploads = server.rows[is_upload[server.rows]]
     think = next((item for item in items if item.cause == "client_think"), None)
     if think is None or len(uploads) < MIN_CONNECTS:
@@ -377,22 +377,22 @@ def expects(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa
         return None
     if np.ptp(waited_ms) > MAX_TIMER_SPREAD * waited_ms.min():
         return None
-    answered, requested = (arrays.filled(exchanges, name, 0)[rows] for name in ("response_start", "request_end"))
+    answered, requested = (arrays.filled(stretches, name, 0)[rows] for name in ("response_start", "request_end"))
     if (answered < requested).any():
         return None  # a 100 Continue arrived before the body
-    requests, ends = _Requests(tables["streams"], exchanges), (server.address, server.port)
+    requests, ends = _Requests(tables["streams"], stretches), (server.address, server.port)
     return _row("expect_continue", "client", "late", ends, requests, rows, waited_ms, len(uploads))
 
 
 def _redirects(requests: _Requests, is_request: Array) -> list[Finding]:
     """Find several redirects in a row that the client followed at once, each with a request and maybe a connection."""
-    exchanges = requests.exchanges
-    is_redirect = is_request & np.isin(arrays.numbers(exchanges, "status").astype(float), REDIRECTS)
+    stretches = requests.exchanges
+    is_redirect = is_request & np.isin(arrays.numbers(stretches, "status").astype(float), REDIRECTS)
     if is_redirect.sum() < MIN_REDIRECTS:
         return []
     rows = np.flatnonzero(is_request)
-    start, end = arrays.numbers(exchanges, "start"), arrays.numbers(exchanges, "end")
-    is_first = arrays.numbers(exchanges, "index") == 0
+    start, end = arrays.numbers(stretches, "start"), arrays.numbers(stretches, "end")
+    is_first = arrays.numbers(stretches, "index") == 0
     begin = np.where(is_first, np.minimum(requests.start[requests.stream_row], start), start)
     client = requests.client[requests.stream_row]
     rows = rows[np.lexsort((begin[rows], client[rows]))]
@@ -411,7 +411,7 @@ def _redirects(requests: _Requests, is_request: Array) -> list[Finding]:
         first, last = max(chains_of_server, key=lambda chain: begin[rows[chain[1]]] - begin[rows[chain[0]]])
         if spent_ms.sum() < MIN_SUM_MS:
             continue
-        redirect = request(exchanges, int(rows[first]))
+        redirect = request(stretches, int(rows[first]))
         values = {
             "run": last - first, "whole_ms": float(begin[rows[last]] - begin[rows[first]]) / NS_PER_MS,
             "connects": int(is_first[rows[first:last]].sum()), "name": called(redirect["method"], redirect["target"]),

@@ -49,12 +49,12 @@ def find(tables: Mapping[str, pa.Table]) -> list[Finding]:
 
 def blocked(server: Server, tables: Mapping[str, pa.Table], pushed: Pushed) -> Finding | None:
     """Find a broker that blocked its publishers (AMQP connection.blocked) during most of a slow request."""
-    exchanges, notices = tables["exchanges"], pushed.notices()
+    stretches, notices = tables["stretches"], pushed.notices()
     if notices is None or not len(server.slow):
         return None
     stream, time, frame = (arrays.numbers(notices, name) for name in ("stream", "start", "first_frame"))
     is_start = arrays.equals(notices, "method", NOTICES[0])
-    streams, start, end = (arrays.numbers(exchanges, name)[server.slow] for name in ("stream", "start", "end"))
+    streams, start, end = (arrays.numbers(stretches, name)[server.slow] for name in ("stream", "start", "end"))
     hits: list[tuple[float, int, int]] = []
     for row, number, start_ns, end_ns in zip(
         server.slow.tolist(), streams.tolist(), start.tolist(), end.tolist(), strict=True
@@ -70,7 +70,7 @@ def blocked(server: Server, tables: Mapping[str, pa.Table], pushed: Pushed) -> F
         return None
     hits.sort()
     worst, row, notice_frame = hits[-1]
-    blocked_request = request(exchanges, row)
+    blocked_request = request(stretches, row)
     values = {
         "server": server.name, "n": len(hits), "span_ms": (hits[0][0], worst), "frame": notice_frame,
         "name": called(blocked_request["method"], blocked_request["target"]),
@@ -97,18 +97,18 @@ def _shared_client_ids(tables: Mapping[str, pa.Table]) -> list[Finding]:
 
     The broker closes the older session at each login (rule MQTT-3.1.4-2 of MQTT 3.1.1), and its client logs in again.
     """
-    exchanges, streams = tables["exchanges"], tables["streams"]
-    is_connect = arrays.equals(exchanges, "protocol", "mqtt") & arrays.equals(exchanges, "method", "CONNECT")
+    stretches, streams = tables["stretches"], tables["streams"]
+    is_connect = arrays.equals(stretches, "protocol", "mqtt") & arrays.equals(stretches, "method", "CONNECT")
     rows = np.flatnonzero(is_connect)
     if len(rows) < MIN_TAKEOVERS:
         return []
     columns = ("server", "server_port", "client")
-    endpoints = arrays.looked_up(streams, "stream", arrays.numbers(exchanges, "stream")[rows], columns)
+    endpoints = arrays.looked_up(streams, "stream", arrays.numbers(stretches, "stream")[rows], columns)
     ends_ns = dict(zip(*(arrays.numbers(streams, name).tolist() for name in ("stream", "end")), strict=True))
     names = ("target", "stream", "request_first_frame")
     sessions: dict[tuple[str, int, str], list[_Session]] = defaultdict(list)
-    start = arrays.numbers(exchanges, "start")[rows].tolist()
-    logins = zip(*(arrays.taken(exchanges, name, rows).to_pylist() for name in names), strict=True)
+    start = arrays.numbers(stretches, "start")[rows].tolist()
+    logins = zip(*(arrays.taken(stretches, name, rows).to_pylist() for name in names), strict=True)
     for (target, stream, frame), (host, port, client), start_ns in zip(logins, endpoints, start, strict=True):
         if target:
             sessions[host, port, target].append(_Session(client, stream, start_ns, ends_ns[stream], frame))
@@ -164,13 +164,13 @@ def _idle_timeouts(tables: Mapping[str, pa.Table]) -> list[Finding]:
 
     The reconnects show that the client did not want the session to end: a server or balancer timed it out.
     """
-    streams, exchanges, events = tables["streams"], tables["exchanges"], segments(tables)
-    if events is None or not exchanges.num_rows:
+    streams, stretches, events = tables["streams"], tables["stretches"], segments(tables)
+    if events is None or not stretches.num_rows:
         return []
-    long_lived = arrays.equals(exchanges, "protocol", *LONG_LIVED) | slow_requests.event_streams(exchanges)
-    long_lived |= arrays.numbers(exchanges, "status").astype(float) == SWITCHING_PROTOCOLS
+    long_lived = arrays.equals(stretches, "protocol", *LONG_LIVED) | slow_requests.event_streams(stretches)
+    long_lived |= arrays.numbers(stretches, "status").astype(float) == SWITCHING_PROTOCOLS
     number = arrays.numbers(streams, "stream")
-    candidates = np.isin(number, np.unique(arrays.numbers(exchanges, "stream")[long_lived]))
+    candidates = np.isin(number, np.unique(arrays.numbers(stretches, "stream")[long_lived]))
     candidates &= arrays.equals(streams, "closed_by", "server_fin", "server_rst")
     candidates &= arrays.numbers(streams, "end") - arrays.numbers(streams, "start") >= MIN_IDLE_MS * NS_PER_MS
     if not candidates.any():
@@ -301,11 +301,11 @@ def _accounted_closed_ms(tables: Mapping[str, pa.Table]) -> dict[tuple[int, bool
 
     Keys: the stream, and whether the client's window was closed. Requests count for both sides.
     """
-    exchanges, accounted_ms = tables["exchanges"], defaultdict[tuple[int, bool], float](float)
-    if exchanges.num_rows:
-        waited_ms = np.nan_to_num(arrays.numbers(exchanges, "zero_window_ms").astype(float))
+    stretches, accounted_ms = tables["stretches"], defaultdict[tuple[int, bool], float](float)
+    if stretches.num_rows:
+        waited_ms = np.nan_to_num(arrays.numbers(stretches, "zero_window_ms").astype(float))
         rows = np.flatnonzero(waited_ms)
-        streams = arrays.numbers(exchanges, "stream")[rows].tolist()
+        streams = arrays.numbers(stretches, "stream")[rows].tolist()
         for stream, ms in zip(streams, waited_ms[rows].tolist(), strict=True):
             for by_client in (False, True):
                 accounted_ms[stream, by_client] += ms

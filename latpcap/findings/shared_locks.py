@@ -63,18 +63,18 @@ def find_answered_together(
     They waited for one thing: for the whole program if nobody was answered meanwhile ("frozen"), else for a lock,
     which the first of them may hold ("behind_one"). Independent work would end as far apart as it began.
     """
-    exchanges = tables["exchanges"]
-    late_rows = slow_answers(server, exchanges)
+    stretches = tables["stretches"]
+    late_rows = slow_answers(server, stretches)
     if not MIN_GROUP <= len(late_rows) <= LIMITS["pool_most"]:
         return None
-    took_ms = arrays.numbers(exchanges, "latency_ms")
-    arrived, answered = arrays.filled(exchanges, "request_end", 0), arrays.filled(exchanges, "response_start", 0)
+    took_ms = arrays.numbers(stretches, "latency_ms")
+    arrived, answered = arrays.filled(stretches, "request_end", 0), arrays.filled(stretches, "response_start", 0)
     is_program = queues.think_ms(items, late_rows) >= MOST_OF_WAIT * took_ms[late_rows]
     late_rows = late_rows[is_program & (answered[late_rows] > 0)]
     late_rows = late_rows[np.argsort(answered[late_rows], kind="stable")]
     if len(late_rows) < MIN_GROUP:
         return None
-    stream = arrays.numbers(exchanges, "stream")
+    stream = arrays.numbers(stretches, "stream")
     candidates = list(_groups_answered_together(server, late_rows, arrived, answered, stream))
     if not candidates:
         return None
@@ -83,7 +83,7 @@ def find_answered_together(
     candidates = [group for group in candidates if bool(group.quiet) == is_frozen]
     # the holder of a lock works and does not wait; in a program that stands still all of them wait
     total = sum(float(took_ms[g.rows].sum()) - (0.0 if is_frozen else float(took_ms[g.first])) for g in candidates)
-    row = request(exchanges, first)
+    row = request(stretches, first)
     values = {
         "server": server.name, "n": len(rows) - (not is_frozen), "streams": len(set(stream[rows].tolist())),
         "span_ms": worst.quiet / NS_PER_MS if is_frozen else float(took_ms[first]), "ends_ms": worst.ends / NS_PER_MS,
@@ -133,20 +133,20 @@ def find_behind_other(server: Server, items: Sequence[CauseTotal], tables: Mappi
     That work is a transaction that began before the request and whose end freed it: its locks, or its connection of
     a pool. Without transactions it is an earlier request, if that happened more than once.
     """
-    exchanges = tables["exchanges"]
-    took_ms = arrays.numbers(exchanges, "latency_ms")
-    late_rows = slow_answers(server, exchanges)
+    stretches = tables["stretches"]
+    took_ms = arrays.numbers(stretches, "latency_ms")
+    late_rows = slow_answers(server, stretches)
     if not 0 < len(late_rows) <= LIMITS["pool_most"] or len(server.rows) > queues.MAX_REQUESTS:
         return None
     is_program = queues.think_ms(items, late_rows) >= MOST_OF_WAIT * took_ms[late_rows]
     late_rows = late_rows[is_program & (took_ms[late_rows] >= LIMITS["setup_ms"])]
-    arrived, answered = arrays.filled(exchanges, "request_end", 0), arrays.filled(exchanges, "response_start", 0)
-    stream, rows = arrays.numbers(exchanges, "stream"), server.rows[answered[server.rows] > 0]
+    arrived, answered = arrays.filled(stretches, "request_end", 0), arrays.filled(stretches, "response_start", 0)
+    stream, rows = arrays.numbers(stretches, "stream"), server.rows[answered[server.rows] > 0]
     if not len(late_rows) or not len(rows):
         return None
     span = int(answered[rows].max() - arrived[rows].min())
     near_ns = max(BEHIND_MS, BEHIND_LATENCIES * arrays.percentile(server.latency, 1 / 2)) * NS_PER_MS
-    method, methods = arrays.codes(exchanges, "method")
+    method, methods = arrays.codes(stretches, "method")
     ends = rows[np.isin(method[rows], [methods.index(word) for word in ENDS_WORK if word in methods])]
     begins = rows[method[rows] == methods.index("BEGIN")] if "BEGIN" in methods else rows[:0]
     hits = []
@@ -180,13 +180,13 @@ def _is_same_session(server: Server, row: int, end: int, tables: Mapping[str, pa
 
     A web session's lock does so: it serializes the requests of one user.
     """
-    exchanges, streams = tables["exchanges"], tables["streams"]
-    stream, took_ms = (arrays.numbers(exchanges, name) for name in ("stream", "latency_ms"))
+    stretches, streams = tables["stretches"], tables["streams"]
+    stream, took_ms = (arrays.numbers(stretches, name) for name in ("stream", "latency_ms"))
     client = arrays.codes(streams, "client")[0]
     clients = client[spill.positions_of(arrays.numbers(streams, "stream"), stream[server.rows])]
     two_clients = client[spill.positions_of(arrays.numbers(streams, "stream"), stream[[row, end]])]
-    (method, _), (target, _) = (arrays.codes(exchanges, name) for name in ("method", "target"))
-    arrived, answered = (arrays.filled(exchanges, name, 0) for name in ("request_end", "response_start"))
+    (method, _), (target, _) = (arrays.codes(stretches, name) for name in ("method", "target"))
+    arrived, answered = (arrays.filled(stretches, name, 0) for name in ("request_end", "response_start"))
     rows = server.rows[clients != two_clients[0]]
     alike = rows[(method[rows] == method[row]) & (target[rows] == target[row])]
     alike = alike[took_ms[alike] <= MAX_QUICK_SHARE * took_ms[row]]
@@ -198,19 +198,19 @@ def _behind_other(
     server: Server, hits: Sequence[_Blocked], tables: Mapping[str, pa.Table], sentence: str = "behind_other"
 ) -> Finding:
     """Return the finding about these waits."""
-    exchanges = tables["exchanges"]
-    took_ms = arrays.numbers(exchanges, "latency_ms")
+    stretches = tables["stretches"]
+    took_ms = arrays.numbers(stretches, "latency_ms")
     row, end, begin = max(hits, key=lambda hit: float(took_ms[hit.row]))
-    worst, other = request(exchanges, row), request(exchanges, end)
+    worst, other = request(stretches, row), request(stretches, end)
     in_transaction = begin >= 0
     if in_transaction:
         sentence = "transaction_pool" if _is_passed_on_after(server, row, end, tables) else "transaction_lock"
     [client_end] = arrays.looked_up(
-        tables["streams"], "stream", arrays.numbers(exchanges, "stream")[[end]], ("client", "client_port")
+        tables["streams"], "stream", arrays.numbers(stretches, "stream")[[end]], ("client", "client_port")
     )
-    frame = int(arrays.numbers(exchanges, "request_first_frame")[begin if in_transaction else end])
+    frame = int(arrays.numbers(stretches, "request_first_frame")[begin if in_transaction else end])
     waits = sorted(float(took_ms[hit.row]) for hit in hits)
-    answered = arrays.filled(exchanges, "response_start", 0)
+    answered = arrays.filled(stretches, "response_start", 0)
     values = {
         "server": server.name, "n": len(hits), "span_ms": (waits[0], waits[-1]),
         "name": called(worst["method"], worst["target"]), "frame": worst["request_first_frame"],
@@ -227,13 +227,13 @@ def _behind_other(
 
 def _is_passed_on_after(server: Server, row: int, end: int, tables: Mapping[str, pa.Table]) -> bool:
     """Return whether this server, a connection pool, sent the request on only when that transaction was over."""
-    exchanges, streams = tables["exchanges"], tables["streams"]
+    stretches, streams = tables["stretches"], tables["streams"]
     clients, names = arrays.codes(streams, "client")
-    stream_row = spill.positions_of(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
-    (method, _), (target, _) = (arrays.codes(exchanges, name) for name in ("method", "target"))
+    stream_row = spill.positions_of(arrays.numbers(streams, "stream"), arrays.numbers(stretches, "stream"))
+    (method, _), (target, _) = (arrays.codes(stretches, name) for name in ("method", "target"))
     is_same = (method == method[row]) & (target == target[row])
     is_same &= clients[stream_row] == arrays.code_of(names, server.address)
-    arrived, answered = arrays.filled(exchanges, "request_end", 0), arrays.filled(exchanges, "response_start", 0)
+    arrived, answered = arrays.filled(stretches, "request_end", 0), arrays.filled(stretches, "response_start", 0)
     is_within = (arrived > arrived[row]) & (arrived < answered[row]) & (arrived >= arrived[end])
     return bool(np.any(is_same & is_within))
 
@@ -243,13 +243,13 @@ def find_stampede(server: Server, tables: Mapping[str, pa.Table]) -> Finding | N
 
     This happens when a cache entry expires under load. A client that repeats requests all the time makes no pauses.
     """
-    exchanges = tables["exchanges"]
-    late_rows = slow_answers(server, exchanges)
+    stretches = tables["stretches"]
+    late_rows = slow_answers(server, stretches)
     if not MIN_BURST <= len(late_rows) <= LIMITS["pool_most"] or len(server.clients) > 1:
         return None
-    (method, _), (target, targets) = (arrays.codes(exchanges, name) for name in ("method", "target"))
-    stream, took_ms = arrays.numbers(exchanges, "stream"), arrays.numbers(exchanges, "latency_ms")
-    start, end = (arrays.filled(exchanges, name, 0) for name in ("start", "end"))
+    (method, _), (target, targets) = (arrays.codes(stretches, name) for name in ("method", "target"))
+    stream, took_ms = arrays.numbers(stretches, "stream"), arrays.numbers(stretches, "latency_ms")
+    start, end = (arrays.filled(stretches, name, 0) for name in ("start", "end"))
     key = method.astype(np.int64) * (len(targets) + 1) + target
     stampedes: list[Array] = []
     for name in np.unique(key[late_rows]).tolist():
@@ -273,9 +273,9 @@ def find_stampede(server: Server, tables: Mapping[str, pa.Table]) -> Finding | N
     if not stampedes:
         return None
     rows = np.concatenate(stampedes)
-    row = request(exchanges, int(rows[took_ms[rows].argmax()]))
+    row = request(stretches, int(rows[took_ms[rows].argmax()]))
     largest = max(stampedes, key=len)
-    frame = int(arrays.numbers(exchanges, "request_first_frame")[int(largest[0])])
+    frame = int(arrays.numbers(stretches, "request_first_frame")[int(largest[0])])
     shortest_ms, longest_ms = float(took_ms[rows].min()), float(took_ms[rows].max())
     values = {
         "server": server.name, "client": server.clients[0], "n": len(largest), "times": len(stampedes),

@@ -272,13 +272,13 @@ METHOD = "one_way"
 
 def suspects(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find servers with possible stalls where only one direction was captured, with the captured side."""
-    streams, exchanges = tables["streams"], tables["exchanges"]
-    method, methods = arrays.codes(exchanges, "method")
+    streams, stretches = tables["streams"], tables["stretches"]
+    method, methods = arrays.codes(stretches, "method")
     rows = np.flatnonzero(method == methods.index(METHOD)) if METHOD in methods else np.zeros(0, np.int64)
     if not len(rows):
         return []
-    columns = {c: arrays.numbers(exchanges, c) for c in ("stream", "request_first_frame", "request_last_frame")}
-    held, nagle = arrays.numbers(exchanges, "delayed_ack_ms"), arrays.numbers(exchanges, "nagle_ms")
+    columns = {c: arrays.numbers(stretches, c) for c in ("stream", "request_first_frame", "request_last_frame")}
+    held, nagle = arrays.numbers(stretches, "delayed_ack_ms"), arrays.numbers(stretches, "nagle_ms")
     groups: dict[tuple[str, int, str, str], list[tuple[float, int, int, int]]] = defaultdict(list)
     ends = arrays.looked_up(streams, "stream", columns["stream"][rows], ("server", "server_port", "client_packets"))
     for row, (server, port, client_packets) in zip(rows.tolist(), ends, strict=True):

@@ -9,19 +9,19 @@ from typing import Any, cast
 from latpcap.findings.pushes import Pushed
 from latpcap.lazy import pa, pc
 from latpcap.options import TableName
-from latpcap.tables import of_stretches, stretches
+from latpcap.tables import of_stretches, read_stretches
 from latpcap.user_waits.segments import HasSegments, Segments
 
 
 class FinderTables(HasSegments):
     """The tables of a `Capture` or `Stream`, each made when first used.
 
-    "exchanges" includes the rows of `connects` and `gaps`, and "causes" their causes, under one numbering
-    (`tables.stretches`). `made` are tables that exist already. `evidence` returns the frames of a row of "causes", for
-    archives whose causes lack them.
+    "stretches" has the rows of `exchanges`, `connects` and `gaps` under one numbering (`tables.read_stretches`), and
+    "causes" the causes of all of them. `made` are tables that exist already. `evidence` returns the frames of a row of
+    "causes", for archives whose causes lack them.
     """
 
-    NAMES = ("streams", "exchanges", "causes", "evidence", "issues", "events", "probes", "lookups", "connects",
+    NAMES = ("streams", "stretches", "causes", "evidence", "issues", "events", "probes", "lookups", "connects",
              "transfers")  # fmt: skip
 
     def __init__(
@@ -55,12 +55,12 @@ class FinderTables(HasSegments):
         return super().frames(cause) if self._evidence is None else self._evidence(cause)
 
     def arrow(self, name: TableName) -> pa.Table:
-        """Return this table as it was given, without the rows of `stretches`."""
+        """Return this table as it was given."""
         return self._arrow(name)
 
     def __getitem__(self, name: str) -> pa.Table:
-        if name == "exchanges" and name not in self._made:
-            self._made[name] = stretches(self)
+        if name == "stretches" and name not in self._made:
+            self._made[name] = read_stretches(self)
         if name == "causes" and name not in self._made:
             self._made[name] = of_stretches(self._arrow("causes"))
         return self._made[name] if name in self._made else self._arrow(cast(TableName, name))
@@ -88,12 +88,15 @@ def pushes_of(tables: Mapping[str, pa.Table]) -> Pushed | None:
 
 def with_stretches(tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
     """Return the tables as `FinderTables` joins them; without "connects" and "gaps" also without their causes."""
-    if isinstance(tables, FinderTables) or not tables["causes"]["exchange"].null_count:
+    if isinstance(tables, FinderTables):
         return tables
+    with_exchanges = {**tables, "stretches": tables["exchanges"]}
+    if not tables["causes"]["exchange"].null_count:
+        return with_exchanges
     if "connects" in tables and "gaps" in tables:
         lazy = FinderTables(lambda name: tables[name])
-        return {**tables, "exchanges": lazy["exchanges"], "causes": lazy["causes"]}
-    return {**tables, "causes": tables["causes"].filter(pc.is_valid(tables["causes"]["exchange"]))}
+        return {**tables, "stretches": lazy["stretches"], "causes": lazy["causes"]}
+    return {**with_exchanges, "causes": tables["causes"].filter(pc.is_valid(tables["causes"]["exchange"]))}
 
 
 def by_server(evidence: pa.Table) -> dict[tuple[str, int], list[dict[str, Any]]]:

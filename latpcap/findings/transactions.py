@@ -78,16 +78,16 @@ def _transactions(
 
 def find(server: Server, tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find transactions whose time was mostly the client's, while it held locks."""
-    exchanges = tables["exchanges"]
-    method, methods = arrays.codes(exchanges, "method")
+    stretches = tables["stretches"]
+    method, methods = arrays.codes(stretches, "method")
     ends = [methods.index(word) for word in DONE if word in methods]
     if not ends or len(server.rows) > MAX_STATEMENTS or not np.isin(method[server.rows], ends).any():
         return []
-    stream, start = (arrays.numbers(exchanges, name) for name in ("stream", "start"))
+    stream, start = (arrays.numbers(stretches, name) for name in ("stream", "start"))
     order = server.rows[np.lexsort((start[server.rows], stream[server.rows]))]
     names = ["method", "target", "stream", "exchange", "request_first_frame"]
-    columns = {name: arrays.taken(exchanges, name, order).to_pylist() for name in names}
-    end = arrays.filled(exchanges, "end", 0)
+    columns = {name: arrays.taken(stretches, name, order).to_pylist() for name in names}
+    end = arrays.filled(stretches, "end", 0)
     all_transactions = list(_transactions(range(len(order)), columns, start[order], end[order]))
     idle = [item for item in all_transactions if item.explicit and item.is_idle_with_locks]
     if not idle:

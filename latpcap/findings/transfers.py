@@ -94,14 +94,14 @@ def _costs_of(row: Mapping[str, Any], span: tuple[int, int], tables: Mapping[str
     at_client = (row["direction"] == "to_server") == row["at_sender"]
     if not at_client and row["direction"] == "to_server":
         return []
-    exchanges, streams = tables["exchanges"], tables["streams"]
+    stretches, streams = tables["stretches"], tables["streams"]
     is_same_pair = arrays.equals(streams, "client", row["client"]) & arrays.equals(streams, "server", row["server"])
     is_same_pair &= arrays.numbers(streams, "stream") != row["stream"]
     numbers, ports = (arrays.numbers(streams, name)[is_same_pair] for name in ("stream", "server_port"))
-    is_complete = arrays.numbers(exchanges, "complete").astype(bool)
+    is_complete = arrays.numbers(stretches, "complete").astype(bool)
     findings = []
     for port in arrays.distinct(ports).tolist():
-        rows = np.flatnonzero(is_complete & np.isin(arrays.numbers(exchanges, "stream"), numbers[ports == port]))
+        rows = np.flatnonzero(is_complete & np.isin(arrays.numbers(stretches, "stream"), numbers[ports == port]))
         findings.append(_cost_at(row, span, tables, (port, rows), at_client))
     return [finding for finding in findings if finding is not None]
 
@@ -114,12 +114,12 @@ def _cost_at(
     at_client: bool,
 ) -> Finding | None:
     """Return the cost to the requests of one port of the server; None if there is none."""
-    exchanges, (start, end), (port, rows) = tables["exchanges"], span, requests
-    requested, ended = (arrays.filled(exchanges, name, 0)[rows] for name in ("request_end", "end"))
+    stretches, (start, end), (port, rows) = tables["stretches"], span, requests
+    requested, ended = (arrays.filled(stretches, name, 0)[rows] for name in ("request_end", "end"))
     if at_client:
-        took_ms = arrays.numbers(exchanges, "latency_ms")[rows]
+        took_ms = arrays.numbers(stretches, "latency_ms")[rows]
     else:
-        took_ms = _acknowledged(tables, arrays.numbers(exchanges, "stream")[rows], ended)
+        took_ms = _acknowledged(tables, arrays.numbers(stretches, "stream")[rows], ended)
     is_seen = ~np.isnan(took_ms)
     inside, outside = is_seen & (requested >= start) & (ended <= end), is_seen & ((ended < start) | (requested > end))
     if min(inside.sum(), outside.sum()) < MIN_REQUESTS:
@@ -128,13 +128,13 @@ def _cost_at(
     added_ms = loaded - idle
     if added_ms < max(MIN_COST_SHARE * queue, MIN_QUEUE_MS):
         return None
-    is_measured = not at_client or 2 * np.median(arrays.numbers(exchanges, "queueing_ms")[rows][inside]) >= min(
+    is_measured = not at_client or 2 * np.median(arrays.numbers(stretches, "queueing_ms")[rows][inside]) >= min(
         added_ms, queue
     )
     is_sure = bool(is_measured) or MIN_MATCH_SHARE * queue <= added_ms <= MAX_MATCH_SHARE * queue
     delays = np.minimum(np.maximum(took_ms[inside] - idle, 0.0), queue)
     slowest = int(rows[inside][np.argmax(took_ms[inside])])
-    worst = request(exchanges, slowest)
+    worst = request(stretches, slowest)
     download, count = row["direction"] == "to_client", int(inside.sum())
     values = {
         "server": endpoint(row["server"], port), "n": count, "idle_ms": idle, "loaded_ms": loaded,
@@ -180,7 +180,7 @@ def find(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find the long transfers with a known limit, by server, direction and limit; the longest first."""
     rows = [row for row in tables["transfers"].to_pylist() if _matters(row)]
     pauses = [row for row in rows if row["limited_by"] == "sender_program"]
-    between = _between_messages(pauses, tables["exchanges"]) if pauses else set()
+    between = _between_messages(pauses, tables["stretches"]) if pauses else set()
     rows = [row for row in rows if (row["stream"], row["direction"]) not in between]
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -206,7 +206,7 @@ def in_queue(server: Server, tables: Mapping[str, pa.Table]) -> int:
     ]  # fmt: skip
     if not full_spans or len(server.slow) < MIN_IN_QUEUE:
         return 0
-    start, end = (arrays.filled(tables["exchanges"], name, 0) for name in ("start", "end"))
+    start, end = (arrays.filled(tables["stretches"], name, 0) for name in ("start", "end"))
     is_meanwhile = np.zeros(len(start), bool)
     for queue_start, queue_end in full_spans:
         is_meanwhile |= (start < queue_end) & (end > queue_start)
@@ -216,15 +216,15 @@ def in_queue(server: Server, tables: Mapping[str, pa.Table]) -> int:
     return inside if is_shown and 2 * inside >= int(is_meanwhile[server.rows].sum()) else 0
 
 
-def _between_messages(rows: list[dict[str, Any]], exchanges: pa.Table) -> set[tuple[int, str]]:
+def _between_messages(rows: list[dict[str, Any]], stretches: pa.Table) -> set[tuple[int, str]]:
     """Return stream and direction of the transfers that paused mostly between messages, not inside them.
 
     Those pauses are waits of requests, or of nobody.
     """
-    stream, answer_start = arrays.numbers(exchanges, "stream"), arrays.filled(exchanges, "response_start", 0)
+    stream, answer_start = arrays.numbers(stretches, "stream"), arrays.filled(stretches, "response_start", 0)
     is_of_rows = np.isin(stream, [row["stream"] for row in rows]) & (answer_start > 0)
     streams, index = np.unique(stream[is_of_rows], return_inverse=True)
-    instants = {name: arrays.filled(exchanges, name, 0)[is_of_rows] for name in ("start", "request_end", "end")}
+    instants = {name: arrays.filled(stretches, name, 0)[is_of_rows] for name in ("start", "request_end", "end")}
     counts = dict(zip(streams.tolist(), np.bincount(index).tolist(), strict=True))
     limited = set()
     for direction, spent in (

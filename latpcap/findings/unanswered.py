@@ -12,7 +12,7 @@ from latpcap.findings.evidence import called
 from latpcap.findings.pushes import Pushed
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
-from latpcap.tables import CAPTURE_BITS, NS_PER_MS, SETUP
+from latpcap.tables import CAPTURE_BITS, NS_PER_MS, request_mask
 from latpcap.user_waits.segments import Segments, segments
 from latpcap.user_waits.servers import server_keys
 from latpcap.user_waits.slow_requests import event_streams, long_polls
@@ -62,7 +62,7 @@ class UnansweredWait:
 class _StreamFacts:
     """What decides whether a request was left without an answer, for each row of "streams"."""
 
-    def __init__(self, streams: pa.Table, exchanges: pa.Table, stream_rows: Array):
+    def __init__(self, streams: pa.Table, stretches: pa.Table, stream_rows: Array):
         """Read the facts of all streams; `stream_rows` has the row of each exchange's stream."""
         self.has_answer = arrays.numbers(streams, "server_packets") > 0
         self.end = arrays.numbers(streams, "end")
@@ -71,7 +71,7 @@ class _StreamFacts:
         self.two_way_answers = np.zeros(streams.num_rows, np.uint32)
         is_requested, is_answered = np.zeros((2, streams.num_rows), bool)
         captures = np.full(streams.num_rows, -1, np.int64)
-        for span, part in arrays.sliced(exchanges):
+        for span, part in arrays.sliced(stretches):
             rows = stream_rows[span]
             is_two_way = arrays.equals(part, "protocol", TWO_WAY) & arrays.numbers(part, "complete").astype(bool)
             np.add.at(self.two_way_answers, rows[is_two_way], 1)
@@ -101,14 +101,14 @@ def unanswered_requests(
     - "closed_on_request": the server closed the connection instead of answering.
     - no cause: the answer began and did not end, or an RST met a request that `hung_streams` may explain.
     """
-    streams, exchanges = tables["streams"], tables["exchanges"]
-    if not exchanges.num_rows:
+    streams, stretches = tables["streams"], tables["stretches"]
+    if not stretches.num_rows:
         return [], {}
-    stream_rows = spill.positions_of(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
-    facts = _StreamFacts(streams, exchanges, stream_rows)
+    stream_rows = spill.positions_of(arrays.numbers(streams, "stream"), arrays.numbers(stretches, "stream"))
+    facts = _StreamFacts(streams, stretches, stream_rows)
     row_parts, wait_parts, kind_parts, counts = [], [], [], np.zeros(streams.num_rows, np.uint32)
-    for span, part in arrays.sliced(exchanges):
-        is_request = ~arrays.equals(part, "protocol", SETUP)
+    for span, part in arrays.sliced(stretches):
+        is_request = request_mask(part)
         np.add.at(counts, stream_rows[span][is_request], 1)
         waited_ms = _waited_ms(part, facts, stream_rows[span])
         kinds = _kinds(part, facts, stream_rows[span], waited_ms)
@@ -122,8 +122,8 @@ def unanswered_requests(
         kind_parts.append(kinds[matches])
     rows, waited_ms, kinds = (np.concatenate(parts) for parts in (row_parts, wait_parts, kind_parts))
     columns = ("exchange", "stream", "request_first_frame", "method", "target")
-    requests = zip(*(arrays.taken(exchanges, c, rows).to_pylist() for c in columns), strict=True)
-    ends = arrays.looked_up(streams, "stream", arrays.numbers(exchanges, "stream")[rows], ENDS)
+    requests = zip(*(arrays.taken(stretches, c, rows).to_pylist() for c in columns), strict=True)
+    ends = arrays.looked_up(streams, "stream", arrays.numbers(stretches, "stream")[rows], ENDS)
     causes = {_Kind.NEVER: "unanswered_request", _Kind.CLOSED: "closed_on_request"}
     cases = [
         UnansweredWait(
@@ -137,31 +137,31 @@ def unanswered_requests(
     return cases, _requests(streams, counts) if cases else {}
 
 
-def _waited_ms(exchanges: pa.Table, facts: _StreamFacts, stream_rows: Array) -> Array:
+def _waited_ms(stretches: pa.Table, facts: _StreamFacts, stream_rows: Array) -> Array:
     """Return the time from each request to the end of its stream, or of the capture if the stream was still open."""
-    requested = arrays.numbers(exchanges, "request_end")
+    requested = arrays.numbers(stretches, "request_end")
     to_capture_end = (facts.capture_end[stream_rows] - requested) / NS_PER_MS
-    is_open = arrays.equals(exchanges, "cut_by", "capture_end") & ~facts.is_closed[stream_rows]
+    is_open = arrays.equals(stretches, "cut_by", "capture_end") & ~facts.is_closed[stream_rows]
     to_stream_end = (facts.end[stream_rows] - requested) / NS_PER_MS
     return np.where(is_open & (to_capture_end < MAX_WAIT_MS), to_capture_end, to_stream_end)
 
 
-def _kinds(exchanges: pa.Table, facts: _StreamFacts, stream_rows: Array, waited_ms: Array) -> Array:
+def _kinds(stretches: pa.Table, facts: _StreamFacts, stream_rows: Array, waited_ms: Array) -> Array:
     """Return the `_Kind` of each exchange, and -1 for those that were answered or cannot be judged."""
-    is_open = facts.has_answer[stream_rows] & ~arrays.numbers(exchanges, "complete").astype(bool)
-    is_silent = np.isnan(arrays.numbers(exchanges, "response_first_frame").astype(float))
-    is_nameless = arrays.codes(exchanges, "method")[0] < 0
-    is_two_way = arrays.equals(exchanges, "protocol", TWO_WAY)
+    is_open = facts.has_answer[stream_rows] & ~arrays.numbers(stretches, "complete").astype(bool)
+    is_silent = np.isnan(arrays.numbers(stretches, "response_first_frame").astype(float))
+    is_nameless = arrays.codes(stretches, "method")[0] < 0
+    is_two_way = arrays.equals(stretches, "protocol", TWO_WAY)
     is_long = (waited_ms >= LIMITS["stuck_ms"]) & ~is_nameless
-    is_half = is_open & ~is_silent & is_long & ~event_streams(exchanges) & ~is_two_way
+    is_half = is_open & ~is_silent & is_long & ~event_streams(stretches) & ~is_two_way
     may_expect = ~is_two_way | (facts.two_way_answers[stream_rows] >= MIN_TWO_WAY_ANSWERS)
-    is_readable = ~facts.has_unread_answers[stream_rows] & ~arrays.equals(exchanges, "cut_by", "gap")
+    is_readable = ~facts.has_unread_answers[stream_rows] & ~arrays.equals(stretches, "cut_by", "gap")
     is_unanswered = is_open & is_silent & may_expect & is_readable
-    is_met = facts.is_closed_by_server[stream_rows] & arrays.equals(exchanges, "cut_by", "fin", "rst")
-    is_encrypted = is_nameless & arrays.equals(exchanges, "protocol", "tls")
-    is_encrypted &= arrays.numbers(exchanges, "request_bytes") >= MIN_TLS_REQUEST
-    needs_answer = arrays.equals(exchanges, "protocol", *protocol_names("all_answered")) | is_encrypted
-    is_reset = arrays.equals(exchanges, "cut_by", "rst")
+    is_met = facts.is_closed_by_server[stream_rows] & arrays.equals(stretches, "cut_by", "fin", "rst")
+    is_encrypted = is_nameless & arrays.equals(stretches, "protocol", "tls")
+    is_encrypted &= arrays.numbers(stretches, "request_bytes") >= MIN_TLS_REQUEST
+    needs_answer = arrays.equals(stretches, "protocol", *protocol_names("all_answered")) | is_encrypted
+    is_reset = arrays.equals(stretches, "cut_by", "rst")
     masks = (is_long, is_met & needs_answer, is_met & is_reset)
     return np.select(
         [is_half, *(is_unanswered & mask for mask in masks)], [_Kind.HALF, _Kind.NEVER, _Kind.CLOSED, _Kind.RESET], -1
@@ -225,5 +225,5 @@ def _with_holes(tables: Mapping[str, pa.Table]) -> Array:
     causes = tables["causes"]
     gaps = arrays.equals(causes, "cause", "capture_gap") & (arrays.numbers(causes, "duration_ms") >= LIMITS["stuck_ms"])
     numbers = np.unique(arrays.numbers(causes, "exchange")[gaps])
-    matches = arrays.looked_up(tables["exchanges"], "exchange", numbers, ("stream",)) if len(numbers) else []
+    matches = arrays.looked_up(tables["stretches"], "exchange", numbers, ("stream",)) if len(numbers) else []
     return np.array(sorted({stream for (stream,) in matches}), np.int64)

@@ -39,11 +39,11 @@ def find_pool(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     The answer times are compared with a simulated line: requests are served in the order of arrival, each takes as
     long as the quickest, and the number of workers follows from the rate of answers.
     """
-    exchanges = tables["exchanges"]
+    stretches = tables["stretches"]
     rows = server.rows
     if not LIMITS["pool_least"] <= len(rows) < LIMITS["queue_requests"]:
         return None  # `queues.find` is responsible for more requests
-    arrived, answered = (arrays.filled(exchanges, c, 0)[rows] for c in ("request_end", "response_start"))
+    arrived, answered = (arrays.filled(stretches, c, 0)[rows] for c in ("request_end", "response_start"))
     is_answered = answered > 0
     arrived, answered, rows = arrived[is_answered], answered[is_answered], rows[is_answered]
     if len(rows) < LIMITS["pool_least"]:
@@ -66,7 +66,7 @@ def find_pool(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     worst = int(took_ms.argmax())
     if float(np.mean(is_near)) < LIMITS["pool_fits_share"] or not is_near[worst]:
         return None
-    streams = arrays.numbers(exchanges, "stream")[rows]
+    streams = arrays.numbers(stretches, "stream")[rows]
     has_waited = expected - arrived > LIMITS["pool_grows"] / 2 * each_ms * NS_PER_MS
     if has_waited.sum() < MIN_STREAMS or len(set(streams[has_waited].tolist())) < MIN_STREAMS:
         return None  # a protocol that answers in order, or a client that pipelines
@@ -76,7 +76,7 @@ def find_pool(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     if backend := _backend_of_pool(server, rows, each_ms, tables):
         sentence, values["behind"] = "pool_before", backend
     return wait_finding(
-        server, request(exchanges, int(rows[worst])), float(took_ms.max()), sentence, values, cause="pool",
+        server, request(stretches, int(rows[worst])), float(took_ms.max()), sentence, values, cause="pool",
         clients=len(server.clients), exchanges=len(rows), total_ms=float((took_ms - each_ms).sum()),
     )  # fmt: skip
 
@@ -96,9 +96,9 @@ def _backend_of_pool(server: Server, rows: Array, each_ms: float, tables: Mappin
 
     "" if fewer than most are passed on, to several servers, or if the time there is not `each_ms`.
     """
-    exchanges, streams = tables["exchanges"], tables["streams"]
-    (method, _), (target, _) = (arrays.codes(exchanges, name) for name in ("method", "target"))
-    arrived, answered = (arrays.filled(exchanges, name, 0) for name in ("request_end", "response_start"))
+    stretches, streams = tables["stretches"], tables["streams"]
+    (method, _), (target, _) = (arrays.codes(stretches, name) for name in ("method", "target"))
+    arrived, answered = (arrays.filled(stretches, name, 0) for name in ("request_end", "response_start"))
     is_inner = sent_by_host(server, tables, slice(None)) & (answered > 0)
     is_inner[server.rows] = False
     passed_rows = []
@@ -109,21 +109,21 @@ def _backend_of_pool(server: Server, rows: Array, each_ms: float, tables: Mappin
             passed_rows.append(int(candidates[answered[candidates].argmax()]))
     if len(passed_rows) < show.MIN_NESTED_SHARE * len(rows):
         return ""
-    if abs(float(np.median(arrays.numbers(exchanges, "latency_ms")[passed_rows])) - each_ms) > (
+    if abs(float(np.median(arrays.numbers(stretches, "latency_ms")[passed_rows])) - each_ms) > (
         LIMITS["pool_near_share"] * each_ms
     ):
         return ""  # the line is at the backend
-    numbers = arrays.numbers(exchanges, "stream")[passed_rows]
+    numbers = arrays.numbers(stretches, "stream")[passed_rows]
     ends = arrays.looked_up(streams, "stream", numbers, ("server", "server_port"))
     return endpoint(*ends[0]) if len(set(ends)) == 1 else ""
 
 
 def find_rate_limit(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     """Find answers sent at equal intervals, on whichever connection, while other requests wait; None without them."""
-    exchanges, rows = tables["exchanges"], server.rows
+    stretches, rows = tables["stretches"], server.rows
     if not MIN_STEADY < len(rows) < LIMITS["queue_requests"]:
         return None
-    arrived, answered = (arrays.filled(exchanges, c, 0)[rows] for c in ("request_end", "response_start"))
+    arrived, answered = (arrays.filled(stretches, c, 0)[rows] for c in ("request_end", "response_start"))
     order = np.argsort(answered, kind="stable")
     arrived, answered, rows = arrived[order], answered[order], rows[order]
     is_waiting = (answered[:-1] > 0) & (arrived[1:] < answered[:-1])  # it had arrived before the previous answer
@@ -134,7 +134,7 @@ def find_rate_limit(server: Server, tables: Mapping[str, pa.Table]) -> Finding |
     is_steady = np.abs(apart - each_ms) <= max(STEADY_MS, STEADY_SHARE * each_ms)
     steady_rows = np.flatnonzero(is_waiting)[is_steady] + 1
     took_ms = (answered - arrived)[steady_rows] / NS_PER_MS
-    streams = set(arrays.numbers(exchanges, "stream")[rows[steady_rows]].tolist())
+    streams = set(arrays.numbers(stretches, "stream")[rows[steady_rows]].tolist())
     if len(steady_rows) < MIN_STEADY or is_steady.mean() < LIMITS["pool_fits_share"] or len(streams) < MIN_STREAMS:
         return None
     if each_ms < LIMITS["slow_ms"] or np.median(took_ms) < 2 * each_ms:
@@ -142,6 +142,6 @@ def find_rate_limit(server: Server, tables: Mapping[str, pa.Table]) -> Finding |
     median, longest = float(np.median(took_ms)), float(took_ms.max())
     values = {"server": server.name, "n": len(steady_rows), "each_ms": each_ms, "span_ms": (median, longest)}
     return wait_finding(
-        server, request(exchanges, int(rows[steady_rows[int(took_ms.argmax())]])), longest, "at_a_rate", values,
+        server, request(stretches, int(rows[steady_rows[int(took_ms.argmax())]])), longest, "at_a_rate", values,
         clients=len(server.clients), exchanges=len(steady_rows), total_ms=float(took_ms.sum()), median_ms=median,
     )  # fmt: skip

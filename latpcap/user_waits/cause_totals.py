@@ -68,18 +68,18 @@ class CauseTotals:
     threshold beyond the path's round trip from which a request is slow; None for the protocols' own.
     """
 
-    def __init__(self, streams: pa.Table, exchanges: pa.Table, causes: pa.Table, slow_ms: float | None = None):
-        self._exchanges, self.slow_ms = exchanges, slow_ms
-        numbers = server_of_exchange(streams, exchanges)
-        self.servers, judged, self._server_of = judged_servers(numbers, streams, exchanges, slow_ms)
-        self._row = spill.positions_of(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange"))
+    def __init__(self, streams: pa.Table, stretches: pa.Table, causes: pa.Table, slow_ms: float | None = None):
+        self._stretches, self.slow_ms = stretches, slow_ms
+        numbers = server_of_exchange(streams, stretches)
+        self.servers, judged, self._server_of = judged_servers(numbers, streams, stretches, slow_ms)
+        self._row = spill.positions_of(arrays.numbers(stretches, "exchange"), arrays.numbers(causes, "exchange"))
         self._duration = arrays.numbers(causes, "duration_ms")
         self._confidence, self._levels = arrays.levels(causes, "confidence")
         self._label, self._words = _labels(causes)
         spans = spill.parts(len(judged))
         judged_server = spill.from_pieces("int32", (np.where(judged[s], self._server_of[s], -1) for s in spans))
         server_of_cause = spill.take(judged_server, self._row)
-        is_event_stream = slowness.event_streams(exchanges)
+        is_event_stream = slowness.event_streams(stretches)
         if is_event_stream.any():
             is_idle = arrays.equals(causes, "because", IDLE_STREAM) & spill.take(is_event_stream, self._row)
             server_of_cause[is_idle] = -1

@@ -19,14 +19,14 @@ from latpcap.user_waits.servers import Server, without_site
 from latpcap.vocabulary import BACKEND
 
 
-def fronts(servers: Sequence[Server], exchanges: pa.Table) -> dict[int, int]:
+def fronts(servers: Sequence[Server], stretches: pa.Table) -> dict[int, int]:
     """Map the position of each backend in the list to that of its proxy."""
     front_by_back: dict[int, int] = {}
     examined = list(enumerate(servers[: show.MIN_SERVERS_EXAMINED]))
     for back, back_server in examined:
         for front, front_server in examined:
             may_be_proxy = front != back and _may_be_proxy(front_server, back_server)
-            if may_be_proxy and _is_nested(front_server, back_server, exchanges):
+            if may_be_proxy and _is_nested(front_server, back_server, stretches):
                 front_by_back[back] = front
                 break
     return front_by_back
@@ -65,9 +65,9 @@ def _is_loopback(address: str) -> bool:
     return ip_address(without_site(address)).is_loopback
 
 
-def _is_nested(front: Server, back: Server, exchanges: pa.Table) -> bool:
+def _is_nested(front: Server, back: Server, stretches: pa.Table) -> bool:
     """Return whether nearly all requests of the backend lie inside requests of the proxy, and more than by chance."""
-    start, end = arrays.numbers(exchanges, "start"), arrays.numbers(exchanges, "end")
+    start, end = arrays.numbers(stretches, "start"), arrays.numbers(stretches, "end")
     starts = start[front.rows]
     order = np.argsort(starts, kind="stable")
     ends = np.maximum.accumulate(end[front.rows][order])
@@ -83,13 +83,13 @@ def _is_nested(front: Server, back: Server, exchanges: pa.Table) -> bool:
     return bool(is_inside.mean() > chance + show.MIN_NESTED_DEVIATIONS * deviation)
 
 
-def source(server: Server, cause: str, totals: CauseTotals, exchanges: pa.Table) -> CauseTotal | None:
+def source(server: Server, cause: str, totals: CauseTotals, stretches: pa.Table) -> CauseTotal | None:
     """Return the time of this cause at the backend with the most of it.
 
     A backend that is itself a proxy is replaced by its backend with the most, and so on. None if no server of the
     capture is a backend of this one.
     """
-    front_by_back = fronts(totals.servers, exchanges)
+    front_by_back = fronts(totals.servers, stretches)
     position, visited = totals.servers.index(server), set[int]()
     while position not in visited:
         visited.add(position)

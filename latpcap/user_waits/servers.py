@@ -15,7 +15,7 @@ from latpcap import presentation as show
 from latpcap.format import endpoint
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
-from latpcap.tables import SETUP
+from latpcap.tables import request_mask
 from latpcap.user_waits import slow_requests as slowness
 from latpcap.vocabulary import CAUSES, SIDES, cause_names
 
@@ -72,9 +72,9 @@ def without_site(address: str) -> str:
     return _SITE.sub("", address)
 
 
-def servers_of(streams: pa.Table, exchanges: pa.Table) -> list[Server]:
+def servers_of(streams: pa.Table, stretches: pa.Table) -> list[Server]:
     """Return the servers that received requests, the one whose slow requests did the most harm first."""
-    return judged_servers(server_of_exchange(streams, exchanges), streams, exchanges, None)[0]
+    return judged_servers(server_of_exchange(streams, stretches), streams, stretches, None)[0]
 
 
 def named(name: str, among: Sequence[Server], called: Callable[[Server], list[str]]) -> list[Server]:
@@ -89,13 +89,13 @@ def named(name: str, among: Sequence[Server], called: Callable[[Server], list[st
 
 
 def judged_servers(
-    server_numbers: Array, streams: pa.Table, exchanges: pa.Table, slow_ms: float | None
+    server_numbers: Array, streams: pa.Table, stretches: pa.Table, slow_ms: float | None
 ) -> tuple[list[Server], Array, Array]:
     """Return the servers, the one whose slow requests did the most harm first.
 
     Also returns for each exchange whether it is judged, and the index of its server among `server_numbers`.
     """
-    facts = _ExchangeFacts(streams, exchanges, slow_ms)
+    facts = _ExchangeFacts(streams, stretches, slow_ms)
     first, server_of, _ = arrays.grouped(server_numbers)
     numbers = server_numbers[first]
     judgement = _Judgement(facts, server_of, len(numbers))
@@ -258,10 +258,10 @@ class _ExchangeFacts:
     time_ms: Array
     stuck_ms: Array
 
-    def __init__(self, streams: pa.Table, exchanges: pa.Table, slow_ms: float | None):
-        self.stream_row = spill.positions_of(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
+    def __init__(self, streams: pa.Table, stretches: pa.Table, slow_ms: float | None):
+        self.stream_row = spill.positions_of(arrays.numbers(streams, "stream"), arrays.numbers(stretches, "stream"))
         columns = {name: spill.Column("float64" if name.endswith("_ms") else "bool") for name in self.__annotations__}
-        for span, rows in arrays.sliced(exchanges):
+        for span, rows in arrays.sliced(stretches):
             for name, values in self._of(streams, rows, self.stream_row[span], slow_ms).items():
                 columns[name].add(values)
         for name, column in columns.items():
@@ -269,50 +269,50 @@ class _ExchangeFacts:
         spill.release_memory()
 
     @staticmethod
-    def _of(streams: pa.Table, exchanges: pa.Table, stream_row: Array, slow_ms: float | None) -> dict[str, Array]:
+    def _of(streams: pa.Table, stretches: pa.Table, stream_row: Array, slow_ms: float | None) -> dict[str, Array]:
         """Return the attributes of some exchanges by name; `stream_row` has the rows of their streams."""
-        is_complete = arrays.numbers(exchanges, "complete").astype(bool)
-        has_begun = ~np.isnan(arrays.numbers(exchanges, "response_first_frame").astype(float))
-        cause_ms = {cause: arrays.numbers(exchanges, f"{cause}_ms") for cause in CAUSES}
-        captured_ms = sum(cause_ms.values(), np.zeros(exchanges.num_rows))
-        time_ms = np.where(is_complete, arrays.numbers(exchanges, "latency_ms"), captured_ms)
-        is_event_stream = slowness.event_streams(exchanges)
-        first_event_ms, _ = slowness.waits_for_streams(exchanges, time_ms, slow_ms)
+        is_complete = arrays.numbers(stretches, "complete").astype(bool)
+        has_begun = ~np.isnan(arrays.numbers(stretches, "response_first_frame").astype(float))
+        cause_ms = {cause: arrays.numbers(stretches, f"{cause}_ms") for cause in CAUSES}
+        captured_ms = sum(cause_ms.values(), np.zeros(stretches.num_rows))
+        time_ms = np.where(is_complete, arrays.numbers(stretches, "latency_ms"), captured_ms)
+        is_event_stream = slowness.event_streams(stretches)
+        first_event_ms, _ = slowness.waits_for_streams(stretches, time_ms, slow_ms)
         return {
             "is_complete": is_complete,
             "has_begun": has_begun,
             # a complete exchange without an answer is a subscription whose protocol has none
-            "is_request": ~arrays.equals(exchanges, "protocol", SETUP) & ~(is_complete & ~has_begun),
-            "is_slow": slowness.is_slow(exchanges, time_ms, slow_ms),
-            "is_unread": slowness.is_unread(exchanges),
-            "is_poll": slowness.long_polls(exchanges),
-            "is_goodbye": ~is_complete & ~has_begun & _is_goodbye(streams, exchanges, stream_row),
+            "is_request": request_mask(stretches) & ~(is_complete & ~has_begun),
+            "is_slow": slowness.is_slow(stretches, time_ms, slow_ms),
+            "is_unread": slowness.is_unread(stretches),
+            "is_poll": slowness.long_polls(stretches),
+            "is_goodbye": ~is_complete & ~has_begun & _is_goodbye(streams, stretches, stream_row),
             # users wait for the first event of a stream; later ones are sent when there is something to report
             "time_ms": np.where(is_event_stream, first_event_ms, time_ms),
-            "stuck_ms": sum((cause_ms[cause] for cause in TCP_WAITS), np.zeros(exchanges.num_rows)),
+            "stuck_ms": sum((cause_ms[cause] for cause in TCP_WAITS), np.zeros(stretches.num_rows)),
         }
 
 
-def _is_goodbye(streams: pa.Table, exchanges: pa.Table, stream_row: Array) -> Array:
+def _is_goodbye(streams: pa.Table, stretches: pa.Table, stream_row: Array) -> Array:
     """Return the exchanges without a method after which the client closed at once."""
-    ended = arrays.numbers(streams, "end")[stream_row] - arrays.numbers(exchanges, "request_end")
-    nameless = arrays.codes(exchanges, "method")[0] < 0
-    fins: Array = arrays.equals(exchanges, "cut_by", "fin")
+    ended = arrays.numbers(streams, "end")[stream_row] - arrays.numbers(stretches, "request_end")
+    nameless = arrays.codes(stretches, "method")[0] < 0
+    fins: Array = arrays.equals(stretches, "cut_by", "fin")
     fins = fins & arrays.equals(streams, "closed_by", "client_fin")[stream_row]
     return nameless & fins & (ended < LIMITS["goodbye_ns"])
 
 
-def server_of_exchange(streams: pa.Table, exchanges: pa.Table) -> Array:
+def server_of_exchange(streams: pa.Table, stretches: pa.Table) -> Array:
     """Return a number for the server of each exchange: the first row of `streams` with the same server.
 
     If the accepting side sends the requests, the server is the stream's client. Its number is the first row with that
     client, plus the number of streams.
     """
-    if not exchanges.num_rows:
+    if not stretches.num_rows:
         return np.zeros(0, np.int64)
     first, server_of, _ = arrays.grouped(server_keys(streams))
-    rows = spill.positions_of(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
-    asks = arrays.numbers(exchanges, "server_asks").astype(bool)
+    rows = spill.positions_of(arrays.numbers(streams, "stream"), arrays.numbers(stretches, "stream"))
+    asks = arrays.numbers(stretches, "server_asks").astype(bool)
     spans = spill.parts(len(rows))
     if not asks.any():
         return spill.from_pieces("int32", (first[server_of[rows[span]]] for span in spans))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from latpcap import arrays, spill
 from latpcap.lazy import np, pa
-from latpcap.tables import LINKS, SETUP, as_exchanges, of_stretches
+from latpcap.tables import LINKS, as_exchanges, of_stretches, request_mask
 from latpcap.user_waits.slow_requests import event_streams
 from latpcap.vocabulary import CAUSES, cause_names
 
@@ -289,7 +289,7 @@ def compact_tables(capture: Recording) -> FinderTables:
         for rows in capture.pieces(name):
             folded.add(name, rows)
             spill.release_memory()
-    kept = (("exchanges", folded.exchanges), ("causes", folded.causes))
+    kept = (("stretches", folded.exchanges), ("causes", folded.causes))
     tables = {name: rows.table() for name, rows in kept if rows.count}
     compact = FinderTables(
         capture.arrow, None, tables, folded.causes.evidence if folded.causes.count else None, folded.pushed
@@ -298,11 +298,11 @@ def compact_tables(capture: Recording) -> FinderTables:
     return compact
 
 
-def requests(rows: pa.Table) -> pa.Table:
-    """Return the numbers of those rows of `stretches` that are requests."""
-    numbers = arrays.numbers(rows, "exchange")
-    is_setup = spill.positions_by_key(arrays.equals(rows, "protocol", SETUP).astype("int8"))
-    numbers = spill.take(numbers, is_setup[0]) if 0 in is_setup else numbers[:0].astype("uint64")
+def requests(stretches: pa.Table) -> pa.Table:
+    """Return the numbers of the requests among the stretches."""
+    numbers = arrays.numbers(stretches, "exchange")
+    rows_by_mask = spill.positions_by_key(request_mask(stretches).astype("int8"))
+    numbers = spill.take(numbers, rows_by_mask[1]) if 1 in rows_by_mask else numbers[:0].astype("uint64")
     return pa.Table.from_arrays([arrays.column(numbers)], ["exchange"])
 
 

@@ -32,7 +32,7 @@ _ENDS = ("client", "client_port", "server", "server_port")
 _AT_END: tuple[TableName, ...] = ("evidence", "transfers", "lookups", "probes", "issues")
 """Small tables, which are kept whole."""
 _AFTER_LOOKUP = ("connect", "first_frame", "dns_ms", "dns_name")
-"""Columns kept of connects that waited for a DNS lookup; `stretches` has the columns that all connects need."""
+"""Columns kept of connects that waited for a DNS lookup; stretches have the columns that all connects need."""
 
 
 def read(source: sources.Source, *, keylog: Keylog | None = None, progress: bool = False) -> AnswerView:
@@ -93,16 +93,16 @@ class AnswerView(recording.Recording):
         rows.segments.again = lambda: self._reread("events")
         self._counts = {"streams": rows.streams.count, **rows.counts}
         few: dict[str, Exchanges | Causes | Streams]
-        few = {"exchanges": rows.folded.exchanges, "causes": rows.folded.causes, "streams": rows.streams}
+        few = {"stretches": rows.folded.exchanges, "causes": rows.folded.causes, "streams": rows.streams}
         tables = {name: columns.table() for name, columns in few.items() if columns.count}
         if rows.counts["connects"]:
             tables["connects"] = (
                 pa.concat_tables(rows.after_lookup).sort_by("connect") if rows.after_lookup else pa.table({})
             )
         self.kept = FinderTables(self.arrow, rows.segments, tables, rows.folded.causes.evidence, rows.folded.pushed)
-        """The tables that findings read, with few columns: `stretches` and their causes, streams and connects."""
-        if "exchanges" in tables:
-            self._arrow["exchanges"] = requests(tables["exchanges"])
+        """The tables that findings read, with few columns: stretches and their causes, streams and connects."""
+        if "stretches" in tables:
+            self._arrow["exchanges"] = requests(tables["stretches"])
 
     def arrow(self, name: TableName) -> pa.Table:
         """As `Recording.arrow`."""

@@ -20,7 +20,7 @@ from latpcap.reading import sources, timestamps
 from latpcap.reading.feed import Feed
 from latpcap.reading.keylog import Keylog
 from latpcap.reading.timestamps import Instant
-from latpcap.tables import LINKS, SETUP, card, of_rows, stretches, to_pandas
+from latpcap.tables import LINKS, SETUP, card, of_rows, read_stretches, to_pandas
 from latpcap.views.recording import Recording
 from latpcap.views.view import View
 
@@ -377,7 +377,7 @@ class Stream(View):
             return Why.of(self.capture, self, stream=self.number, question=Question(slow_ms))
         if isinstance(exchange, str):
             return Why.of_exchange(self.capture, _picked(self, exchange))
-        rows = stretches(self).select(["exchange", "index", "protocol", "method"]).to_pylist()
+        rows = read_stretches(self).select(["exchange", "index", "protocol", "method"]).to_pylist()
         # a pause has the index of the request after it, and a set-up that of the first request
         rows = [r for r in rows if r["protocol"] != SETUP] or [r for r in rows if r["method"] == "connect"]
         number = next((r["exchange"] for r in rows if r["index"] == exchange), None)

@@ -15,7 +15,7 @@ from latpcap.findings.evidence import names_of
 from latpcap.format import requested
 from latpcap.lazy import np, pa, pc
 from latpcap.options import FlowOptions, Flows, Pick, TableName
-from latpcap.tables import SETUP, HasTables, Needed, TableSlice, of_stretches, stretches, with_pushes
+from latpcap.tables import SETUP, HasTables, Needed, TableSlice, of_stretches, read_stretches, with_pushes
 from latpcap.user_waits.servers import named, servers_of
 from latpcap.views.answer_columns import Exchanges, Streams
 
@@ -31,7 +31,7 @@ MAX_DRAWN = 1 << 20
 """Upper bound on the packets read for a picture; its pages have far fewer rows."""
 _PICKED = ("exchange", "index", "stream", "complete", "latency_ms", "start", "protocol", "method",
            "request_first_frame", "request_last_frame", "response_last_frame")  # fmt: skip
-"""Columns of `stretches` that select an exchange and bound its frames."""
+"""Columns of stretches that select an exchange and bound its frames."""
 
 
 class Around:
@@ -106,7 +106,9 @@ def graph(
 
     with words.language(lang), words.language(figure.drawn_in()):
         if exchange is not None and row is None and flows == "tcp" and options.frames is None:
-            row = pick(stretches(view), exchange, "index") if stream is not None else chosen(view, exchange, server)
+            row = (
+                pick(read_stretches(view), exchange, "index") if stream is not None else chosen(view, exchange, server)
+            )
         return _graph(capture, view, stream, flows, exchange, options, row, total)
 
 
@@ -118,7 +120,7 @@ def _graph(
 
     if flows not in FLOWS:
         raise ValueError(f"flows={flows!r} is not one of {', '.join(FLOWS)}")
-    events, causes, exchanges = view.arrow("events"), of_stretches(view.arrow("causes")), stretches(view)
+    events, causes, exchanges = view.arrow("events"), of_stretches(view.arrow("causes")), read_stretches(view)
     title = [view.title]
     if flows != "tcp":
         if stream is not None or exchange is not None:
@@ -159,7 +161,7 @@ def chosen(view: HasTables, which: int | Pick, server: str | None = None) -> dic
     """Return the row of the exchange that a number or word selects. A word picks from the requests of this server, or
     of the one that the answer names, if it has complete ones. ValueError for an unknown server or word.
     """
-    table = stretches(view)
+    table = read_stretches(view)
     if isinstance(which, str) and which in PICKS:
         of_one = _of_server(view.arrow("streams"), table, server)
         if server is not None or of_one.filter(of_one["complete"]).num_rows:
@@ -182,7 +184,7 @@ def _of_server(streams: pa.Table, exchanges: pa.Table, server: str | None) -> pa
 def of_server(view: HasTables, server: str) -> str:
     """Return the display filter of this server's packets. ValueError for an unknown server."""
     streams = view.arrow("streams")
-    servers = servers_of(streams, stretches(view))
+    servers = servers_of(streams, read_stretches(view))
     (named_server, *_) = named(server, servers, lambda candidate: names_of(candidate, {"streams": streams}))
     family = "ipv6" if ":" in named_server.address else "ip"
     return f"{family}.addr == {named_server.address} and tcp.port == {named_server.port}"
@@ -266,7 +268,7 @@ def _other(capture: Recording, flows: Flows, options: FlowOptions) -> FlowGraph:
     return FlowGraph.from_packets(
         packets,
         of_stretches(capture.arrow("causes"), pushes=True) if flows != "icmp" else None,
-        with_pushes(stretches(capture), capture.arrow("pushes")) if flows != "icmp" else None,
+        with_pushes(read_stretches(capture), capture.arrow("pushes")) if flows != "icmp" else None,
         text_packets=rows if flows == "icmp" else _with_info(capture, packets) if flows == "any" else None,
         title=f"{capture.title}, {words.say('flow_icmp' if flows == 'icmp' else 'flow_all')}",
         clock=Clock(capture.zero_ns or 0, capture.digits, options.time, before),
