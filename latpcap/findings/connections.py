@@ -141,14 +141,11 @@ def passive(tables: Mapping[str, pa.Table]) -> list[Finding]:
         sentence = "ftp_port" if data_host == server else "ftp_address"
         values = {"server": endpoint(server, port), "other": endpoint(data_host, data["server_port"]), "n": len(cases),
                   "span_ms": (cases[0][0], worst)}  # fmt: skip
-        findings.append(Finding(
-            kind="wait", server=server, server_port=port, cause=sentence,
-            owner="network" if data_host == server else "server",
+        findings.append(Finding.wait(
+            (server, port), sentence, "network" if data_host == server else "server", "never",
+            [waited_ms for waited_ms, _ in cases], values, median_ms=None,
             clients=len({stream["client"] for _, stream in cases}), client=data["client"], streams=len(cases),
-            total_ms=sum(case[0] for case in cases),
-            max_ms=worst, harm="never",
-            worst_stream=data["stream"], worst_ms=worst, worst_frames=(data["first_frame"],),
-            filter=wireshark_filter(data['stream']), sentence=sentence, values=values,
+            worst_stream=data["stream"], worst_frames=(data["first_frame"],), filter=wireshark_filter(data["stream"]),
         ))  # fmt: skip
     return findings
 
@@ -379,12 +376,10 @@ def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:
             "server": endpoint(server, port), "n": len(cases), "of": total, "side": side, "alert": alert,
             "frame": first["request_first_frame"], "hint": words.say(f"alert_{hint_id}"),
         }  # fmt: skip
-        findings.append(Finding(
-            kind="wait", server=server, server_port=port, cause="tls_alert", owner=side,
+        findings.append(Finding.wait(
+            (server, port), "tls_alert", side, "never", took_ms.tolist(), values, median_ms=None, worst_ms=None,
             clients=len({client for _, client in cases}), exchanges=len(cases), of_exchanges=total,
-            total_ms=float(took_ms.sum()), max_ms=float(took_ms.max()),  worst_exchange=first["exchange"],
-            worst_stream=first["stream"],
-            worst_frames=(first["request_first_frame"],), filter=wireshark_filter(first['stream']), harm="never",
-            sentence="tls_alert", values=values,
+            worst_exchange=first["exchange"], worst_stream=first["stream"],
+            worst_frames=(first["request_first_frame"],), filter=wireshark_filter(first["stream"]),
         ))  # fmt: skip
     return findings

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from latpcap import words
 from latpcap.findings import (
+    brokers,
     connections,
     latency,
     lookups,
@@ -25,6 +26,7 @@ from latpcap.findings import (
     silence,
     socket_options,
     transfers,
+    uploads,
 )
 from latpcap.findings.schema import Finding, schema
 from latpcap.findings.search import Search
@@ -69,7 +71,7 @@ def _silences(search: Search) -> list[Finding]:
 
 def _round_trips(search: Search) -> list[Finding]:
     tables = search.tables
-    return round_trips.trips(tables) + round_trips.blocks(tables) + round_trips.messages(tables, search.pushed)
+    return round_trips.find(tables) + uploads.find(tables) + brokers.find(tables, search.pushed)
 
 
 def _transfers(search: Search) -> list[Finding]:

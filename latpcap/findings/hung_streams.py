@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from latpcap import arrays, words
-from latpcap.findings.schema import Finding, Grade, wireshark_filter
-from latpcap.findings.unanswered import UnansweredWait, standing_still
+from latpcap.findings.schema import Finding, Grade
+from latpcap.findings.unanswered import UnansweredWait, silence_finding, standing_still
 from latpcap.format import endpoint
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
@@ -317,15 +317,11 @@ def _finding(
     cases = [reason.case for reason in reasons]
     worst = max(cases, key=lambda case: case.waited_ms)
     with_request = [case for case in cases if case.exchange is not None]
-    return Finding(
-        kind="silence", server=worst.server, server_port=worst.port, cause=cause, owner=owner,
-        clients=len({case.client for case in cases}), client=worst.client, exchanges=len(with_request) or None,
-        of_exchanges=of if with_request else None, streams=len({case.stream for case in cases}),
-        total_ms=max(waited_ms, sum(case.waited_ms for case in cases)), max_ms=waited_ms,
-        confidence=SURE[reason.grade], worst_exchange=worst.exchange, worst_stream=worst.stream,
-        worst_ms=waited_ms, worst_frames=(reason.values.get("frame", worst.frame),),
-        filter=wireshark_filter(worst.stream),
-        harm="never", sentence=reason.sentence, values=reason.values,
+    return silence_finding(
+        worst, cases, cause, owner, reason.sentence, reason.values, exchanges=len(with_request) or None,
+        of_exchanges=of if with_request else None, total_ms=max(waited_ms, sum(case.waited_ms for case in cases)),
+        max_ms=waited_ms, worst_ms=waited_ms, worst_frames=(reason.values.get("frame", worst.frame),),
+        confidence=SURE[reason.grade],
     )  # fmt: skip
 
 

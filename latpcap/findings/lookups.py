@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, TypedDict
 
 from latpcap import arrays, spill
-from latpcap.findings.schema import Finding, Harmful
+from latpcap.findings.schema import Finding
 from latpcap.format import endpoint, printable
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
@@ -126,12 +126,10 @@ def _reverse_finding(host: str, port: int, waits: list[_ReverseWait]) -> Finding
         "name": printable(question.name), "other": endpoint(question.server, question.server_port),
         "came": say("reverse_never" if question.end is None else "reverse_late"),
     }  # fmt: skip
-    return Finding(
-        kind="wait", server=host, server_port=port, cause="dns_reverse", owner="dns",
-        clients=len({wait.question.name for wait in waits}), exchanges=len(waits),
-        total_ms=sum(wait.waited_ms for wait in waits), median_ms=waits[len(waits) // 2].waited_ms,
-        max_ms=worst_ms, harm="late", worst_stream=stream, worst_ms=worst_ms, worst_frames=_frames(question),
-        sentence="dns_reverse", values=values,
+    return Finding.wait(
+        (host, port), "dns_reverse", "dns", "late", [wait.waited_ms for wait in waits], values,
+        clients=len({wait.question.name for wait in waits}), exchanges=len(waits), worst_stream=stream,
+        worst_frames=_frames(question),
     )  # fmt: skip
 
 
@@ -155,11 +153,9 @@ def _neighbour_finding(waits: list[_Wait]) -> Finding:
         "n": len(waits), "span_ms": (waits[0].waited_ms, worst_ms), "address": question.name,
         "client": question.client, "requests": question.repeats + 1, "what": question.kind,
     }  # fmt: skip
-    return Finding(
-        kind="wait", server=question.server, server_port=0, cause="arp_late", owner="network", clients=1,
-        client=question.client, exchanges=len(waits), of_exchanges=len(waits),
-        total_ms=sum(wait.waited_ms for wait in waits), median_ms=waits[len(waits) // 2].waited_ms, max_ms=worst_ms,
-        harm="late", worst_ms=worst_ms, worst_frames=_frames(question), sentence="arp_late", values=values,
+    return Finding.wait(
+        (question.server, 0), "arp_late", "network", "late", [wait.waited_ms for wait in waits], values, clients=1,
+        client=question.client, exchanges=len(waits), of_exchanges=len(waits), worst_frames=_frames(question),
     )  # fmt: skip
 
 
@@ -176,19 +172,17 @@ def of_services(tables: Mapping[str, pa.Table]) -> list[Finding]:
 def _failure_finding(failure: services.Failure) -> Finding:
     """Return the finding of one server that answers a service with one error."""
     first, *_ = questions = failure.questions
-    durations_ms = sorted(((question.end or question.start) - question.start) / NS_PER_MS for question in questions)
+    durations_ms = [((question.end or question.start) - question.start) / NS_PER_MS for question in questions]
     frames = _frames(first)
     values = {
         "protocol": first.kind, "server": endpoint(first.server, first.server_port), "n": len(questions),
         "of": failure.of, "status": printable(first.status or ""), "frame": first.frame,
     }  # fmt: skip
-    return Finding(
-        kind="wait", server=first.server, server_port=first.server_port, cause="datagram_failed", owner="server",
+    return Finding.wait(
+        (first.server, first.server_port), "datagram_failed", "server",
+        "never" if first.kind in services.ADMIT else "late", sorted(durations_ms), values,
         clients=len({question.client for question in questions}), client=first.client, exchanges=len(questions),
-        of_exchanges=failure.of, total_ms=sum(durations_ms), median_ms=durations_ms[len(durations_ms) // 2],
-        max_ms=durations_ms[-1], worst_ms=durations_ms[-1], harm="never" if first.kind in services.ADMIT else "late",
-        worst_frames=frames, filter=f"frame.number in {{{', '.join(map(str, frames))}}}", sentence="datagram_failed",
-        values=values,
+        of_exchanges=failure.of, worst_frames=frames, filter=f"frame.number in {{{', '.join(map(str, frames))}}}",
     )  # fmt: skip
 
 
@@ -204,14 +198,11 @@ def _service_finding(cases: list[services.ServiceWait]) -> Finding:
         "then": say("datagram_then", other=endpoint(other.server, other.server_port)) if other and other.end else "",
     }  # fmt: skip
     frames = _frames(question)
-    return Finding(
-        kind="wait", server=question.server, server_port=question.server_port, cause=reason,
-        owner=services.owner_of(reason),
-        clients=len({case.question.client for case in cases}), client=question.client,
-        total_ms=sum(case.waited_ms for case in cases), median_ms=cases[len(cases) // 2].waited_ms,
-        max_ms=worst.waited_ms, harm="never" if reason == "dhcp_never" else "late", worst_ms=worst.waited_ms,
-        worst_frames=frames, filter=f"frame.number in {{{', '.join(map(str, frames))}}}", sentence=reason,
-        values=values,
+    return Finding.wait(
+        (question.server, question.server_port), reason, services.owner_of(reason),
+        "never" if reason == "dhcp_never" else "late", [case.waited_ms for case in cases], values,
+        clients=len({case.question.client for case in cases}), client=question.client, worst_frames=frames,
+        filter=f"frame.number in {{{', '.join(map(str, frames))}}}",
     )  # fmt: skip
 
 
@@ -219,7 +210,6 @@ def _lookup_finding(sentence: str, waits: list[_NameWait], resolution_count: int
     """Return the finding of one reason and name server."""
     waits.sort(key=lambda wait: wait.waited_ms)
     worst_ms, row, question = waits[-1]
-    harm: Harmful = "never" if sentence == "dns_never" else "late"
     needless = {q.name.lower() for q in row.questions if q.status == "NXDOMAIN" and q.name.lower() != row.name.lower()}
     other_answers = [q for q in row.questions if q.end is not None and q.server != question.server]
     other_ms = [((q.end or 0) - q.start) / NS_PER_MS for q in other_answers]
@@ -231,12 +221,11 @@ def _lookup_finding(sentence: str, waits: list[_NameWait], resolution_count: int
         "status": question.status or "", "other": other_answers[0].server if other_answers else "",
         "other_ms": other_ms[0] if other_ms else 0.0,
     }  # fmt: skip
-    return Finding(
-        kind="wait", server=question.server, server_port=question.server_port, cause=sentence, owner=owner_of(sentence),
+    return Finding.wait(
+        (question.server, question.server_port), sentence, owner_of(sentence),
+        "never" if sentence == "dns_never" else "late", [wait.waited_ms for wait in waits], values,
         clients=len({wait.resolution.client for wait in waits}), client=row.client, exchanges=len(waits),
-        of_exchanges=resolution_count, total_ms=sum(wait.waited_ms for wait in waits),
-        median_ms=waits[len(waits) // 2].waited_ms, max_ms=worst_ms, harm=harm, worst_ms=worst_ms,
-        worst_frames=_frames(question), sentence=sentence, values=values,
+        of_exchanges=resolution_count, worst_frames=_frames(question),
     )  # fmt: skip
 
 

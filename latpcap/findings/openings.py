@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from latpcap import arrays, spill, words
-from latpcap.findings.schema import Finding, Harmful, wireshark_filter
+from latpcap.findings.schema import Finding, wireshark_filter
 from latpcap.format import endpoint
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
@@ -495,7 +495,6 @@ def _finding(cases: list[LateOpening], streams: Streams) -> Finding:
     opened, ends = worst.opened, worst.ends
     other = worst.other
     is_never = worst.sentence == "data_other_address" or (worst.sentence in NEVER and opened.answered is None)
-    harm: Harmful = "never" if is_never else "late"
     frames = [opened.frames[0], *opened.frames[-1:]]
     if worst.other_frame is not None:
         frames = [opened.frames[0], worst.other_frame]
@@ -509,15 +508,12 @@ def _finding(cases: list[LateOpening], streams: Streams) -> Finding:
         "other_family": other.family if other else "", "client": ends.client,
         "came": words.say(worst.phrase) if worst.phrase else "",
     }  # fmt: skip
-    return Finding(
-        kind="wait", server=ends.server, server_port=ends.server_port, cause=worst.sentence,
-        owner=OWNERS[worst.sentence], clients=len({case.ends.client for case in cases}), client=ends.client,
-        streams=len(cases), of_streams=max(streams.count(ends.to), len(cases)),
-        total_ms=sum(case.waited_ms for case in cases), median_ms=cases[len(cases) // 2].waited_ms,
-        max_ms=worst.waited_ms, harm=harm,
+    return Finding.wait(
+        ends.to, worst.sentence, OWNERS[worst.sentence], "never" if is_never else "late",
+        [case.waited_ms for case in cases], values, clients=len({case.ends.client for case in cases}),
+        client=ends.client, streams=len(cases), of_streams=max(streams.count(ends.to), len(cases)),
         confidence=SEEN if len(cases) >= CERTAIN_FROM.get(worst.sentence, ENOUGH) else LIKELY,
-        worst_stream=opened.stream, worst_ms=worst.waited_ms, worst_frames=tuple(dict.fromkeys(frames)),
-        sentence=worst.sentence, values=values,
+        worst_stream=opened.stream, worst_frames=tuple(dict.fromkeys(frames)),
     )  # fmt: skip
 
 

@@ -153,9 +153,7 @@ def _finding(
     frames = tuple(int(frame) for frame in arrays.numbers(table, frame_column)[rows])
     values = {"server": endpoint(*server), "n": tries, "span_ms": (waited_ms[0], waited_ms[-1]), "frame": frames[0]}
     counts: dict[str, Any] = {unit: tries, f"of_{unit}": more_values["of"]}
-    return Finding(
-        kind="wait", server=server[0], server_port=server[1], cause=sentence, owner="server", clients=clients,
-        total_ms=sum(waited_ms), median_ms=waited_ms[len(waited_ms) // 2], max_ms=waited_ms[-1], harm="late",
-        worst_stream=int(arrays.numbers(table, "stream")[rows[0]]), worst_ms=waited_ms[-1], worst_frames=frames,
-        sentence=sentence, values={**values, **more_values}, **counts,
+    return Finding.wait(
+        server, sentence, "server", "late", waited_ms, {**values, **more_values}, clients=clients,
+        worst_stream=int(arrays.numbers(table, "stream")[rows[0]]), worst_frames=frames, **counts,
     )  # fmt: skip

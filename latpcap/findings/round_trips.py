@@ -6,26 +6,21 @@ run in parallel, or wait for their program, are not counted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from latpcap import arrays, spill, words
-from latpcap.findings import fixes
 from latpcap.findings.evidence import called, request
-from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import Finding, Harmful
 from latpcap.format import endpoint
 from latpcap.lazy import np, pa
-from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, request_mask
-from latpcap.user_waits.cause_totals import CauseTotal
-from latpcap.user_waits.segments import segments
-from latpcap.user_waits.servers import Server
 
 if TYPE_CHECKING:
     from latpcap.arrays import Array
 
 REDIRECTS = (301, 302, 303, 307, 308)
+"""Status codes with which a server sends a client elsewhere."""
 MIN_TRIP_MS = 5.0
 """Shortest round trip examined; on a shorter path a user notices only hundreds of round trips."""
 MIN_SUM_MS = 200.0
@@ -40,35 +35,24 @@ MIN_RUN = 16
 """Fewest sequential requests that are a loop over rows, not the few steps of a page."""
 MIN_CONNECTS = 3
 """Fewest connections with a single request that show a habit."""
-MIN_REDIRECTS, MAX_REDIRECT_GAP_MS = 2, 50.0
-"""Fewest redirects in a row, since one to HTTPS is normal, and the longest gap before a program follows one."""
+MIN_REDIRECTS = 2
+"""Fewest redirects in a row, since one to HTTPS is normal."""
+MAX_REDIRECT_GAP_MS = 50.0
+"""Longest gap before a program follows a redirect."""
 MIN_WINDOW_WAIT = 0.5
 """Shortest wait of a server's handshake flight for an ACK, as a share of the round trip."""
 MIN_ALIKE_SHARE = 0.75
 """Smallest share of a run that repeats one request with other values."""
-MAX_STREAMS = 100
-"""Upper bound on the streams examined packet by packet."""
 MIN_IN_TURN = 5
 """Fewest connections (or messages) in sequence that are not an accident."""
-MAX_TIMER_SPREAD = 0.1
-"""Largest spread of waits that one timer ended, as a share of the shortest."""
-MIN_BLOCK_BYTES, MIN_BLOCKS_SHARE = 4_096, 0.9
-"""Fewest bytes of a block of an upload, and the smallest share of the upload that such blocks carry."""
-MIN_WAIT_SHARE = 0.6
-"""Smallest share of the upload's time that round trips take; the rest is the sending of the blocks."""
-MAX_LATER_TRIPS, MAX_LATER_MS = 1.1, 2.0
-"""Longest time until the next message, in round trips plus ms, if nothing else was waited for."""
-ACKS = {"amqp": (21, 21), "mqtt": (4, 6)}
-"""Smallest and largest size in bytes of the acknowledgement of a message: AMQP's basic.ack, MQTT's PUBACK and PUBCOMP.
-A packet of another size may be a request."""
 
 
-def trips(tables: Mapping[str, pa.Table]) -> list[Finding]:
+def find(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find requests and handshakes that took more round trips than necessary, by server."""
     stretches = tables["stretches"]
     if not stretches.num_rows:
         return []
-    requests = _Requests(tables["streams"], stretches)
+    requests = Requests(tables["streams"], stretches)
     is_complete = request_mask(stretches) & arrays.numbers(stretches, "complete").astype(bool)
     is_handshake = is_complete & arrays.equals(stretches, "method", "handshake")
     is_handshake &= arrays.equals(stretches, "protocol", "tls")
@@ -80,11 +64,11 @@ def trips(tables: Mapping[str, pa.Table]) -> list[Finding]:
     return findings + _in_turn(requests, is_request)
 
 
-class _Requests:
-    """The exchanges, and columns of "streams"; `stream_row` is the row of each exchange's stream."""
+class Requests:
+    """The stretches, and columns of "streams"; `stream_row` is the row of each stretch's stream."""
 
     def __init__(self, streams: pa.Table, stretches: pa.Table):
-        self.exchanges = stretches
+        self.stretches = stretches
         self.number = arrays.numbers(streams, "stream")
         self.stream_row = spill.positions_of(self.number, arrays.numbers(stretches, "stream"))
         self.server, self.servers = arrays.codes(streams, "server")
@@ -94,11 +78,11 @@ class _Requests:
         self.rtt = arrays.numbers(streams, "initial_rtt_ms").astype(float)
 
     def ms(self, name: str) -> Array:
-        """Return a column of the exchanges in ms, with 0 for null."""
-        return np.nan_to_num(arrays.numbers(self.exchanges, f"{name}_ms").astype(float))
+        """Return a column of the stretches in ms, with 0 for null."""
+        return np.nan_to_num(arrays.numbers(self.stretches, f"{name}_ms").astype(float))
 
     def rtt_ms(self, rows: Array) -> Array:
-        """Return the round trips of the streams of these exchanges, with 0 for null."""
+        """Return the round trips of the streams of these stretches, with 0 for null."""
         return np.nan_to_num(self.rtt[self.stream_row[rows]])
 
     def groups(self, stream_rows: Array) -> dict[tuple[str, int], Array]:
@@ -114,18 +98,18 @@ class _Requests:
         return self.servers[int(self.server[stream_row])], int(self.port[stream_row])
 
     def count(self, mask: Array, server: tuple[str, int]) -> int:
-        """Return the number of marked exchanges of a server."""
+        """Return the number of marked stretches of a server."""
         is_of_server = (self.server == self.servers.index(server[0])) & (self.port == server[1])
         return int((mask & is_of_server[self.stream_row]).sum())
 
 
-def _runs(follows: Array) -> list[tuple[int, int]]:
+def find_runs(follows: Array) -> list[tuple[int, int]]:
     """Return the first and the last index of each run of items, of which `follows` marks all but the last."""
     edges = np.flatnonzero(np.diff(np.r_[False, follows, False].astype(np.int8)))
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
 
-def _certificates(requests: _Requests, is_handshake: Array) -> list[Finding]:
+def _certificates(requests: Requests, is_handshake: Array) -> list[Finding]:
     """Find TLS handshakes in which the server's certificates waited for its congestion window."""
     if not is_handshake.any():
         return []
@@ -138,11 +122,13 @@ def _certificates(requests: _Requests, is_handshake: Array) -> list[Finding]:
         rows = rows[(waited_ms[rows] >= MIN_WINDOW_WAIT * rtt_ms) & (rtt_ms >= MIN_TRIP_MS)]
         if len(rows):
             total = requests.count(is_handshake, server)
-            findings.append(_row("tls_certificates", "server", "late", server, requests, rows, waited_ms[rows], total))
+            findings.append(
+                trips_finding("tls_certificates", "server", "late", server, requests, rows, waited_ms[rows], total)
+            )
     return findings
 
 
-def _connection_each(requests: _Requests, is_handshake: Array, is_request: Array) -> list[Finding]:
+def _connection_each(requests: Requests, is_handshake: Array, is_request: Array) -> list[Finding]:
     """Find servers where most TLS connections carry a single request."""
     if not is_handshake.any():
         return []
@@ -157,16 +143,16 @@ def _connection_each(requests: _Requests, is_handshake: Array, is_request: Array
             continue
         spent_ms = took_ms[alone] + requests.rtt_ms(alone)
         if spent_ms.sum() >= MIN_SUM_MS:
-            findings.append(_row("tls_each", "client", "path", server, requests, alone, spent_ms, len(rows)))
+            findings.append(trips_finding("tls_each", "client", "path", server, requests, alone, spent_ms, len(rows)))
     return findings
 
 
-def _in_turn(requests: _Requests, is_request: Array) -> list[Finding]:
+def _in_turn(requests: Requests, is_request: Array) -> list[Finding]:
     """Find runs of sequential requests on a connection that waited almost only for the path."""
     rows = np.flatnonzero(is_request)
     if len(rows) < MIN_RUN:
         return []
-    stretches = requests.exchanges
+    stretches = requests.stretches
     rows = rows[np.lexsort((arrays.numbers(stretches, "start")[rows], requests.stream_row[rows]))]
     start, end = arrays.numbers(stretches, "start")[rows], arrays.numbers(stretches, "end")[rows]
     # in a capture at the server the round trip lies between an answer and the next request
@@ -176,7 +162,7 @@ def _in_turn(requests: _Requests, is_request: Array) -> list[Finding]:
     is_far, gap_ms = path_ms >= MIN_TRIP_MS, (start[1:] - end[:-1]) / NS_PER_MS - beyond_ms[:-1]
     follows = is_far[1:] & is_far[:-1] & (requests.stream_row[rows][1:] == requests.stream_row[rows][:-1])
     follows &= (gap_ms >= -MAX_GAP_SHARE * beyond_ms[:-1]) & (gap_ms <= MAX_GAP_TRIPS * path_ms[1:])
-    firsts, lasts = np.array(_runs(follows), np.int64).reshape(-1, 2).T
+    firsts, lasts = np.array(find_runs(follows), np.int64).reshape(-1, 2).T
     # sums over each run, so that a single slow request does not split it
     path_sums, took_sums, beyond_sums = (
         sums[lasts + 1] - sums[firsts] for sums in (np.r_[0.0, np.cumsum(ms)] for ms in (path_ms, took_ms, beyond_ms))
@@ -197,7 +183,9 @@ def _in_turn(requests: _Requests, is_request: Array) -> list[Finding]:
                 "alike": _alike(stretches, rows[first : last + 1]),
             }  # fmt: skip
             total = requests.count(is_request, server)
-            row = _row("in_turn", "client", "path", server, requests, rows[in_runs], took_ms[in_runs], total, values)
+            row = trips_finding(
+                "in_turn", "client", "path", server, requests, rows[in_runs], took_ms[in_runs], total, values
+            )
             findings.append(row)
     return findings
 
@@ -214,14 +202,14 @@ def _alike(stretches: pa.Table, rows: Array) -> str:
     return words.say("in_turn_alike", n=int(counts[largest]), name=called(verb, name))
 
 
-def _connects_in_turn(requests: _Requests, is_complete: Array, is_handshake: Array) -> list[Finding]:
+def _connects_in_turn(requests: Requests, is_complete: Array, is_handshake: Array) -> list[Finding]:
     """Find clients that send sequential requests, each over a new connection, on a long path."""
     if not is_complete.any():
         return []
     count, took_ms = len(requests.number), requests.ms("latency")
     end, first_row = np.zeros(count, np.int64), np.full(count, -1, np.int64)
     rows = np.flatnonzero(is_complete)
-    np.maximum.at(end, requests.stream_row[rows], arrays.numbers(requests.exchanges, "end")[rows])
+    np.maximum.at(end, requests.stream_row[rows], arrays.numbers(requests.stretches, "end")[rows])
     first_row[requests.stream_row[rows][::-1]] = rows[::-1]
     is_single = (np.bincount(requests.stream_row[rows], minlength=count) == 1) & (requests.rtt >= MIN_TRIP_MS)
     is_single &= np.bincount(requests.stream_row[is_handshake], minlength=count) == 0  # `_connection_each` has those
@@ -234,7 +222,7 @@ def _connects_in_turn(requests: _Requests, is_complete: Array, is_handshake: Arr
     gap_ms = (requests.start[singles[1:]] - end[singles[:-1]]) / NS_PER_MS
     follows = (gap_ms >= -MAX_GAP_SHARE) & (gap_ms <= (1 + MAX_GAP_SHARE) * requests.rtt[singles[1:]])
     findings = []
-    runs = _runs(follows & (key[1:] == key[:-1]))
+    runs = find_runs(follows & (key[1:] == key[:-1]))
     for first, last in (run for run in runs if run[1] - run[0] + 1 >= MIN_IN_TURN):
         streams = singles[first : last + 1]
         trip_ms = float(np.median(requests.rtt[streams]))
@@ -248,145 +236,23 @@ def _connects_in_turn(requests: _Requests, is_complete: Array, is_handshake: Arr
             "own_ms": float(took_ms[rows_of_run].sum()) / len(streams),
         }  # fmt: skip
         total = requests.count(is_complete, server)
-        row = _row("connects_in_turn", "client", "path", server, requests, rows_of_run, spent_ms, total, values)
+        row = trips_finding(
+            "connects_in_turn", "client", "path", server, requests, rows_of_run, spent_ms, total, values
+        )
         findings.append(row)
     return findings
 
 
-def blocks(tables: Mapping[str, pa.Table]) -> list[Finding]:
-    """Find uploads in blocks, each sent after the answer to the previous one, in protocols without a reader."""
-    streams, stretches, events = tables["streams"], tables["stretches"], segments(tables)
-    if events is None:
-        return []
-    number, sent_bytes = arrays.numbers(streams, "stream"), arrays.numbers(streams, "client_payload_bytes")
-    rtt = _trips_ms(streams)
-    is_upload = (sent_bytes >= MIN_RUN * MIN_BLOCK_BYTES) & (rtt >= MIN_TRIP_MS)
-    is_upload &= arrays.numbers(streams, "server_payload_bytes") < sent_bytes
-    with_requests, counts = np.unique(arrays.numbers(stretches, "stream"), return_counts=True)
-    is_upload &= ~np.isin(number, with_requests[counts >= MIN_RUN])
-    if not is_upload.any() or is_upload.sum() > MAX_STREAMS:
-        return []
-    table = events.of_streams(number[is_upload])
-    stream, time, length, frame = (arrays.numbers(table, name) for name in ("stream", "time", "len", "frame"))
-    by_client = arrays.numbers(table, "from_client").astype(bool)
-    findings = []
-    for row in np.flatnonzero(is_upload).tolist():
-        data = np.flatnonzero((stream == number[row]) & (length > 0))
-        turns = np.flatnonzero(np.diff(by_client[data], prepend=~by_client[data[:1]]))
-        size = np.add.reduceat(length[data].astype(np.int64), turns)
-        block_turns = np.flatnonzero(by_client[data[turns]] & (size >= MIN_BLOCK_BYTES))
-        if len(block_turns) < MIN_RUN or size[block_turns].sum() < MIN_BLOCKS_SHARE * sent_bytes[row]:
-            continue
-        first_segments = data[turns[block_turns]]
-        whole_ms = float(time[first_segments[-1]] - time[first_segments[0]]) / NS_PER_MS
-        path_ms = (len(block_turns) - 1) * float(rtt[row])
-        if whole_ms < MIN_SUM_MS or not MIN_WAIT_SHARE * whole_ms <= path_ms <= whole_ms:
-            continue
-        [ends] = streams.select(["server", "server_port", "client"]).slice(row, 1).to_pylist()
-        values = {
-            "server": endpoint(ends["server"], ends["server_port"]), "client": ends["client"], "n": len(block_turns),
-            "sent": f"{size[block_turns].sum() / 1e6:,.3g} MB",
-            "block": f"{np.median(size[block_turns]) / 1e3:,.3g} kB",
-            "trip_ms": float(rtt[row]), "whole_ms": whole_ms, "path_ms": path_ms,
-        }  # fmt: skip
-        findings.append(Finding(
-            kind="wait", server=ends["server"], server_port=ends["server_port"], cause="blocks_in_turn",
-            owner="client", clients=1, client=ends["client"], streams=1, of_streams=1, total_ms=path_ms,
-            median_ms=whole_ms, max_ms=whole_ms, harm="path", worst_stream=int(number[row]), worst_ms=whole_ms,
-            worst_frames=tuple(frame[first_segments[:2]].tolist()), sentence="blocks_in_turn", values=values,
-        ))  # fmt: skip
-    return findings
-
-
-def messages(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[Finding]:
-    """Find brokers that send each message only after the acknowledgement of the previous one.
-
-    Each message then takes a round trip, or the time of the client's program.
-    """
-    streams, events = tables["streams"], segments(tables)
-    if events is None or pushed is None:
-        return []
-    number, rtt = arrays.numbers(streams, "stream"), np.nan_to_num(_trips_ms(streams))
-    is_broker = (pushed.of_streams(number) >= MIN_IN_TURN) & arrays.equals(streams, "protocol", *ACKS)
-    if not is_broker.any() or is_broker.sum() > MAX_STREAMS:
-        return []
-    table = events.of_streams(number[is_broker])
-    stream, time, length, frame = (arrays.numbers(table, name) for name in ("stream", "time", "len", "frame"))
-    by_client = arrays.numbers(table, "from_client").astype(bool)
-    findings = []
-    for row in np.flatnonzero(is_broker).tolist():
-        data = np.flatnonzero((stream == number[row]) & (length > 1))
-        message_starts = np.flatnonzero(np.diff(by_client[data], prepend=True) & ~by_client[data])
-        message_starts = message_starts[1:]  # the first message follows no other
-        trip_ms, sent, acks = float(rtt[row]), data[message_starts], data[message_starts - 1]
-        [ends] = streams.select(["server", "server_port", "client", "protocol"]).slice(row, 1).to_pylist()
-        min_bytes, max_bytes = ACKS[ends["protocol"]]
-        is_prompt = (time[sent] - time[acks]) / NS_PER_MS <= MAX_LATER_TRIPS * trip_ms + MAX_LATER_MS
-        is_prompt &= (length[acks] >= min_bytes) & (length[acks] <= max_bytes)
-        first, last = max(_runs(is_prompt[1:]), key=lambda run: run[1] - run[0], default=(0, 0))
-        apart: Array = np.diff(time[sent[first : last + 1]].astype(np.int64)) / NS_PER_MS
-        each_ms = float(np.median(apart)) if len(apart) else 0.0
-        long = np.flatnonzero(2 * apart >= each_ms)  # the steps of a log-in are shorter
-        run, whole_ms = len(long) + 1, float(apart[long].sum())
-        by_path = each_ms <= MAX_LATER_TRIPS * trip_ms + MAX_LATER_MS
-        if not len(long) or (by_path and (run < MIN_RUN or trip_ms < MIN_TRIP_MS or whole_ms < MIN_SUM_MS)):
-            continue
-        is_slow = whole_ms >= LIMITS["stuck_ms"] and each_ms >= trip_ms + LIMITS["slow_ms"]
-        if not by_path and (run < MIN_IN_TURN or not is_slow):
-            continue
-        values = {
-            "server": endpoint(ends["server"], ends["server_port"]), "client": ends["client"], "run": run,
-            "each_ms": trip_ms if by_path else each_ms, "whole_ms": whole_ms,
-        }  # fmt: skip
-        sentence = "messages_in_turn" if by_path else "consumer_in_turn"
-        findings.append(Finding(
-            kind="wait", server=ends["server"], server_port=ends["server_port"], cause=sentence,
-            owner="server" if by_path else "client", clients=1, client=ends["client"], streams=1, of_streams=1,
-            total_ms=whole_ms, median_ms=whole_ms, max_ms=whole_ms, harm="late", worst_stream=int(number[row]),
-            worst_ms=whole_ms, worst_frames=tuple(int(frame[sent[first + i]]) for i in (long[-1], long[-1] + 1)),
-            sentence=sentence,
-            values=values,
-        ))  # fmt: skip
-    return findings
-
-
-def _trips_ms(streams: pa.Table) -> Array:
+def shortest_trips_ms(streams: pa.Table) -> Array:
     """Return the shortest known round trip of each stream; NaN without one."""
     first = arrays.numbers(streams, "initial_rtt_ms").astype(float)
     legs = [arrays.numbers(streams, f"{side}_rtt_ms").astype(float) for side in ("client", "server")]
     return np.fmin(first, np.where(np.isnan(first), np.nan, np.nan_to_num(legs[0]) + np.nan_to_num(legs[1])))
 
 
-def expects(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Table]) -> Finding | None:
-    """Find uploads whose client waited for "100 Continue" until its timer expired; None without them.
-
-    All these pauses are equally long. A program whose data is late pauses for varying times.
-    """
-    stretches = tables["stretches"]
-    is_upload = arrays.equals(stretches, "method", "POST", "PUT", "PATCH")
-    is_upload &= arrays.equals(stretches, "protocol", "http")
-    uploads = server.rows[is_upload[server.rows]]
-    think = next((item for item in items if item.cause == "client_think"), None)
-    if think is None or len(uploads) < MIN_CONNECTS:
-        return None
-    of_uploads = is_upload[think.rows]
-    rows, waited_ms = think.rows[of_uploads], think.ms[of_uploads]
-    is_timed = np.array([fixes.waits_for_continue(ms) for ms in waited_ms.tolist()], bool)
-    rows, waited_ms = rows[is_timed], waited_ms[is_timed]
-    if len(rows) < MIN_CONNECTS or 2 * len(rows) < len(uploads):
-        return None
-    if np.ptp(waited_ms) > MAX_TIMER_SPREAD * waited_ms.min():
-        return None
-    answered, requested = (arrays.filled(stretches, name, 0)[rows] for name in ("response_start", "request_end"))
-    if (answered < requested).any():
-        return None  # a 100 Continue arrived before the body
-    requests, ends = _Requests(tables["streams"], stretches), (server.address, server.port)
-    return _row("expect_continue", "client", "late", ends, requests, rows, waited_ms, len(uploads))
-
-
-def _redirects(requests: _Requests, is_request: Array) -> list[Finding]:
+def _redirects(requests: Requests, is_request: Array) -> list[Finding]:
     """Find several redirects in a row that the client followed at once, each with a request and maybe a connection."""
-    stretches = requests.exchanges
+    stretches = requests.stretches
     is_redirect = is_request & np.isin(arrays.numbers(stretches, "status").astype(float), REDIRECTS)
     if is_redirect.sum() < MIN_REDIRECTS:
         return []
@@ -400,7 +266,7 @@ def _redirects(requests: _Requests, is_request: Array) -> list[Finding]:
     pause_ms = (begin[rows[1:]] - end[rows[:-1]]) / NS_PER_MS
     follows = is_redirect[rows[:-1]] & (client[rows[1:]] == client[rows[:-1]])
     follows &= (pause_ms >= 0) & (pause_ms <= MAX_REDIRECT_GAP_MS) & (requests.rtt_ms(rows[:-1]) >= MIN_TRIP_MS)
-    chains = [(first, last) for first, last in _runs(follows) if last - first >= MIN_REDIRECTS]
+    chains = [(first, last) for first, last in find_runs(follows) if last - first >= MIN_REDIRECTS]
     firsts = requests.stream_row[rows[np.array([first for first, _ in chains], np.int64)]]
     findings = []
     for server, indexes in requests.groups(firsts).items():
@@ -416,30 +282,29 @@ def _redirects(requests: _Requests, is_request: Array) -> list[Finding]:
             "run": last - first, "whole_ms": float(begin[rows[last]] - begin[rows[first]]) / NS_PER_MS,
             "connects": int(is_first[rows[first:last]].sum()), "name": called(redirect["method"], redirect["target"]),
         }  # fmt: skip
-        row = _row("redirects", "server", "path", server, requests, redirects, spent_ms, len(redirects), values)
+        row = trips_finding(
+            "redirects", "server", "path", server, requests, redirects, spent_ms, len(redirects), values
+        )
         findings.append(row)
     return findings
 
 
-def _row(
-    sentence: str, owner: str, harm: Harmful, server: tuple[str, int], requests: _Requests, rows: Array,
+def trips_finding(
+    sentence: str, owner: str, harm: Harmful, server: tuple[str, int], requests: Requests, rows: Array,
     waited_ms: Array, of: int, more_values: Mapping[str, float | str] | None = None,
 ) -> Finding:  # fmt: skip
     """Return the finding of requests whose round trips fewer would spare."""
     longest = int(waited_ms.argmax())
     worst, ordered = int(rows[longest]), sorted(waited_ms.tolist())
     stream_row = requests.stream_row[worst]
-    frame = int(arrays.numbers(requests.exchanges, "request_first_frame")[worst])
+    frame = int(arrays.numbers(requests.stretches, "request_first_frame")[worst])
     spare = float(waited_ms.sum()) * (1 - 1 / len(rows) if harm == "path" else 1)  # one of them is necessary
     values = {
         "n": len(rows), "of": of, "server": endpoint(*server), "span_ms": (ordered[0], ordered[-1]),
         "sum_ms": float(waited_ms.sum()), "trip_ms": float(requests.rtt[stream_row]), **(more_values or {}),
     }  # fmt: skip
-    return Finding(
-        kind="wait", server=server[0], server_port=server[1], cause=sentence, owner=owner, exchanges=len(rows),
-        of_exchanges=of, total_ms=spare, median_ms=ordered[len(ordered) // 2], max_ms=ordered[-1],
-        harm=harm,
-        worst_stream=int(requests.number[stream_row]),
-        worst_exchange=int(arrays.numbers(requests.exchanges, "exchange")[worst]),
-        worst_ms=ordered[-1], worst_frames=(frame,), sentence=sentence, values=values,
+    return Finding.wait(
+        server, sentence, owner, harm, ordered, values, exchanges=len(rows), of_exchanges=of, total_ms=spare,
+        worst_stream=int(requests.number[stream_row]), worst_frames=(frame,),
+        worst_exchange=int(arrays.numbers(requests.stretches, "exchange")[worst]),
     )  # fmt: skip

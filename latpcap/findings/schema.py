@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import floor
@@ -191,6 +191,24 @@ class Finding:
     ] = None  # fmt: skip
     values: Mapping[str, Any] | None = None
     """The values of the sentence's template; no column."""
+
+    @classmethod
+    def wait(
+        cls, server: tuple[str, int], sentence: str, owner: str, harm: Harmful | None, waits_ms: Sequence[float],
+        values: Mapping[str, Any], **columns: Any,
+    ) -> Finding:  # fmt: skip
+        """Return a finding of kind "wait": what users waited for, each for one of the times `waits_ms`.
+
+        `columns` are further ones: whom it hit (`clients`, `streams` or `exchanges`) and what shows it (`worst_stream`,
+        `worst_frames`). They replace the defaults: the cause is named as the sentence, and times are of `waits_ms`.
+        """
+        longest_ms = max(waits_ms)
+        defaults = {
+            "kind": "wait", "server": server[0], "server_port": server[1], "cause": sentence, "owner": owner,
+            "total_ms": sum(waits_ms), "median_ms": sorted(waits_ms)[len(waits_ms) // 2], "max_ms": longest_ms,
+            "worst_ms": longest_ms, "harm": harm, "sentence": sentence, "values": values,
+        }  # fmt: skip
+        return cls(**{**defaults, **columns})
 
     def __post_init__(self) -> None:
         """Set confidence and grade unless they were given."""

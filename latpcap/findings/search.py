@@ -11,9 +11,9 @@ from latpcap import presentation as show
 from latpcap.findings import (
     buffering_proxies,
     connections,
+    expect_continue,
     openings,
     quality,
-    round_trips,
     sessions,
     shared_locks,
     transactions,
@@ -80,7 +80,7 @@ class Search:
             or shared_locks.find_answered_together(server, spent, tables)
             or shared_locks.find_behind_other(server, spent, tables),
             buffering_proxies.find(server, tables),
-            round_trips.expects(server, spent, tables),
+            expect_continue.find(server, spent, tables),
         )
         waits = [wait for wait in candidates if wait is not None]
         if not any(wait.cause in ("transaction_lock", "transaction_pool") for wait in waits):

@@ -140,12 +140,10 @@ def _takeover_finding(
         "server": endpoint(*server), "id": name, "n": len(ended), "client": clients[0], "other": clients[1],
         "lasted_ms": durations_ms[len(durations_ms) // 2], "frame": new.frame, "span_ms": (min(away_ms), max(away_ms)),
     }  # fmt: skip
-    return Finding(
-        kind="wait", server=server[0], server_port=server[1], cause="client_id_twice", owner="client",
-        clients=len(clients), client=clients[0], streams=len(ended), of_streams=len(sessions), total_ms=sum(away_ms),
-        median_ms=sorted(away_ms)[len(away_ms) // 2], max_ms=max(away_ms), harm="never", worst_stream=old.stream,
-        worst_ms=max(away_ms), worst_frames=(old.frame, new.frame), filter=wireshark_filter(old.stream),
-        sentence="client_id_twice", values=values,
+    return Finding.wait(
+        server, "client_id_twice", "client", "never", away_ms, values, clients=len(clients), client=clients[0],
+        streams=len(ended), of_streams=len(sessions), worst_stream=old.stream, worst_frames=(old.frame, new.frame),
+        filter=wireshark_filter(old.stream),
     )  # fmt: skip
 
 
@@ -208,13 +206,10 @@ def _idle_finding(
         "server": endpoint(server, port), "n": len(cases), "idle_ms": shortest, "client": client,
         "frame": longest.frame, "span_ms": (min(returns_ms), max(returns_ms)), "half_ms": shortest / 2,
     }  # fmt: skip
-    return Finding(
-        kind="wait", server=server, server_port=port, cause="session_idled", owner="server", clients=1,
-        client=client, streams=len(cases), of_streams=len(starts),
-        total_ms=max(sum(returns_ms), LIMITS["stuck_ms"]), median_ms=sorted(returns_ms)[len(returns_ms) // 2],
-        max_ms=max(returns_ms), harm="late", worst_stream=longest.stream, worst_ms=max(returns_ms),
-        worst_frames=(longest.frame,), filter=wireshark_filter(longest.stream), sentence="session_idled",
-        values=values,
+    return Finding.wait(
+        (server, port), "session_idled", "server", "late", returns_ms, values, clients=1, client=client,
+        streams=len(cases), of_streams=len(starts), total_ms=max(sum(returns_ms), LIMITS["stuck_ms"]),
+        worst_stream=longest.stream, worst_frames=(longest.frame,), filter=wireshark_filter(longest.stream),
     )  # fmt: skip
 
 
@@ -286,12 +281,11 @@ def _forged_resets(tables: Mapping[str, pa.Table]) -> list[Finding]:
         ends = (longest.client, endpoint(server, port))
         sender, other = ends if by_client else reversed(ends)
         values = {"who": sender, "other": other, "n": len(cases), "frame": longest.frame}
-        findings.append(Finding(
-            kind="wait", server=server, server_port=port, cause="reset_between", owner="network",
-            clients=len({case.client for case in cases}), client=longest.client, streams=len(cases),
-            of_streams=len(cases), total_ms=sum(case.lasted_ms for case in cases), max_ms=longest.lasted_ms,
-            harm="never", worst_stream=longest.stream, worst_ms=longest.lasted_ms, worst_frames=(longest.frame,),
-            filter=wireshark_filter(longest.stream), sentence="reset_between", values=values,
+        findings.append(Finding.wait(
+            (server, port), "reset_between", "network", "never", [case.lasted_ms for case in cases], values,
+            median_ms=None, clients=len({case.client for case in cases}), client=longest.client, streams=len(cases),
+            of_streams=len(cases), worst_stream=longest.stream, worst_frames=(longest.frame,),
+            filter=wireshark_filter(longest.stream),
         ))  # fmt: skip
     return findings
 
@@ -325,14 +319,12 @@ def _closed_window_finding(server: str, port: int, by_client: bool, cases: list[
         "span_ms": (cases[0].closed_ms, longest.closed_ms), "frame": longest.frame,
         "still": "" if longest.has_opened else say("still_closed"),
     }  # fmt: skip
-    return Finding(
-        kind="wait", server=server, server_port=port, cause="zero_window", owner=side,
+    return Finding.wait(
+        (server, port), f"took_nothing_{side}", side, "late" if longest.has_opened else "never",
+        [case.closed_ms for case in cases], values, cause="zero_window",
         clients=len({case.client for case in cases}), client=longest.client,
-        streams=len({case.stream for case in cases}), total_ms=sum(case.closed_ms for case in cases),
-        median_ms=cases[len(cases) // 2].closed_ms, max_ms=longest.closed_ms,
-        harm="late" if longest.has_opened else "never", worst_stream=longest.stream, worst_ms=longest.closed_ms,
-        worst_frames=(longest.frame,), filter=wireshark_filter(longest.stream), sentence=f"took_nothing_{side}",
-        values=values,
+        streams=len({case.stream for case in cases}), worst_stream=longest.stream, worst_frames=(longest.frame,),
+        filter=wireshark_filter(longest.stream),
     )  # fmt: skip
 
 

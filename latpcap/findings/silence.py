@@ -13,8 +13,14 @@ from dataclasses import replace
 from latpcap import words
 from latpcap.findings.hung_streams import explained_by_packets
 from latpcap.findings.pushes import Pushed
-from latpcap.findings.schema import Finding, wireshark_filter
-from latpcap.findings.unanswered import MAX_WAIT_MS, UnansweredWait, silent_peers, unanswered_requests
+from latpcap.findings.schema import Finding
+from latpcap.findings.unanswered import (
+    MAX_WAIT_MS,
+    UnansweredWait,
+    silence_finding,
+    silent_peers,
+    unanswered_requests,
+)
 from latpcap.format import endpoint
 from latpcap.lazy import pa
 from latpcap.limits import LIMITS
@@ -56,7 +62,6 @@ def _unexplained(cause: str, owner: str, cases: list[UnansweredWait], of: int) -
     """Return the finding of waits that no answer ended; the longest is its worst case."""
     cases.sort(key=lambda case: case.waited_ms)
     worst = cases[-1]
-    key = worst.key
     if cause == "silent_peer":
         sentence = f"silent_peer_{owner}"
     elif cause == "closed_on_request":
@@ -64,7 +69,7 @@ def _unexplained(cause: str, owner: str, cases: list[UnansweredWait], of: int) -
     else:
         sentence = "never_answered_some" if len(cases) > 1 else "never_answered"
     values = {
-        "server": endpoint(*key), "name": worst.name, "frame": worst.frame, "n": len(cases), "of": of,
+        "server": endpoint(*worst.key), "name": worst.name, "frame": worst.frame, "n": len(cases), "of": of,
         "repeats": worst.repeats, "wait_ms": worst.waited_ms,
         "request": words.say("silent_request", name=worst.name) if cause == "silent_peer" and worst.name else "",
         "wait": words.say("wait" if worst.waited_ms < MAX_WAIT_MS else "wait_hour", wait_ms=worst.waited_ms),
@@ -74,13 +79,7 @@ def _unexplained(cause: str, owner: str, cases: list[UnansweredWait], of: int) -
     fix = words.fix(sentence, **values)
     if cause == "silent_peer" and len(cases) > 1:
         values["text"], sentence = words.say(sentence, **values), "silent_peers"
-    clients = {case.client for case in cases}
-    return Finding(
-        kind="silence", server=key[0], server_port=key[1], cause=cause, owner=owner, clients=len(clients),
-        client=worst.client, exchanges=len(cases) if of else None, of_exchanges=of or None,
-        streams=len({case.stream for case in cases}), total_ms=sum(case.waited_ms for case in cases),
-        max_ms=worst.waited_ms,
-        worst_exchange=worst.exchange,
-        worst_stream=worst.stream, worst_ms=worst.waited_ms, worst_frames=(worst.frame,),
-        filter=wireshark_filter(worst.stream), harm="never", sentence=sentence, values=values, fix=fix,
-    )  # fmt: skip
+    hit = len(cases) if of else None
+    return silence_finding(
+        worst, cases, cause, owner, sentence, values, exchanges=hit, of_exchanges=of or None, fix=fix
+    )

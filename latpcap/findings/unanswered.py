@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill, words
 from latpcap.findings.evidence import called
 from latpcap.findings.pushes import Pushed
+from latpcap.findings.schema import Finding, wireshark_filter
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import CAPTURE_BITS, NS_PER_MS, request_mask
@@ -57,6 +58,22 @@ class UnansweredWait:
     def key(self) -> tuple[str, int]:
         """The server's address and port."""
         return self.server, self.port
+
+
+def silence_finding(
+    worst: UnansweredWait, cases: Sequence[UnansweredWait], cause: str, owner: str, sentence: str,
+    values: Mapping[str, Any], **columns: Any,
+) -> Finding:  # fmt: skip
+    """Return a finding of kind "silence", shown by `worst`; `columns` are further ones, or replace the defaults."""
+    defaults = {
+        "kind": "silence", "server": worst.server, "server_port": worst.port, "cause": cause, "owner": owner,
+        "clients": len({case.client for case in cases}), "client": worst.client,
+        "streams": len({case.stream for case in cases}), "total_ms": sum(case.waited_ms for case in cases),
+        "max_ms": worst.waited_ms, "worst_exchange": worst.exchange, "worst_stream": worst.stream,
+        "worst_ms": worst.waited_ms, "worst_frames": (worst.frame,), "filter": wireshark_filter(worst.stream),
+        "harm": "never", "sentence": sentence, "values": values,
+    }  # fmt: skip
+    return Finding(**{**defaults, **columns})
 
 
 class _StreamFacts:
