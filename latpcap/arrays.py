@@ -71,7 +71,8 @@ def codes(table: pa.Table, column: str) -> tuple[Array, list[str]]:
         if not pa.types.is_dictionary(values.type):
             values = values.dictionary_encode()
         chunks = (values.unify_dictionaries() if values.num_chunks > 1 else values).chunks
-        return _fixed(_joined([c.indices for c in chunks], -1)), chunks[0].dictionary.to_pylist() if chunks else []
+        words = chunks[0].dictionary.to_pylist() if chunks else []
+        return _fixed(_joined([chunk.indices for chunk in chunks], -1)), words
 
     return kept(table, ("codes", column), made)
 
@@ -182,7 +183,7 @@ def _numpy(chunk: pa.Array, null: int | None) -> Array:
     if not count:
         return np.zeros(0, dtype)
     if count > spill.BLOCK and (dtype == "bool" or chunk.null_count):  # the converted column is long, too: in parts
-        pieces = (_numpy(chunk.slice(s.start, s.stop - s.start), null) for s in spill.parts(count))
+        pieces = (_numpy(chunk.slice(span.start, span.stop - span.start), null) for span in spill.parts(count))
         fill = np.nan if null is None else null
         return spill.from_pieces(np.where([], np.zeros(0, dtype), fill).dtype if chunk.null_count else dtype, pieces)
     values = _bits(data, offset, count) if dtype == "bool" else np.frombuffer(data, dtype, count + offset)[offset:]
@@ -203,7 +204,7 @@ def levels(table: pa.Table, column: str) -> tuple[Array, Array]:
     if pa.types.is_dictionary(values.type):
         chunks = values.unify_dictionaries().chunks
         distinct_values = _numpy(chunks[0].dictionary, None) if chunks else np.zeros(0)
-        return _joined([c.indices for c in chunks], None), distinct_values
+        return _joined([chunk.indices for chunk in chunks], None), distinct_values
     plain = numbers(table, column)
     distinct_values = distinct(plain)
     return spill.positions_of(distinct_values, plain), distinct_values

@@ -40,7 +40,7 @@ def percent(share: float) -> str:
 
 def printable(text: str) -> str:
     """The text with unprintable characters, which may disturb a terminal, replaced by "�"."""
-    return "".join(c if c.isprintable() else "�" for c in text)
+    return "".join(letter if letter.isprintable() else "�" for letter in text)
 
 
 def requested(method: str | None, target: str | None) -> str:
@@ -52,7 +52,9 @@ def requested(method: str | None, target: str | None) -> str:
 
 def escaped(text: str) -> str:
     """A name in one line, with control characters and undecodable bytes as escapes."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in text)
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else _escape(letter) for letter in text)
 
 
 def phrase(problem: BaseException) -> str:

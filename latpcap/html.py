@@ -65,7 +65,7 @@ def table(frame: pd.DataFrame, *, rows: int = MAX_ROWS, sortable: bool = False) 
         for name, side in zip(shown.columns, sides, strict=True)
     )
     body = "".join(
-        _ROW + "".join(_cell(v, side) for v, side in zip(values, sides, strict=True)) + "</tr>"
+        _ROW + "".join(_cell(value, side) for value, side in zip(values, sides, strict=True)) + "</tr>"
         for values in shown.itertuples(index=False, name=None)
     )
     click = f' onclick="{escape(_SORT)}"' if sortable else ""

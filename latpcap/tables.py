@@ -132,7 +132,9 @@ def as_exchanges(table: pa.Table, name: str, schema: pa.Schema) -> pa.Table:
         values |= {"exchange": table["push"], "index": zero, "request_last_frame": first}
         values |= {"response_first_frame": first, "response_last_frame": last}
     columns = [values[field.name] if field.name in values else pa.nulls(rows) for field in schema]
-    return pa.Table.from_arrays([c.cast(f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+    return pa.Table.from_arrays(
+        [column.cast(field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
+    )
 
 
 def with_pushes(stretches: pa.Table, pushes: pa.Table) -> pa.Table:

@@ -124,7 +124,9 @@ def of(stretches: pa.Table, rows: Array, port: int, software: str | None, names:
 def _gap_s(stretches: pa.Table, rows: Array, is_wanted: Array) -> float:
     """The median time from a response to the next request for the same target, in s."""
     wanted_rows = rows[spill.take(is_wanted, rows)]
-    starts, ends = (np.sort(arrays.taken(stretches, c, wanted_rows).cast("int64").to_numpy()) for c in ("start", "end"))
+    starts, ends = (
+        np.sort(arrays.taken(stretches, name, wanted_rows).cast("int64").to_numpy()) for name in ("start", "end")
+    )
     return float(np.median(starts[1:] - ends[:-1])) / 1e9 if len(wanted_rows) > 1 else 0.0
 
 

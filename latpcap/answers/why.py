@@ -619,7 +619,7 @@ def _totals(items: list[cause_totals.CauseTotal], causes: pa.Table) -> list[type
     (cause, causes_of), (owner, owners) = arrays.codes(causes, "cause"), arrays.codes(causes, "owner")
     duration, number = arrays.numbers(causes, "duration_ms"), arrays.numbers(causes, "exchange")
     confidence, levels = arrays.levels(causes, "confidence")
-    rows = spill.concatenated([i.causes for i in items])
+    rows = spill.concatenated([item.causes for item in items])
     if len(rows) and int(number.max()) - int(number.min()) >= 2 * len(number):
         number = np.unique(number, return_inverse=True)[1]  # joined captures have numbers far apart
     first = int(number.min()) if len(rows) else 0
@@ -647,7 +647,7 @@ def _totals(items: list[cause_totals.CauseTotal], causes: pa.Table) -> list[type
         }
         for code, (total, proven) in spent.items()
     ]
-    return sorted(totals, key=lambda t: (-t["total_ms"], t["cause"], t["owner"]))
+    return sorted(totals, key=lambda total: (-total["total_ms"], total["cause"], total["owner"]))
 
 
 def _typical(
@@ -675,7 +675,9 @@ def _typical(
         return typical
     events = quoted(typical["stream"], typical["frames"])
     rows = np.flatnonzero(np.isin(arrays.numbers(events, "frame"), typical["frames"]))
-    times, lengths, from_client = (arrays.numbers(events, c)[rows].tolist() for c in ("time", "len", "from_client"))
+    times, lengths, from_client = (
+        arrays.numbers(events, name)[rows].tolist() for name in ("time", "len", "from_client")
+    )
     if len(times) == 3:
         typical["bytes"] = [lengths[0], lengths[2]]
         typical["sender"] = "client" if from_client[0] else "server"

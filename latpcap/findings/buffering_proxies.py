@@ -28,7 +28,7 @@ def find(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     late_rows = np.union1d(server.slow, server.rows[is_event_stream[server.rows]]).tolist()
     if not late_rows or len(late_rows) > LIMITS["pool_most"]:
         return None
-    start, end = (arrays.numbers(stretches, c) for c in ("start", "end"))
+    start, end = (arrays.numbers(stretches, name) for name in ("start", "end"))
     answer_start = arrays.filled(stretches, "response_start", 0)
     min_ns = LIMITS["stuck_ms"] * NS_PER_MS
     inner = np.flatnonzero(request_mask(stretches) & (answer_start > 0) & (end - answer_start >= min_ns))

@@ -369,8 +369,8 @@ def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:
         hint_id = next((hint for hint, alerts in HINTS.items() if alert in alerts), "other")
         if hint_id == "trust" and side == "server":
             hint_id = "client"
-        total = sum(1 for s, p, _ in all_ends if (s, p) == (server, port))
-        start, end = (arrays.numbers(stretches, c)[[row for row, _ in cases]] for c in ("start", "end"))
+        total = sum(1 for host, number, _ in all_ends if (host, number) == (server, port))
+        start, end = (arrays.numbers(stretches, name)[[row for row, _ in cases]] for name in ("start", "end"))
         took_ms = (end - start) / NS_PER_MS
         values = {
             "server": endpoint(server, port), "n": len(cases), "of": total, "side": side, "alert": alert,

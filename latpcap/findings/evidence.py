@@ -156,7 +156,9 @@ def hardest_client(item: CauseTotal, tables: Mapping[str, pa.Table]) -> tuple[st
     rows = spill.positions_of(arrays.numbers(streams, "stream"), wanted)
     spent_ms: dict[int, float] = {}
     for span in spill.parts(len(rows)):
-        for key, part_ms in zip(*(a.tolist() for a in arrays.sums(client[rows[span]], item.ms[span])), strict=True):
+        for key, part_ms in zip(
+            *(column.tolist() for column in arrays.sums(client[rows[span]], item.ms[span])), strict=True
+        ):
             spent_ms[key] = spent_ms.get(key, 0.0) + part_ms
     keys, ms = np.array(sorted(spent_ms), np.int64), np.array([spent_ms[key] for key in sorted(spent_ms)])
     if not len(keys):

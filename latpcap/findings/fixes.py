@@ -197,7 +197,7 @@ def gain(item: CauseTotal, items: list[CauseTotal], stretches: pa.Table, causes:
             high = max(high, now, LIMITS["saturated_most"] * float(server.latency.mean()))
             doubt = doubt or (words.say("gain_unseen") if middle < SAME_SHARE * now else None)
         return Gain(low, high, p99, "unknown", 1.0, alone / loop.rate, doubt)
-    slow, fast = (min(alone, c) for c in loop.capacity)
+    slow, fast = (min(alone, rate) for rate in loop.capacity)
     if slow >= alone:
         return Gain(low, high, p99, NOT_SERVER, slow / loop.rate, fast / loop.rate, doubt)
     # the capacity bounds the range from above, but never makes it narrower than the measured one
@@ -233,7 +233,7 @@ def _less(item: CauseTotal, stretches: pa.Table, ms: Array) -> Array:
     """Return the latencies of the server's exchanges reduced by `ms` (per row of exchanges)."""
     latency, rows = arrays.numbers(stretches, "latency_ms"), item.server.rows
     spans = spill.parts(len(rows))
-    return spill.from_pieces("float64", (np.maximum(latency[rows[s]] - ms[rows[s]], 0.0) for s in spans))
+    return spill.from_pieces("float64", (np.maximum(latency[rows[span]] - ms[rows[span]], 0.0) for span in spans))
 
 
 def _is_proven(causes: pa.Table) -> Array:
@@ -251,9 +251,9 @@ def _of_stall(item: CauseTotal, items: list[CauseTotal], stretches: pa.Table, ca
     """
     sender = item.owner if item.cause != "delayed_ack" else SIDES.get(item.owner, item.owner)
     kinds = {(STALL, sender), ("nagle", sender), ("delayed_ack", SIDES.get(sender, sender))}
-    stalls = spill.concatenated([i.causes for i in items if (i.cause, i.owner) in kinds])
-    programs = [i.causes for i in items if i.cause in PROGRAMS]
-    uncertain = spill.concatenated([i.causes for i in items if i.cause == f"{sender}_think"])
+    stalls = spill.concatenated([item.causes for item in items if (item.cause, item.owner) in kinds])
+    programs = [item.causes for item in items if item.cause in PROGRAMS]
+    uncertain = spill.concatenated([item.causes for item in items if item.cause == f"{sender}_think"])
     is_proven = _is_proven(causes)
     work_rows, late_rows = (
         spill.selected(uncertain, ~is_proven & arrays.equals(causes, "because", word)) for word in (AT_WORK, LATE)
@@ -271,7 +271,7 @@ def _of_stall(item: CauseTotal, items: list[CauseTotal], stretches: pa.Table, ca
     work_beside_ms = exchange_of.sums([work_rows])
     latency, rows = arrays.numbers(stretches, "latency_ms"), item.server.rows
     quickest = _percentile(spill.take(turn_ms, rows), 0.1)
-    queued_ms = exchange_of.sums([i.causes for i in items if i.cause == "queueing"])
+    queued_ms = exchange_of.sums([item.causes for item in items if item.cause == "queueing"])
     queue_ms, least_of_rows = _percentile(spill.take(queued_ms, rows), 0.9), spill.take(least_ms, rows)
     shortest = _shortest(least_of_rows)
     left_ms, warm_ms, worst_ms = (spill.zeros(len(rows), "float64") for _ in range(3))
@@ -351,7 +351,7 @@ class _Loop:
         spans = spill.parts(len(is_of_server))
         row_parts = [(np.flatnonzero(is_of_server[span]) + span.start).astype("uint32") for span in spans]
         rows = spill.concatenated(row_parts)
-        stream, start, end = (spill.take(arrays.numbers(stretches, c), rows) for c in ("stream", "start", "end"))
+        stream, start, end = (spill.take(arrays.numbers(stretches, name), rows) for name in ("stream", "start", "end"))
         seconds = (end.max() - start.min()) / 1e9
         answers, pauses = spill.zeros(len(rows), "float64"), _pauses(stream, start, end)
         if len(pauses) < LIMITS["gain_exchanges"] or seconds <= 0:

@@ -366,7 +366,7 @@ def explained_by_packets(
     all_cases = sorted([*cases, *standing], key=lambda case: -case.waited_ms)
     with_request = {case.stream for case in all_cases if case.exchange is not None}
     number_type = arrays.numbers(streams, "stream").dtype
-    courses = stream_ends.courses(events, np.array(list(dict.fromkeys(c.stream for c in all_cases)), number_type))
+    courses = stream_ends.courses(events, np.array(list(dict.fromkeys(case.stream for case in all_cases)), number_type))
     names = ("client_icmp_too_big", "client_icmp_next_mtu", "server_icmp_too_big", "server_icmp_next_mtu", "position")
     rows = arrays.looked_up(streams, "stream", np.array(list(courses), number_type), names)
     notices, positions = {}, {}

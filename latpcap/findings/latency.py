@@ -85,15 +85,17 @@ def _verdict(
     # A stall with consistent evidence holds in a capture with duplicate packets; other causes rest on round trips,
     # which are doubtful there. The core knows of the duplicates, so that the confidence may equal the check's limit.
     is_sure_stall = item.cause == STALL and item.owner in pools and pools[item.owner].acts
-    doubled = [c for c in checks if c.check == "doubles" and c.most <= item.confidence and not is_sure_stall]
-    limits = [c for c in checks if c.most < item.confidence and c.check != "doubles"] + doubled
-    confidence = min([item.confidence, *(c.most for c in limits)])
+    doubled = [
+        check for check in checks if check.check == "doubles" and check.most <= item.confidence and not is_sure_stall
+    ]
+    limits = [check for check in checks if check.most < item.confidence and check.check != "doubles"] + doubled
+    confidence = min([item.confidence, *(check.most for check in limits)])
     if item.server.cut:
         confidence = min(confidence, LIMITS["cut_confidence"])
     if item.cause in PROGRAMS and item.owner in pools and socket_options.mixed(pools[item.owner]):
         confidence = min(confidence, LIMITS["mixed_confidence"])
-    word = "unknown" if any(c.forbids for c in limits) else grade(item.cause, confidence)
-    return _Verdict(confidence, word, tuple(c.check for c in limits))
+    word = "unknown" if any(check.forbids for check in limits) else grade(item.cause, confidence)
+    return _Verdict(confidence, word, tuple(check.check for check in limits))
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def _options(
     sender = item.owner if item.owner in SIDES else "server"
     if item.cause in ("delayed_ack", "receive_window", "zero_window"):
         sender = SIDES[sender]
-    corked = sum(len(i.rows) for i in items if i.cause == "cork" and i.owner == sender)
+    corked = sum(len(item.rows) for item in items if item.cause == "cork" and item.owner == sender)
     return _Options(
         sender,
         nodelay=socket_options.nodelay(evidence_rows, sender),

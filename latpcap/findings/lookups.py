@@ -45,8 +45,8 @@ def _frames(question: Question) -> tuple[int, ...]:
 def of_lookups(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Return late name lookups by reason and name server, reverse lookups of servers, and late ARP and NDP."""
     rows, all_questions = resolutions(tables["lookups"]), questions(tables["lookups"])
-    reverse = _reverse_findings([q for q in all_questions if q.kind == "PTR"], tables)
-    neighbour_questions = [q for q in all_questions if q.kind in NEIGHBOUR]
+    reverse = _reverse_findings([question for question in all_questions if question.kind == "PTR"], tables)
+    neighbour_questions = [question for question in all_questions if question.kind in NEIGHBOUR]
     if not rows:
         return reverse + _neighbour_findings(neighbour_questions)
     groups: dict[tuple[str, str], list[_NameWait]] = defaultdict(list)
@@ -95,7 +95,9 @@ def _reverse_findings(questions: list[Question], tables: Mapping[str, pa.Table])
             pairs[server_code << 32 | client_code].append(question)
     if not pairs or not stretches.num_rows:
         return []
-    last_answers = {pair: np.maximum.accumulate([q.end or 0 for q in group]) for pair, group in pairs.items()}
+    last_answers = {
+        pair: np.maximum.accumulate([question.end or 0 for question in group]) for pair, group in pairs.items()
+    }
     key = server.astype(np.int64) << 32 | client
     stream_rows = spill.positions_of(arrays.numbers(streams, "stream"), arrays.numbers(stretches, "stream"))
     request_end = arrays.numbers(stretches, "request_end")
@@ -105,7 +107,7 @@ def _reverse_findings(questions: list[Question], tables: Mapping[str, pa.Table])
     for row in np.flatnonzero(np.isin(key, list(pairs))[stream_rows] & (response_start > 0)).tolist():
         pair, answered = int(key[stream_rows[row]]), int(response_start[row])
         between = (int(request_end[row]), answered)
-        first, last = (bisect_left(pairs[pair], time, key=lambda q: q.start) for time in between)
+        first, last = (bisect_left(pairs[pair], time, key=lambda question: question.start) for time in between)
         if first == last:
             continue
         question, named_at = pairs[pair][first], int(last_answers[pair][last - 1])
@@ -210,14 +212,15 @@ def _lookup_finding(sentence: str, waits: list[_NameWait], resolution_count: int
     """Return the finding of one reason and name server."""
     waits.sort(key=lambda wait: wait.waited_ms)
     worst_ms, row, question = waits[-1]
-    needless = {q.name.lower() for q in row.questions if q.status == "NXDOMAIN" and q.name.lower() != row.name.lower()}
-    other_answers = [q for q in row.questions if q.end is not None and q.server != question.server]
-    other_ms = [((q.end or 0) - q.start) / NS_PER_MS for q in other_answers]
+    failed_names = [tried.name.lower() for tried in row.questions if tried.status == "NXDOMAIN"]
+    needless = {name for name in failed_names if name != row.name.lower()}
+    other_answers = [other for other in row.questions if other.end is not None and other.server != question.server]
+    other_ms = [((other.end or 0) - other.start) / NS_PER_MS for other in other_answers]
     values = {
         "n": len(waits), "span_ms": (waits[0].waited_ms, worst_ms),
         "server": endpoint(question.server, question.server_port), "name": printable(row.name),
         "tried": printable(question.name), "kind": question.kind,
-        "needless": len(needless), "questions": sum(q.status == "NXDOMAIN" for q in row.questions),
+        "needless": len(needless), "questions": len(failed_names),
         "status": question.status or "", "other": other_answers[0].server if other_answers else "",
         "other_ms": other_ms[0] if other_ms else 0.0,
     }  # fmt: skip

@@ -360,10 +360,10 @@ def _greeting(openings: Sequence[Opening], streams: Streams, tables: Mapping[str
 
 def _looked_up(lookups: Sequence[Question], begin: int, end: int) -> Question | None:
     """Return the first of these lookups between `begin` and `end` if they took most of that time."""
-    questions = [q for q in lookups if begin <= q.start <= end]
+    questions = [question for question in lookups if begin <= question.start <= end]
     if not questions:
         return None
-    ends = [q.end for q in questions if q.end is not None]
+    ends = [question.end for question in questions if question.end is not None]
     last_end = max(ends) if questions[-1].end is not None else end
     return questions[0] if min(last_end, end) - questions[0].start >= REASON_SHARE * (end - begin) else None
 
@@ -551,7 +551,7 @@ def before_asking(tables: Mapping[str, pa.Table], explained: Set[int] = frozense
                 float(ms[row]), int(stream_numbers[row]), int(exchange_numbers[row]), int(frames[row]), client
             )
             groups[cause, server, port].append(delay)
-    order = sorted(groups.items(), key=lambda g: (g[0][0] != "syn_rto", -max(g[1]).ms))
+    order = sorted(groups.items(), key=lambda group: (group[0][0] != "syn_rto", -max(group[1]).ms))
     return [_before(*key, delays) for key, delays in order]
 
 

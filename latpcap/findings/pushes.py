@@ -139,7 +139,9 @@ class Pushed:
         for table in self._kept["pushes"]:
             (protocol, protocols), (method, methods) = (arrays.codes(table, name) for name in ("protocol", "method"))
             pairs, index = np.unique(protocol * (len(methods) + 1) + method + 1, return_inverse=True)
-            called = [(protocols[p // (len(methods) + 1)], ["", *methods][p % (len(methods) + 1)]) for p in pairs]
+            called = [
+                (protocols[pair // (len(methods) + 1)], ["", *methods][pair % (len(methods) + 1)]) for pair in pairs
+            ]
             codes = np.array([names.setdefault(pair, len(names)) for pair in called])[index]
             parts.append((*_ids(table, "push"), np.zeros(len(codes), bool), codes))
         for table in self._kept["gaps"]:
@@ -248,10 +250,10 @@ def _finding(
 
 def _confidence(held: HeldPushes, rows: Array, checks: Sequence[quality.Check], nagle_acts: bool) -> float:
     """Return the median confidence of the messages, at most what the capture's quality allows."""
-    if any(c.forbids for c in checks):
+    if any(check.forbids for check in checks):
         return 0.0
     # a stall that the table of evidence confirms is one in a capture with duplicated packets, too
-    ceiling = min((c.most for c in checks if not (nagle_acts and c.check == "doubles")), default=1.0)
+    ceiling = min((check.most for check in checks if not (nagle_acts and check.check == "doubles")), default=1.0)
     return min(float(np.sort(held.confidence[rows])[(len(rows) - 1) // 2]), ceiling)
 
 

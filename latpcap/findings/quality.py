@@ -67,12 +67,12 @@ def judge(tables: Mapping[str, pa.Table]) -> list[Check]:
         *_starts(tables["streams"]),
         *_reading(tables["issues"]),
     ]
-    return sorted(checks, key=lambda c: c.most)
+    return sorted(checks, key=lambda check: check.most)
 
 
 def ceiling(checks: list[Check]) -> float:
     """Return the upper bound on the confidence of a verdict from this capture."""
-    return min((c.most for c in checks), default=1.0)
+    return min((check.most for check in checks), default=1.0)
 
 
 def one_way(streams: pa.Table) -> arrays.Array:
@@ -80,7 +80,7 @@ def one_way(streams: pa.Table) -> arrays.Array:
     columns = ("client_packets", "server_packets", "client_payload_bytes", "server_payload_bytes", "completeness")
     mask = np.zeros(streams.num_rows, bool)
     for span, rows in arrays.sliced(streams):
-        client, server, requests, answered, code = (arrays.numbers(rows, c) for c in columns)
+        client, server, requests, answered, code = (arrays.numbers(rows, column) for column in columns)
         mask[span] = ((client > 0) != (server > 0)) & (
             (requests > 0) | (answered > 0) | (code & ~np.uint8(Completeness.SYN) != 0)
         )
@@ -116,10 +116,10 @@ def _doubles(tables: Mapping[str, pa.Table]) -> list[Check]:
     if events is None or retransmissions < LIMITS["doubled_some_share"] * packets:
         return []
     data = events.data()
-    columns = [np.nan_to_num(data[c].astype(float), nan=-1.0) for c in DATA[-2::-1]]
+    columns = [np.nan_to_num(data[column].astype(float), nan=-1.0) for column in DATA[-2::-1]]
     time = data["time"]
     order = np.lexsort((time, *columns))
-    are_equal = np.all([c[order][1:] == c[order][:-1] for c in columns], axis=0)
+    are_equal = np.all([column[order][1:] == column[order][:-1] for column in columns], axis=0)
     doubled = order[1:][are_equal & (np.diff(time[order]) < LIMITS["double_ns"])]
     count = len(doubled)
     total = len(time) - count
@@ -225,12 +225,16 @@ def _merged(tables: Mapping[str, pa.Table]) -> list[Check]:
     if events is None:
         return []
     starts, ends = (arrays.numbers(tables["streams"], name) for name in ("start", "end"))
-    silences = [s for s in events.silences() if s.gap_ns >= LIMITS["merged_ns"]]
-    between_recordings = [s for s in silences if not ((starts <= s.begin) & (ends > s.begin)).any()]
+    silences = [silence for silence in events.silences() if silence.gap_ns >= LIMITS["merged_ns"]]
+    between_recordings = [
+        silence for silence in silences if not ((starts <= silence.begin) & (ends > silence.begin)).any()
+    ]
     if not between_recordings:
         return []
     sentence = words.say(
-        "merged", n=len(between_recordings) + 1, days=max(s.gap_ns for s in between_recordings) / 1e9 / 86_400
+        "merged",
+        n=len(between_recordings) + 1,
+        days=max(silence.gap_ns for silence in between_recordings) / 1e9 / 86_400,
     )
     return [Check("merged", len(between_recordings), len(between_recordings), LIMITS["merged_confidence"], sentence)]
 
@@ -253,7 +257,7 @@ def _clock_only(silence: Silence) -> bool:
             continue
         tick_rates = [_rate(timestamps[part], time[part]) for part in (before, after) if len(part) > 1]
         # the lower rate: packets queued by a host that slept leave at once, so its timestamps seem to run fast
-        rate = min((r for r in tick_rates if r is not None), default=None)
+        rate = min((known_rate for known_rate in tick_rates if known_rate is not None), default=None)
         if rate is None:
             continue
         soon_after = after[time[after] <= time[after[:2][-1]] + gap]
@@ -275,7 +279,7 @@ def _clock(issues: pa.Table, streams: pa.Table) -> list[Check]:
     count = sum(row["count"] for row in _coded(issues, "clock_back"))
     if not count:
         return []
-    packets = sum(int(arrays.numbers(streams, c).sum()) for c in ("client_packets", "server_packets"))
+    packets = sum(int(arrays.numbers(streams, column).sum()) for column in ("client_packets", "server_packets"))
     confidence = LIMITS["clock_back_confidence"] if count > LIMITS["clock_back_share"] * packets else 1.0
     return [Check("clock", count, packets, confidence, words.say("clock_back", n=count))]
 
@@ -326,7 +330,7 @@ def lost(streams: pa.Table, stretches: pa.Table) -> int:
                     (side, "packets"),
                 )
             )
-            at_sender, at_receiver = (arrays.equals(rows, "position", f"at_{s}") for s in (side, peer))
+            at_sender, at_receiver = (arrays.equals(rows, "position", f"at_{side_name}") for side_name in (side, peer))
             needless = np.maximum(needless, spurious)  # a DSACK and Wireshark's rule may be about one segment
             # at the sender nothing is overtaken: an out-of-order segment is a retransmission
             repaired = np.maximum(np.where(at_sender, retransmissions + out_of_order, retransmissions) - needless, 0)

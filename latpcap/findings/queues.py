@@ -66,7 +66,9 @@ def find(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Ta
     rows = _judged_rows(server.rows, stretches)
     if len(rows) < LIMITS["queue_requests"]:
         return None
-    arrived, answered = (arrays.numbers(stretches, c)[rows].astype(np.int64) for c in ("request_end", "response_start"))
+    arrived, answered = (
+        arrays.numbers(stretches, name)[rows].astype(np.int64) for name in ("request_end", "response_start")
+    )
     think = think_ms(items, rows)
     ahead, passed = _ahead(arrived, answered)
     steps = _time_by_length(ahead, think)

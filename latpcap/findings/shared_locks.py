@@ -82,7 +82,9 @@ def find_answered_together(
     rows, first, is_frozen = worst.rows, worst.first, bool(worst.quiet)
     candidates = [group for group in candidates if bool(group.quiet) == is_frozen]
     # the holder of a lock works and does not wait; in a program that stands still all of them wait
-    total = sum(float(took_ms[g.rows].sum()) - (0.0 if is_frozen else float(took_ms[g.first])) for g in candidates)
+    total = sum(
+        float(took_ms[group.rows].sum()) - (0.0 if is_frozen else float(took_ms[group.first])) for group in candidates
+    )
     row = request(stretches, first)
     values = {
         "server": server.name, "n": len(rows) - (not is_frozen), "streams": len(set(stream[rows].tolist())),

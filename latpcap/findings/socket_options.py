@@ -106,15 +106,15 @@ class Pool:
 
 def pool(evidence: list[dict[str, Any]], sender: str) -> Pool:
     """Merge the rows of one server about this sender."""
-    rows = [r for r in evidence if r["sender"] == sender]
+    rows = [row for row in evidence if row["sender"] == sender]
     if not rows:
         return Pool()
-    main = max(rows, key=lambda r: (r["held"], r["opportunities"]))
-    merged = {f.name: main[f.name] for f in fields(Pool) if f.name in main}
+    main = max(rows, key=lambda row: (row["held"], row["opportunities"]))
+    merged = {field.name: main[field.name] for field in fields(Pool) if field.name in main}
     for column in ("opportunities", "held", "tight", "refuted", "streams", "nagle_streams", "nodelay_streams"):
-        merged[column] = sum(r[column] for r in rows)
+        merged[column] = sum(row[column] for row in rows)
     for column, bound in (("hold_min_ms", min), ("hold_max_ms", max)):
-        values = [r[column] for r in rows if r[column] is not None]
+        values = [row[column] for row in rows if row[column] is not None]
         merged[column] = bound(values) if values else None
     return Pool(**merged | {"clients": len(rows)})
 
@@ -130,7 +130,7 @@ def nodelay(rows: list[dict[str, Any]], sender: str) -> Option:
     seen_on = sum(row["refuted"] for row in of_sender)
     chances = sum(row["opportunities"] for row in of_sender)
     verdicts = {row["verdict"] for row in of_sender}
-    streams_on, streams_off = (sum(row[f"{v}_streams"] for row in of_sender) for v in ("nodelay", "nagle"))
+    streams_on, streams_off = (sum(row[f"{verdict}_streams"] for row in of_sender) for verdict in ("nodelay", "nagle"))
     is_seen_on = seen_on >= LIMITS["option_few"]
     state: State = "unknown"
     if ("mixed" in verdicts and streams_on) or (verdicts >= {"nagle", "nodelay"} and is_seen_on):
@@ -147,9 +147,9 @@ def nodelay(rows: list[dict[str, Any]], sender: str) -> Option:
 
 def delayed_ack(rows: list[dict[str, Any]], sender: str) -> Option:
     """Whether the peer of this sender delays its ACKs. Only lone small segments show that it does not."""
-    of_sender = [r for r in rows if r["sender"] == sender]
-    held = sum(r["held"] for r in of_sender)
-    prompt = sum(r["prompt"] for r in of_sender)
+    of_sender = [row for row in rows if row["sender"] == sender]
+    held = sum(row["held"] for row in of_sender)
+    prompt = sum(row["prompt"] for row in of_sender)
     if held >= LIMITS["option_few"]:
         return Option("on", held, prompt, held + prompt)
     if prompt >= LIMITS["option_enough"] and not held:
@@ -159,7 +159,7 @@ def delayed_ack(rows: list[dict[str, Any]], sender: str) -> Option:
 
 def cork(rows: list[dict[str, Any]], sender: str, corked: int) -> Option:
     """Whether this sender uses TCP_CORK. Small parts of one message that were sent separately show that it does not."""
-    separate = sum(r["opportunities"] for r in rows if r["sender"] == sender)
+    separate = sum(row["opportunities"] for row in rows if row["sender"] == sender)
     if corked >= LIMITS["option_few"] and not separate:
         return Option("on", corked, separate, corked + separate)
     if separate >= LIMITS["option_few"] and not corked:
@@ -180,7 +180,9 @@ def timer(pool: Pool) -> Timer:
     if tick_p is None or tick_p > LIMITS["tick_luck"]:
         tick = None
     tolerance = max(2 * (tick or 0.0), LIMITS["timer_slack_ms"])
-    fitting = [t for t in TIMERS if shortest >= t - LIMITS["timer_early_ms"] and median <= t + tolerance]
+    fitting = [
+        timer for timer in TIMERS if shortest >= timer - LIMITS["timer_early_ms"] and median <= timer + tolerance
+    ]
     value = float(max(fitting)) if fitting else None
     is_close = value is not None and median <= value + (2 * tick if tick else LIMITS["timer_clear_ms"])
     hint = _os_hint(value, tick) if value is not None and is_close else None
@@ -244,10 +246,10 @@ def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[Finding]:
         return []
     ends = arrays.looked_up(streams, "stream", held[2], ("server", "server_port"))
     groups: dict[tuple[str, int, str], list[_HeldAck]] = {}
-    for ms, frame, stream, by_client, (name, port) in zip(*(c.tolist() for c in held), ends, strict=True):
+    for ms, frame, stream, by_client, (name, port) in zip(*(column.tolist() for column in held), ends, strict=True):
         groups.setdefault((name, port, "client" if by_client else "server"), []).append(_HeldAck(ms, frame, stream))
     findings = []
-    for (server, port, side), holds in sorted(groups.items(), key=lambda g: (-len(g[1]), g[0])):
+    for (server, port, side), holds in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0])):
         if len(holds) < LIMITS["held_few"]:
             continue
         ms = np.sort([hold.ms for hold in holds])
@@ -277,24 +279,28 @@ def suspects(tables: Mapping[str, pa.Table]) -> list[Finding]:
     rows = np.flatnonzero(method == methods.index(METHOD)) if METHOD in methods else np.zeros(0, np.int64)
     if not len(rows):
         return []
-    columns = {c: arrays.numbers(stretches, c) for c in ("stream", "request_first_frame", "request_last_frame")}
+    columns = {
+        column: arrays.numbers(stretches, column) for column in ("stream", "request_first_frame", "request_last_frame")
+    }
     held, nagle = arrays.numbers(stretches, "delayed_ack_ms"), arrays.numbers(stretches, "nagle_ms")
     groups: dict[tuple[str, int, str, str], list[tuple[float, int, int, int]]] = defaultdict(list)
     ends = arrays.looked_up(streams, "stream", columns["stream"][rows], ("server", "server_port", "client_packets"))
     for row, (server, port, client_packets) in zip(rows.tolist(), ends, strict=True):
-        stream, *frames = (int(columns[c][row]) for c in ("stream", "request_first_frame", "request_last_frame"))
+        stream, *frames = (
+            int(columns[column][row]) for column in ("stream", "request_first_frame", "request_last_frame")
+        )
         # the released segment shows as an ACK's round trip only if the receiver's side was captured
         captured = "acks" if nagle[row] else "data"
         seen_side = "client" if client_packets else "server"
         groups[server, port, seen_side, captured].append((float(held[row]), stream, frames[0], frames[1]))
-    order = sorted(groups.items(), key=lambda g: -len(g[1]))
+    order = sorted(groups.items(), key=lambda group: -len(group[1]))
     return [_suspect(*key, gaps) for key, gaps in order if len(gaps) >= LIMITS["one_way_gaps"]]
 
 
 def _suspect(server: str, port: int, seen_side: str, how: str, gaps: list[tuple[float, int, int, int]]) -> Finding:
     """Return the finding of one server; `gaps`: ms, stream and the two frames; `how`: "data" or "acks" was captured."""
     gaps.sort()
-    ms = np.array([s[0] for s in gaps])
+    ms = np.array([gap[0] for gap in gaps])
     typical = gaps[len(gaps) // 2]
     sender = seen_side if how == "data" else SIDES[seen_side]
     values = {
@@ -303,7 +309,7 @@ def _suspect(server: str, port: int, seen_side: str, how: str, gaps: list[tuple[
     }  # fmt: skip
     return Finding(
         kind="one_way", server=server, server_port=port, cause=STALL, owner=sender,
-        held_by=SIDES[sender], streams=len({s[1] for s in gaps}), total_ms=float(ms.sum()),
+        held_by=SIDES[sender], streams=len({gap[1] for gap in gaps}), total_ms=float(ms.sum()),
         median_ms=arrays.percentile(ms, 0.5), p10_ms=arrays.percentile(ms, 0.1),
         p90_ms=arrays.percentile(ms, 0.9), max_ms=float(ms[-1]),
         confidence=GUESSED, limited_by=("one_direction",), sender=sender, nodelay="unknown",

@@ -186,7 +186,9 @@ def find(tables: Mapping[str, pa.Table]) -> list[Finding]:
     for row in rows:
         groups[row["server"], row["server_port"], row["direction"], row["limited_by"]].append(row)
     findings = [
-        _finding(group, len(rows)) for group in groups.values() if sum(r["duration_ms"] for r in group) >= MIN_SUM_MS
+        _finding(group, len(rows))
+        for group in groups.values()
+        if sum(row["duration_ms"] for row in group) >= MIN_SUM_MS
     ]
     return sorted(findings, key=lambda finding: -(finding.total_ms or 0.0))
 

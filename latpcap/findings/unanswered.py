@@ -139,7 +139,7 @@ def unanswered_requests(
         kind_parts.append(kinds[matches])
     rows, waited_ms, kinds = (np.concatenate(parts) for parts in (row_parts, wait_parts, kind_parts))
     columns = ("exchange", "stream", "request_first_frame", "method", "target")
-    requests = zip(*(arrays.taken(stretches, c, rows).to_pylist() for c in columns), strict=True)
+    requests = zip(*(arrays.taken(stretches, name, rows).to_pylist() for name in columns), strict=True)
     ends = arrays.looked_up(streams, "stream", arrays.numbers(stretches, "stream")[rows], ENDS)
     causes = {_Kind.NEVER: "unanswered_request", _Kind.CLOSED: "closed_on_request"}
     cases = [

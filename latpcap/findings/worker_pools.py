@@ -43,7 +43,7 @@ def find_pool(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     rows = server.rows
     if not LIMITS["pool_least"] <= len(rows) < LIMITS["queue_requests"]:
         return None  # `queues.find` is responsible for more requests
-    arrived, answered = (arrays.filled(stretches, c, 0)[rows] for c in ("request_end", "response_start"))
+    arrived, answered = (arrays.filled(stretches, name, 0)[rows] for name in ("request_end", "response_start"))
     is_answered = answered > 0
     arrived, answered, rows = arrived[is_answered], answered[is_answered], rows[is_answered]
     if len(rows) < LIMITS["pool_least"]:
@@ -123,7 +123,7 @@ def find_rate_limit(server: Server, tables: Mapping[str, pa.Table]) -> Finding |
     stretches, rows = tables["stretches"], server.rows
     if not MIN_STEADY < len(rows) < LIMITS["queue_requests"]:
         return None
-    arrived, answered = (arrays.filled(stretches, c, 0)[rows] for c in ("request_end", "response_start"))
+    arrived, answered = (arrays.filled(stretches, name, 0)[rows] for name in ("request_end", "response_start"))
     order = np.argsort(answered, kind="stable")
     arrived, answered, rows = arrived[order], answered[order], rows[order]
     is_waiting = (answered[:-1] > 0) & (arrived[1:] < answered[:-1])  # it had arrived before the previous answer

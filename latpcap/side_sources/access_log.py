@@ -83,7 +83,7 @@ def _compared(pairs: list[tuple[float, float]], requests: int, entries: int) -> 
     numbers: dict[str, float] = {"matched": len(pairs), "requests": requests, "lines": entries}
     if not pairs:
         return SideSource("access_log", (say("log_none", n=entries),), numbers)
-    seen, took = np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs])
+    seen, took = np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
     middle = arrays.percentile(np.sort(seen), 0.5)
     logged = arrays.percentile(np.sort(took), 0.5)
     spent, inside = float(seen.sum()), float(np.minimum(seen, took).sum())

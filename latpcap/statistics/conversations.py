@@ -129,7 +129,9 @@ def endpoints(capture: Recorded, layer: Layer | None = None) -> pa.Table:
             row[first_count + 1] += sizes[frame]
             row[4], row[5] = min(row[4], times[frame]), max(row[5], times[frame])
     table = []
-    for (kind, end), row in sorted(rows.items(), key=lambda r: (*_sort_key(r[0][0], r[1][1] + r[1][3]), r[1][4])):
+    for (kind, end), row in sorted(
+        rows.items(), key=lambda entry: (*_sort_key(entry[0][0], entry[1][1] + entry[1][3]), entry[1][4])
+    ):
         sent, sent_bytes, received, received_bytes, start, last = row
         table.append(
             {

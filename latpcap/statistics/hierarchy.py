@@ -76,4 +76,8 @@ def _above_tcp(capture: Recorded) -> dict[int, str]:
     streams = capture.arrow("streams").select(["stream", "protocol"]).to_pylist()
     protocols = {row["stream"]: _NAMES.get(row["protocol"], row["protocol"]) for row in streams if row["protocol"]}
     events = (capture.arrow("events")[name].to_pylist() for name in ("frame", "stream", "len"))
-    return {f: protocols[s] for f, s, length in zip(*events, strict=True) if length and s in protocols}
+    return {
+        frame: protocols[stream]
+        for frame, stream, length in zip(*events, strict=True)
+        if length and stream in protocols
+    }

@@ -77,7 +77,9 @@ class CauseTotals:
         self._confidence, self._levels = arrays.levels(causes, "confidence")
         self._label, self._words = _labels(causes)
         spans = spill.parts(len(judged))
-        judged_server = spill.from_pieces("int32", (np.where(judged[s], self._server_of[s], -1) for s in spans))
+        judged_server = spill.from_pieces(
+            "int32", (np.where(judged[span], self._server_of[span], -1) for span in spans)
+        )
         server_of_cause = spill.take(judged_server, self._row)
         is_event_stream = slowness.event_streams(stretches)
         if is_event_stream.any():
@@ -89,7 +91,7 @@ class CauseTotals:
     def put_first(self, name: str, called: Callable[[Server], list[str]]) -> None:
         """Move the server of this address, address and port, or `called` name to the front. ValueError without one."""
         first = named(name, self.servers, called)
-        self.servers = first + [s for s in self.servers if s not in first]
+        self.servers = first + [server for server in self.servers if server not in first]
 
     def spent(self, server: Server) -> list[CauseTotal]:
         """Return the causes of this server's time, the most important first.
@@ -154,7 +156,7 @@ def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:
     parent, parent_words = arrays.codes(causes, "parent")
     owner, owner_words = arrays.codes(causes, "owner")
     rule, _ = arrays.codes(causes, "rule")
-    owner_words = [*owner_words, *(w for w in SIDES if w not in owner_words)]
+    owner_words = [*owner_words, *(word for word in SIDES if word not in owner_words)]
     nagle, held = arrays.code_of(cause_words, "nagle"), arrays.code_of(cause_words, "delayed_ack")
     width = len(owner_words)
     in_nagle, backend = arrays.code_of(parent_words, "nagle"), arrays.code_of(owner_words, BACKEND)
@@ -164,7 +166,7 @@ def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:
     for span in spans:
         rules.update(arrays.distinct(rule[span][(cause[span] == held) & (parent[span] == in_nagle)]).tolist())
     # the owner of a stall is the side that can mend it: the sender, which is the peer of the held ACK's owner
-    peer = np.array([owner_words.index(SIDES.get(w, w)) for w in owner_words], np.int16)
+    peer = np.array([owner_words.index(SIDES.get(word, word)) for word in owner_words], np.int16)
     column = spill.Column("int16")
     for span in spans:
         is_inside = (cause[span] == held) & (parent[span] == in_nagle)
@@ -173,7 +175,9 @@ def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:
         mender = np.where(is_inside, peer[owner[span]], owner[span])
         column.add(np.where(is_stall, len(cause_words), cause[span]).astype(np.int16) * np.int16(width) + mender)
     names, label = [*cause_words, STALL], column.array()
-    return label, {int(n): (names[n // width], owner_words[n % width]) for n in arrays.distinct(label)}
+    return label, {
+        int(number): (names[number // width], owner_words[number % width]) for number in arrays.distinct(label)
+    }
 
 
 def _weighted_median(levels: Array, codes: Array, weights: Array) -> float:

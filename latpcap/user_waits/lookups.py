@@ -104,7 +104,7 @@ class Resolution:
     @property
     def end(self) -> int:
         """The last answer, in ns; without answers the last question."""
-        return max(q.end if q.end is not None else q.start for q in self.questions)
+        return max(question.end if question.end is not None else question.start for question in self.questions)
 
     @property
     def waited_ms(self) -> float:
@@ -114,8 +114,8 @@ class Resolution:
     @property
     def name(self) -> str:
         """The name whose answer had an address, else the shortest one."""
-        names = [q.name for q in self.questions if q.addresses]
-        return names[0] if names else min((q.name for q in self.questions), key=len)
+        names = [question.name for question in self.questions if question.addresses]
+        return names[0] if names else min((question.name for question in self.questions), key=len)
 
 
 def questions(lookups: pa.Table) -> list[Question]:
@@ -138,7 +138,7 @@ def questions(lookups: pa.Table) -> list[Question]:
         )
         for row in range(lookups.num_rows)
     ]  # fmt: skip
-    return sorted(rows, key=lambda q: (q.start, q.number))
+    return sorted(rows, key=lambda question: (question.start, question.number))
 
 
 def resolutions(lookups: pa.Table) -> list[Resolution]:
@@ -187,15 +187,15 @@ def _label(name: str) -> str:
 def _continues(resolution: Resolution, question: Question) -> bool:
     """Return whether this question continues the resolution."""
     previous, recent = resolution.questions[-1], resolution.questions[-MAX_RECENT:]
-    same_name = [q for q in recent if q.name.lower() == previous.name.lower()]
-    answered = {q.kind for q in same_name if q.end is not None and q.end <= question.start}
+    same_name = [earlier for earlier in recent if earlier.name.lower() == previous.name.lower()]
+    answered = {earlier.kind for earlier in same_name if earlier.end is not None and earlier.end <= question.start}
     is_same_name = question.name.lower() == previous.name.lower()
     may_continue = is_same_name or _may_share_search_list(previous, question)
-    if {q.kind for q in same_name} - answered:  # unanswered: a question of the other type, or a repeat
+    if {earlier.kind for earlier in same_name} - answered:  # unanswered: a question of the other type, or a repeat
         return may_continue and question.start - previous.start <= GIVEN_UP_NS
     if question.start - resolution.last > GAP_NS:
         return False
-    if may_continue and previous.failed and not any(q.addresses for q in same_name):
+    if may_continue and previous.failed and not any(earlier.addresses for earlier in same_name):
         return True
     return is_same_name and question.kind not in answered
 
@@ -203,7 +203,7 @@ def _continues(resolution: Resolution, question: Question) -> bool:
 def _repeated(resolution: Resolution, question: Question) -> Question | None:
     """Return the answered question of the resolution that this one repeats, if any."""
     recent = resolution.questions[-MAX_RECENT:]
-    return next((q for q in recent if question.repeats_answered(q)), None)
+    return next((earlier for earlier in recent if question.repeats_answered(earlier)), None)
 
 
 def _may_share_search_list(first: Question, second: Question) -> bool:
@@ -216,7 +216,9 @@ def _may_share_search_list(first: Question, second: Question) -> bool:
 
 def late(resolutions: list[Resolution]) -> dict[int, tuple[str, float, Question]]:
     """Return by position the reason of each late resolution, its ms of the wait, and the question that shows it."""
-    alive = {q.server for resolution in resolutions for q in resolution.questions if q.end is not None}
+    alive = {
+        question.server for resolution in resolutions for question in resolution.questions if question.end is not None
+    }
     reasons = ((index, _late(resolution, alive)) for index, resolution in enumerate(resolutions))
     return {index: late_lookup for index, late_lookup in reasons if late_lookup is not None}
 
@@ -228,21 +230,22 @@ def owner_of(reason: str) -> str:
 
 def _late(resolution: Resolution, alive: set[str]) -> tuple[str, float, Question] | None:
     """Return reason, ms and question of a late resolution (see `late`); None if it was not late."""
-    unanswered = [q for q in resolution.questions if q.end is None]
+    unanswered = [question for question in resolution.questions if question.end is None]
     first = unanswered[0] if unanswered else resolution.questions[0]
     if not resolution.answered:
         is_repeated = len(resolution.questions) > 1 or first.repeats
         return ("dns_never", resolution.waited_ms, first) if is_repeated and resolution.waited_ms >= AGAIN_MS else None
-    answered = [q for q in resolution.questions if q.end is not None]
+    answered = [question for question in resolution.questions if question.end is not None]
     if unanswered:
-        later_answered = [q for q in answered if q.start > first.start and q.kind == first.kind]
-        waited_ms = (min((q.start for q in later_answered), default=resolution.end) - first.start) / NS_PER_MS
+        same_kind = [question.start for question in answered if question.kind == first.kind]
+        later_starts = [start for start in same_kind if start > first.start]
+        waited_ms = (min(later_starts, default=resolution.end) - first.start) / NS_PER_MS
         if waited_ms < AGAIN_MS:
             return None
         if first.server not in alive:
             return "dns_dead", waited_ms, first
         return ("dns_lost_pair" if _is_pair_half(resolution, first) else "dns_lost"), waited_ms, first
-    slow = max(answered, key=lambda q: q.end - q.start if q.end is not None else 0)
+    slow = max(answered, key=lambda question: question.end - question.start if question.end is not None else 0)
     took_ms = ((slow.end or 0) - slow.start) / NS_PER_MS
     if slow.repeats and took_ms >= AGAIN_MS:
         return ("dns_lost_pair" if _is_pair_half(resolution, slow) else "dns_lost"), took_ms, slow
@@ -250,9 +253,11 @@ def _late(resolution: Resolution, alive: set[str]) -> tuple[str, float, Question
         repeated = _repeated(resolution, question)
         if repeated is not None:
             return "dns_lost", (question.start - repeated.start) / NS_PER_MS, repeated
-    needless = [q for q in answered if q.status == "NXDOMAIN" and q.name.lower() != resolution.name.lower()]
-    if needless and any(q.addresses for q in answered):
-        since = min(q.start for q in resolution.questions if q.name.lower() == resolution.name.lower() and q.addresses)
+    name = resolution.name.lower()
+    needless = [question for question in answered if question.status == "NXDOMAIN" and question.name.lower() != name]
+    with_address = [question for question in resolution.questions if question.addresses]
+    if needless and any(question.end is not None for question in with_address):
+        since = min(question.start for question in with_address if question.name.lower() == name)
         waited_ms = (since - resolution.start) / NS_PER_MS
         if 2 * waited_ms > resolution.waited_ms:
             return "dns_search", waited_ms, needless[0]
@@ -263,5 +268,11 @@ def _late(resolution: Resolution, alive: set[str]) -> tuple[str, float, Question
 
 def _is_pair_half(resolution: Resolution, lost: Question) -> bool:
     """Return whether the question for the other address family, from the same socket, was answered at once."""
-    halves = [q for q in resolution.questions if q.port == lost.port and q.kind != lost.kind and q.end is not None]
-    return any(q.end is not None and (q.end - q.start) / NS_PER_MS < AGAIN_MS for q in halves)
+    halves = [
+        question
+        for question in resolution.questions
+        if question.port == lost.port and question.kind != lost.kind and question.end is not None
+    ]
+    return any(
+        question.end is not None and (question.end - question.start) / NS_PER_MS < AGAIN_MS for question in halves
+    )

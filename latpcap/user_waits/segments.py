@@ -133,7 +133,7 @@ class Segments:
         return np.unique(key[often >= PROBES] >> 1)
 
     def _stuck_now(self) -> Array:
-        key, time, _, _, seq = (np.concatenate(c) for c in zip(*self._repeats, strict=True))
+        key, time, _, _, seq = (np.concatenate(column) for column in zip(*self._repeats, strict=True))
         order = np.lexsort((time, seq, key))
         key, time, seq = key[order], time[order], seq[order]
         first = np.flatnonzero(np.r_[True, (key[1:] != key[:-1]) | (seq[1:] != seq[:-1])])
@@ -174,7 +174,7 @@ class Segments:
         parts = self._noted.get(word)
         if not parts:
             return _none(), _none(), _none()
-        key, frame, often = (np.concatenate(c) for c in zip(*parts, strict=True))
+        key, frame, often = (np.concatenate(column) for column in zip(*parts, strict=True))
         keys, first, back = np.unique(key, return_index=True, return_inverse=True)
         return keys, frame[first], np.bincount(back.ravel(), often).astype(np.int64)
 
@@ -188,34 +188,36 @@ class Segments:
         released = released[~np.isnan(released)].astype(np.uint64)
         # a held ACK precedes the segment that it released, so that the others remain
         if len(released) and self._delayed_acks:
-            acks = [np.concatenate(c) for c in zip(*self._delayed_acks, strict=True)]
+            acks = [np.concatenate(column) for column in zip(*self._delayed_acks, strict=True)]
             for_nobody = ~np.isin(acks[1], released)
-            self._delayed_acks = [tuple(c[for_nobody] for c in acks)]
+            self._delayed_acks = [tuple(column[for_nobody] for column in acks)]
 
     def held(self) -> tuple[Array, Array, Array, Array]:
         """Return the held ACKs that released no segment: hold in ms, frame, stream, and whether the client sent it."""
         if not self._delayed_acks:
             none = np.zeros(0, np.int64)
             return none.astype(float), none, none, none.astype(bool)
-        ms, frame, stream, by_client = (np.concatenate(c) for c in zip(*self._delayed_acks, strict=True))
+        ms, frame, stream, by_client = (np.concatenate(column) for column in zip(*self._delayed_acks, strict=True))
         return ms, frame, stream, by_client
 
     def _take_silences(self, columns: dict[str, Array]) -> None:
         for silence in self._silences:
             if not silence.is_complete:
                 missing = NEARBY - (len(silence.near["time"]) - silence.index_before)
-                silence.near = {c: np.concatenate([silence.near[c], columns[c][:missing]]) for c in _NEAR}
+                silence.near = {
+                    column: np.concatenate([silence.near[column], columns[column][:missing]]) for column in _NEAR
+                }
         time = columns["time"]
         last_time = self._recent[-1]["time"][-1:] if self._recent else time[:0]
         gaps = np.diff(np.concatenate([last_time, time]))
         long_gaps = np.flatnonzero(gaps >= LIMITS["clock_ahead_ns"])
         long_gaps = long_gaps[np.argsort(-gaps[long_gaps], kind="stable")][:MAX_JUMPS]
-        self._recent.append({c: columns[c] for c in _NEAR})
+        self._recent.append({column: columns[column] for column in _NEAR})
         if len(long_gaps):
             self._keep(gaps, long_gaps.tolist(), len(last_time))
-        while (
-            len(self._recent) > 1 and sum(len(r["time"]) for r in self._recent) - len(self._recent[0]["time"]) > NEARBY
-        ):
+        counts = [len(batch["time"]) for batch in self._recent]
+        while len(counts) > 1 and sum(counts[1:]) > NEARBY:
+            del counts[0]
             self._recent.popleft()
 
     def _keep(self, gaps: Array, long_gaps: list[int], offset: int) -> None:
@@ -224,12 +226,12 @@ class Segments:
         gap_at = {silence.position: silence.gap_ns for silence in self._silences}
         gap_at |= {self.count - offset + index: int(gaps[index]) for index in long_gaps}
         longest = sorted(gap_at, key=lambda position: (-gap_at[position], position))[:MAX_JUMPS]
-        recent = {c: np.concatenate([r[c] for r in self._recent]) for c in _NEAR}
+        recent = {column: np.concatenate([batch[column] for batch in self._recent]) for column in _NEAR}
         begin = self.count + len(self._recent[-1]["time"]) - len(recent["time"])
         for position in longest:
             if position not in silence_at:
                 first = max(0, position - NEARBY, begin)
-                near = {c: recent[c][first - begin : position + NEARBY - begin].copy() for c in _NEAR}
+                near = {column: recent[column][first - begin : position + NEARBY - begin].copy() for column in _NEAR}
                 silence_at[position] = Silence(gap_at[position], position, near, position - first)
         self._silences = [silence_at[position] for position in longest]
 
@@ -252,13 +254,13 @@ class Segments:
             frame, ack = columns["frame"][rows].astype(np.int64), columns["ack"][rows].astype(float)
             seq = columns["seq"][rows].astype(np.int64)
             self._repeats.append((key[rows], columns["time"][rows], frame, ack, seq))
-        if sum(len(r[0]) for r in self._repeats) > _MAX_REPEATS:
+        if sum(len(repeats[0]) for repeats in self._repeats) > _MAX_REPEATS:
             self._stuck = np.unique(np.concatenate([self._stuck, self._stuck_now()]))
             self._repeats = [self._unanswered()]
 
     def _unanswered(self) -> tuple[Array, Array, Array, Array, Array]:
         """Return the repeats after the receiver's last packet, if it sent any."""
-        key, time, frame, ack, seq = (np.concatenate(c) for c in zip(*self._repeats, strict=True))
+        key, time, frame, ack, seq = (np.concatenate(column) for column in zip(*self._repeats, strict=True))
         last = self._last["frame"]
         peer = key ^ 1
         newest = np.where(peer < len(last), last[np.minimum(peer, len(last) - 1)], 0)

@@ -79,11 +79,13 @@ def servers_of(streams: pa.Table, stretches: pa.Table) -> list[Server]:
 
 def named(name: str, among: Sequence[Server], called: Callable[[Server], list[str]]) -> list[Server]:
     """Return the servers of this address, address and port, or `called` name. ValueError without one."""
-    matches = [s for s in among if name in (s.name, s.address)]
-    matches = matches or [s for s in among if name in (without_site(s.name), without_site(s.address))]
-    matches = matches or [s for s in among if name.lower() in map(str.lower, called(s))]
+    matches = [server for server in among if name in (server.name, server.address)]
+    matches = matches or [
+        server for server in among if name in (without_site(server.name), without_site(server.address))
+    ]
+    matches = matches or [server for server in among if name.lower() in map(str.lower, called(server))]
     if not matches:
-        names = ", ".join(s.name for s in among[:5])
+        names = ", ".join(server.name for server in among[:5])
         raise ValueError(f"no server {name} received requests; there are: {names or 'none'}")
     return matches
 
@@ -318,7 +320,9 @@ def server_of_exchange(streams: pa.Table, stretches: pa.Table) -> Array:
         return spill.from_pieces("int32", (first[server_of[rows[span]]] for span in spans))
     first_of_client, client_of, _ = arrays.grouped(arrays.codes(streams, "client")[0])
     client = streams.num_rows + first_of_client[client_of]
-    return spill.from_pieces("int32", (np.where(asks[s], client[rows[s]], first[server_of[rows[s]]]) for s in spans))
+    return spill.from_pieces(
+        "int32", (np.where(asks[span], client[rows[span]], first[server_of[rows[span]]]) for span in spans)
+    )
 
 
 def server_keys(streams: pa.Table) -> Array:

@@ -46,18 +46,21 @@ class ServiceWait(NamedTuple):
 
 def late(questions: Sequence[Question], streams: pa.Table) -> dict[int, ServiceWait]:
     """Return the late or unanswered requests by number; `questions`: all of "lookups"."""
-    service_requests = [q for q in questions if q.kind in SERVICES]
+    service_requests = [question for question in questions if question.kind in SERVICES]
     if not service_requests:
         return {}
-    acts_by_client = _acts(questions, streams, {q.client for q in service_requests if q.end is None})
-    neighbour_requests = [q for q in questions if q.kind in NEIGHBOUR and q.end is None]
-    has_offer = any(q.kind == DHCP and q.end is not None for q in service_requests)
+    acts_by_client = _acts(
+        questions, streams, {question.client for question in service_requests if question.end is None}
+    )
+    neighbour_requests = [question for question in questions if question.kind in NEIGHBOUR and question.end is None]
+    has_offer = any(question.kind == DHCP and question.end is not None for question in service_requests)
     late_waits = {}
     for question in service_requests:
         if question.end is not None:
             checks = sum(
-                q.repeats + 1 for q in neighbour_requests
-                if (q.client, q.name) == (question.server, question.name) and question.start < q.start < question.end
+                request.repeats + 1 for request in neighbour_requests
+                if (request.client, request.name) == (question.server, question.name)
+                and question.start < request.start < question.end
             )  # fmt: skip
             wait: ServiceWait | None = ServiceWait(
                 "dhcp_checked" if checks else "datagram_late", question, question.end, checks
@@ -85,13 +88,15 @@ def failed(questions: Sequence[Question]) -> list[Failure]:
 
     A single error among many answers is normal (the end of an SNMP walk, a file that a boot loader tries first).
     """
-    answered = [q for q in questions if q.kind in SERVICES and q.end is not None and q.status]
-    answers = Counter((q.kind, q.server) for q in answered)
-    newest_good = {(q.kind, q.client): q.start for q in answered if not q.error}
+    answered = [
+        question for question in questions if question.kind in SERVICES and question.end is not None and question.status
+    ]
+    answers = Counter((question.kind, question.server) for question in answered)
+    newest_good = {(question.kind, question.client): question.start for question in answered if not question.error}
     groups: dict[tuple[str, str, str | None], list[Question]] = defaultdict(list)
-    for q in answered:
-        if q.error and newest_good.get((q.kind, q.client), q.start) <= q.start:
-            groups[q.kind, q.server, q.status].append(q)
+    for question in answered:
+        if question.error and newest_good.get((question.kind, question.client), question.start) <= question.start:
+            groups[question.kind, question.server, question.status].append(question)
     failures = [Failure(group, answers[kind, server]) for (kind, server, _), group in groups.items()]
     return [failure for failure in failures if 2 * len(failure.questions) >= failure.of]
 
@@ -99,9 +104,9 @@ def failed(questions: Sequence[Question]) -> list[Failure]:
 def _acts(questions: Sequence[Question], streams: pa.Table, clients: set[str]) -> dict[str, list[tuple[int, int]]]:
     """Return start and end of the connections and name lookups of each of these clients."""
     acts: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for q in questions:
-        if q.client in clients and q.kind not in (*SERVICES, *NEIGHBOUR):
-            acts[q.client].append((q.start, q.last))
+    for question in questions:
+        if question.client in clients and question.kind not in (*SERVICES, *NEIGHBOUR):
+            acts[question.client].append((question.start, question.last))
     code, names = arrays.codes(streams, "client")
     start, end = (arrays.numbers(streams, name) for name in ("start", "end"))
     for code_of_name, name in enumerate(names):
@@ -120,9 +125,12 @@ def _dead(
     first, last = question.start, question.last
     until = 2 * last - first + NEXT_NS
     key = question.client, question.kind
-    same_service = [q for q in service_requests if (q.client, q.kind) == key and q is not question]
-    next_request = next((q for q in same_service if last < q.start <= until), None)
-    if any(start <= last and first < end for start, end in acts) or any(first < q.start <= last for q in same_service):
+    same_service = [
+        request for request in service_requests if (request.client, request.kind) == key and request is not question
+    ]
+    next_request = next((request for request in same_service if last < request.start <= until), None)
+    did_else = any(start <= last and first < end for start, end in acts)
+    if did_else or any(first < request.start <= last for request in same_service):
         return None  # the client did something else meanwhile
     starts = [start for start, _ in acts if last < start <= until]
     if next_request is not None:

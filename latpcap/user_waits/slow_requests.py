@@ -117,7 +117,7 @@ def waits_for_streams(exchanges: pa.Table, time: Array, slow_ms: float | None) -
     """
     answer_start, start = (arrays.filled(exchanges, column, 0) for column in ("response_start", "start"))
     first_ms: Array = np.where(answer_start > 0, np.minimum((answer_start - start) / NS_PER_MS, time), time)
-    piece_counts, gap_ms = (arrays.filled(exchanges, c, 0) for c in ("pieces", "longest_gap_ms"))
+    piece_counts, gap_ms = (arrays.filled(exchanges, column, 0) for column in ("pieces", "longest_gap_ms"))
     network_ms = np.nan_to_num(arrays.numbers(exchanges, "network_ms").astype(float))
     is_long = first_ms - network_ms > limits_ms(exchanges, slow_ms)
     is_ticking = (piece_counts > 2) & (answer_start > 0) & is_long & (first_ms <= show.MAX_FIRST_EVENT_RATIO * gap_ms)
@@ -201,4 +201,4 @@ def by_family(items: Iterable[Piece], slow_rows: Array, count: int) -> dict[str,
     order = sorted(spent, key=lambda name: (-sums[name], -sum(spent[name].values()), families.index(name)))
     if "loss" in spent and took_ms["loss"] >= show.MIN_LOSS_RATIO * max(took_ms.values()):
         order = ["loss", *(name for name in order if name != "loss")]
-    return {name: dict(sorted(spent[name].items(), key=lambda c: (-c[1], c[0]))) for name in order}
+    return {name: dict(sorted(spent[name].items(), key=lambda cause: (-cause[1], cause[0]))) for name in order}

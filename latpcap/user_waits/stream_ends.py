@@ -213,14 +213,14 @@ class Course:
         until = int(acking[0]) if len(acking) else None
         copies_before_ack = copies if until is None else copies[copies < until]
         whole_copies = copies_before_ack[self.len[copies_before_ack] >= length]
-        smaller_sizes = [int(self.len[c]) for c in copies_before_ack if self.len[c] < length]
+        smaller_sizes = [int(self.len[copy]) for copy in copies_before_ack if self.len[copy] < length]
         later_data = data_packets[(data_packets >= first) & (self.seq[data_packets] > seq)]
         end = len(self.time) if until is None else until
-        blocks = [b for p in later_acks[later_acks < end].tolist() for b in self._sacks.get(p, ())]
+        blocks = [block for packet in later_acks[later_acks < end].tolist() for block in self._sacks.get(packet, ())]
         sizes = {
-            int(self.len[p])
-            for p in later_data.tolist()
-            if any(start <= self.seq[p] and self.seq[p] + self.len[p] <= stop for start, stop in blocks)
+            int(self.len[packet])
+            for packet in later_data.tolist()
+            if any(start <= self.seq[packet] and self.seq[packet] + self.len[packet] <= stop for start, stop in blocks)
         }
         earlier_data = data_packets[(data_packets < first) & (self.seq[data_packets] + self.len[data_packets] <= seq)]
         return Resent(
@@ -283,9 +283,9 @@ def courses(segments: Segments, streams: Array) -> dict[int, Course]:
     for stream in np.unique(columns["stream"]).tolist():
         rows = np.flatnonzero(columns["stream"] == stream)
         columns_of_stream = {name: values[rows] for name, values in columns.items()}
-        flags = [words[c] if c >= 0 else "" for c in code[rows].tolist()]
+        flags = [words[flag_code] if flag_code >= 0 else "" for flag_code in code[rows].tolist()]
         sacks = {
-            index: [(b["left"], b["right"]) for b in blocks[row]]
+            index: [(block["left"], block["right"]) for block in blocks[row]]
             for index, row in enumerate(rows.tolist())
             if blocks[row]
         }

@@ -103,7 +103,7 @@ def find_actions(tables: Mapping[str, pa.Table]) -> list[Action]:
     rows, lookups = opens.by_stream(), tables["lookups"]
     streams = Streams(tables["streams"], rows)
     openings = opened_streams(rows)
-    pairs = fallbacks([(o, streams.ends(o.stream)) for o in openings], streams, names_of(lookups))
+    pairs = fallbacks([(opened, streams.ends(opened.stream)) for opened in openings], streams, names_of(lookups))
     fallback_by_stream = {pair.opened.stream: pair for pair in pairs}
     all_actions = _connections(openings, streams, fallback_by_stream, resolutions(lookups))
     all_actions += _services(questions(lookups), tables["streams"])
@@ -150,7 +150,9 @@ def _transfers(transfers: pa.Table, requests: Mapping[int, Sequence[Wait]]) -> I
     columns = {name: transfers[name].to_pylist() for name in names}
     start, end = (arrays.numbers(transfers, name).tolist() for name in ("start", "end"))
     for row, stream in enumerate(columns["stream"]):
-        request = next((w for w in requests.get(stream, ()) if w.start <= end[row] and start[row] <= w.end), None)
+        request = next(
+            (wait for wait in requests.get(stream, ()) if wait.start <= end[row] and start[row] <= wait.end), None
+        )
         limit, owner = columns["limited_by"][row], columns["owner"][row]
         is_limited = limit != "none"
         yield Wait(
@@ -204,10 +206,10 @@ def _connections(
     for index, resolution in enumerate(resolved):
         action = Action([_lookup(resolution, late_lookups.get(index))])
         actions.append(action)
-        for address in {address for q in resolution.questions for address in q.addresses}:
+        for address in {address for question in resolution.questions for address in question.addresses}:
             answers_by_address[resolution.client, address].append((resolution.end, action))
     failed_before: dict[int, Action] = {}  # actions of failed connections, by the stream that the client opened instead
-    for opened in sorted(openings, key=lambda o: o.syns[0]):
+    for opened in sorted(openings, key=lambda opened: opened.syns[0]):
         ends = streams.ends(opened.stream)
         action_so_far = failed_before.get(opened.stream)
         lookups_of_address = answers_by_address.get((ends.client, ends.server), [])
@@ -238,8 +240,8 @@ def _connections(
 
 def _lookup(resolution: Resolution, reason: tuple[str, float, Question] | None) -> Wait:
     questions = resolution.questions
-    has_failed = resolution.answered and not any(q.addresses for q in questions)
-    answering = next((q for q in reversed(questions) if q.end is not None), questions[0])
+    has_failed = resolution.answered and not any(question.addresses for question in questions)
+    answering = next((question for question in reversed(questions) if question.end is not None), questions[0])
     return Wait(
         kind="lookup", client=resolution.client, server=answering.server, server_port=answering.server_port,
         name=resolution.name, start=resolution.start, end=resolution.end,
@@ -255,22 +257,22 @@ def _services(questions: Sequence[Question], streams: pa.Table) -> list[Action]:
     """Return an action for each UDP request but lookups; one to a dead server includes that to the next one."""
     late_waits = services.late(questions, streams)
     actions: dict[int, Action] = {}
-    for q in questions:
-        if q.kind not in SERVICES:
+    for question in questions:
+        if question.kind not in SERVICES:
             continue
-        late_wait = late_waits.get(q.number)
+        late_wait = late_waits.get(question.number)
         never = "given_up" if late_wait is not None else "never"
-        end = q.last if q.end is None else q.end
+        end = question.last if question.end is None else question.end
         wait = Wait(
-            kind="request", client=q.client, server=q.server, server_port=q.server_port,
-            name=f"{q.kind} {q.name}".strip(), start=q.start,
-            end=end if late_wait is None else late_wait.until, ended=never if q.end is None else "answered",
-            stream=None, table="lookups", row=q.number,
+            kind="request", client=question.client, server=question.server, server_port=question.server_port,
+            name=f"{question.kind} {question.name}".strip(), start=question.start,
+            end=end if late_wait is None else late_wait.until, ended=never if question.end is None else "answered",
+            stream=None, table="lookups", row=question.number,
         )  # fmt: skip
         if late_wait is not None:
             wait.cause, wait.owner, wait.family = late_wait.reason, services.owner_of(late_wait.reason), "server"
             wait.grade = grade_of(worth(late_wait.reason))
-        action = actions.setdefault(q.number, Action())
+        action = actions.setdefault(question.number, Action())
         action.waits.append(wait)
         if late_wait is not None and late_wait.then is not None:
             actions[late_wait.then.number] = action
@@ -339,7 +341,9 @@ def tables(actions: Sequence[Action], waits_beside: Sequence[Wait] = ()) -> tupl
         "end": pa.array([wait.end for wait in rows], instant),
         "waited_ms": pa.array([(wait.end - wait.start) / NS_PER_MS for wait in rows], pa.float64()),
         "ended": pa.array([wait.ended for wait in rows], pa.string()),
-        "family": pa.array([CAUSES[w.cause].family if w.cause in CAUSES else w.family for w in rows], pa.string()),
+        "family": pa.array(
+            [CAUSES[wait.cause].family if wait.cause in CAUSES else wait.family for wait in rows], pa.string()
+        ),
         "cause": pa.array(causes, pa.string()),
         "owner": pa.array([wait.owner or owners.get(wait.cause or "") for wait in rows], pa.string()),
         "grade": pa.array([wait.grade for wait in rows], pa.string()),
@@ -355,11 +359,18 @@ def tables(actions: Sequence[Action], waits_beside: Sequence[Wait] = ()) -> tupl
         "client": pa.array([wait.client for wait in firsts], pa.string()),
         "server": pa.array([wait.server for wait in lasts], pa.string()),
         "server_port": pa.array([wait.server_port for wait in lasts], pa.uint16()),
-        "name": pa.array([next((w.name for w in reversed(a.waits) if w.name), None) for a in actions], pa.string()),
+        "name": pa.array(
+            [next((wait.name for wait in reversed(action.waits) if wait.name), None) for action in actions], pa.string()
+        ),
         "start": pa.array([wait.start for wait in firsts], instant),
         "end": pa.array(ends, instant),
-        "total_ms": pa.array([(e - w.start) / NS_PER_MS for e, w in zip(ends, firsts, strict=True)], pa.float64()),
-        **{f"{kind}_ms": pa.array([p[kind] / NS_PER_MS for p in parts], pa.float64()) for kind in (*KINDS, "other")},
+        "total_ms": pa.array(
+            [(end - wait.start) / NS_PER_MS for end, wait in zip(ends, firsts, strict=True)], pa.float64()
+        ),
+        **{
+            f"{kind}_ms": pa.array([part[kind] / NS_PER_MS for part in parts], pa.float64())
+            for kind in (*KINDS, "other")
+        },
         "waits": pa.array([len(action.waits) for action in actions], pa.uint32()),
         "ended": pa.array([wait.ended for wait in lasts], pa.string()),
     }
