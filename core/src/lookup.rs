@@ -211,7 +211,11 @@ impl Lookups {
             return None;
         }
         while let Some((question, number)) = self.order.pop_front() {
-            if self.waiting.get(&question).is_some_and(|l| l.number == number) {
+            if self
+                .waiting
+                .get(&question)
+                .is_some_and(|lookup| lookup.number == number)
+            {
                 self.give_up(&question);
                 break;
             }

@@ -233,14 +233,14 @@ impl Unacked {
             if !is_whole && !lt(front.seq, ack) {
                 break;
             }
-            let c = facts.covered.get_or_insert(Covered {
+            let covered = facts.covered.get_or_insert(Covered {
                 bytes: ack.wrapping_sub(front.seq),
                 first_frame: front.frame,
                 first_time_ns: front.time_ns,
                 last_frame: front.frame,
                 last_time_ns: front.time_ns,
             });
-            (c.last_frame, c.last_time_ns) = (front.frame, front.time_ns);
+            (covered.last_frame, covered.last_time_ns) = (front.frame, front.time_ns);
             if !is_whole {
                 front.seq = ack;
                 break;

@@ -76,7 +76,7 @@ fn length_beyond_frame<'a>(head: Header<'a, 20>, view: View<'a>, size: u32) -> P
 fn is_checksum_right(header: &[u8]) -> bool {
     let words = header
         .chunks_exact(2)
-        .map(|w| w.iter().fold(0u32, |sum, byte| sum << 8 | u32::from(*byte)));
+        .map(|word| word.iter().fold(0u32, |sum, byte| sum << 8 | u32::from(*byte)));
     let sum: u32 = words.sum();
     (sum & 0xffff) + (sum >> 16) == 0xffff
 }

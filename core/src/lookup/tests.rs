@@ -74,7 +74,9 @@ fn the_first_connect_soon_after_both_answers_waited_for_them() {
         lookups.connect(CLIENT, IpAddr::from([10, 0, 0, 8]), at(6, 31));
         let found = lookups.take_for_syn(5);
         assert_eq!(found.is_some(), want, "{after} {other}");
-        assert!(found.is_none_or(|f| (f.name.as_str(), f.duration_ns, f.number) == ("w.x", 30 * MS, 0)));
+        assert!(found.is_none_or(
+            |lookup| (lookup.name.as_str(), lookup.duration_ns, lookup.number) == ("w.x", 30 * MS, 0)
+        ));
         lookups.connect(CLIENT, WEB, at(7, 32));
         assert_eq!(lookups.take_for_syn(7).is_some(), !want && after == 0);
         assert_eq!(lookups.take_for_syn(6), None);

@@ -446,7 +446,7 @@ impl Http1 {
         self.pending.push_back(kind);
     }
 
-    /// Forgets the oldest request's method, with one issue a stream: responses may be read with the wrong method.
+    /// Forgets the oldest request's method, with one issue per stream: responses may be read with the wrong method.
     #[cold]
     fn drop_oldest_request(&mut self, mut sink: Sink<'_, impl Listener>) {
         self.pending.pop_front();

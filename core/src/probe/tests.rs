@@ -71,7 +71,11 @@ fn answers(rows: &[Probe]) -> Vec<Told> {
         IpAddr::V6(_) => 0,
     };
     rows.iter()
-        .map(|row| row.answer.map(|a| (a.kind.word(), last(a.from), a.at.frame)))
+        .map(|probe| {
+            probe
+                .answer
+                .map(|answer| (answer.kind.word(), last(answer.from), answer.at.frame))
+        })
         .collect()
 }
 
@@ -131,7 +135,7 @@ fn repeats_are_counted_and_data_makes_it_no_probe() {
     let rows = of_streams(&mut streams);
     let seen: Vec<_> = rows
         .iter()
-        .map(|r| (r.sent.frame, r.retransmissions, r.answer))
+        .map(|probe| (probe.sent.frame, probe.retransmissions, probe.answer))
         .collect();
     assert_eq!(seen, [(1, 2, None), (4, 0, None)]);
 }
@@ -210,7 +214,7 @@ fn too_many_unanswered_pings_are_said_and_cost_no_more_memory() {
     assert!(probes.order.len() <= 2 * MAX_WAITING);
     let mut left = probes.take_rest();
     let left: Vec<u64> = std::iter::from_fn(|| left.pop(u64::MAX))
-        .map(|p| p.sent.frame)
+        .map(|probe| probe.sent.frame)
         .collect();
     assert_eq!(given.len() + left.len(), MAX_WAITING + 3 + 200_000);
     assert!(left.is_sorted());

@@ -58,12 +58,12 @@ pub struct Causes {
 impl Causes {
     /// Adds a row about the exchange, connect, push or gap with this number. Returns true if the batch is full.
     #[inline(always)]
-    pub fn push(&mut self, kind: RowKind, number: u64, r: &Row) -> bool {
+    pub fn push(&mut self, kind: RowKind, number: u64, row: &Row) -> bool {
         let columns = &mut self.columns;
         let slot = columns.slot();
-        columns.start.set(slot, r.start_ns);
-        columns.end.set(slot, r.end_ns);
-        columns.cause.set(slot, r.cause as usize, Cause::word_at);
+        columns.start.set(slot, row.start_ns);
+        columns.end.set(slot, row.end_ns);
+        columns.cause.set(slot, row.cause as usize, Cause::word_at);
         let number = Some(number);
         let mut bits = match kind {
             RowKind::Exchange => columns.exchange.set_some(slot, number),
@@ -71,18 +71,18 @@ impl Causes {
             RowKind::Push => columns.push.set_some(slot, number),
             RowKind::Pause | RowKind::Held | RowKind::OneWay => columns.gap.set_some(slot, number),
         };
-        if let Some(parent) = r.parent {
+        if let Some(parent) = row.parent {
             columns.parent.set(slot, parent as usize, Cause::word_at);
             bits |= bit::PARENT;
         }
-        columns.owner.set(slot, r.owner as usize, Owner::word_at);
-        columns.duration.set(slot, ms(r.end_ns - r.start_ns));
-        columns.from_frame.set(slot, r.from_frame);
-        columns.to_frame.set(slot, r.to_frame);
-        columns.rule.set(slot, r.rule as usize, Rule::word_at);
-        let grounds = r.grounds;
+        columns.owner.set(slot, row.owner as usize, Owner::word_at);
+        columns.duration.set(slot, ms(row.end_ns - row.start_ns));
+        columns.from_frame.set(slot, row.from_frame);
+        columns.to_frame.set(slot, row.to_frame);
+        columns.rule.set(slot, row.rule as usize, Rule::word_at);
+        let grounds = row.grounds;
         columns.grade.set(slot, grounds.grade as usize, Grade::word_at);
-        columns.confidence.set(slot, r.confidence());
+        columns.confidence.set(slot, row.confidence());
         columns
             .because
             .set(slot, grounds.because as usize, Because::word_at);
@@ -91,7 +91,7 @@ impl Causes {
             bits |= bit::RIVAL;
         }
         columns.row_bits.set(slot, bits);
-        columns.evidence.set(slot, &r.evidence);
+        columns.evidence.set(slot, &row.evidence);
         columns.end_row(slot)
     }
 }

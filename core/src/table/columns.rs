@@ -495,7 +495,11 @@ mod tests {
             let unset = |(value, want): (&u32, &Option<u32>)| want.is_some() || *value == 0;
             assert!(array.values().iter().zip(&want).all(unset));
             assert_eq!(columns.none.take(&bits).null_count(), rows);
-            let names: Vec<_> = columns.build(&bits, "side").into_iter().map(|c| c.name).collect();
+            let names: Vec<_> = columns
+                .build(&bits, "side")
+                .into_iter()
+                .map(|column| column.name)
+                .collect();
             assert_eq!(names, ["side_some", "side_none"]);
         }
     }

@@ -22,8 +22,8 @@ struct Common {
 }
 
 impl Common {
-    fn new(e: &Exchange, causes: &[Row]) -> Self {
-        let end = e.end();
+    fn new(exchange: &Exchange, causes: &[Row]) -> Self {
+        let end = exchange.end();
         let mut cause_ns = [0; Cause::COUNT];
         for row in causes {
             if let Some(sum) = cause_ns.get_mut(row.cause as usize) {
@@ -31,11 +31,11 @@ impl Common {
             }
         }
         Common {
-            number: e.id,
-            stream: e.stream,
-            start_ns: e.start(),
-            end_ns: end.time_ns.max(e.start()),
-            first_frame: e.request.first.frame,
+            number: exchange.id,
+            stream: exchange.stream,
+            start_ns: exchange.start(),
+            end_ns: end.time_ns.max(exchange.start()),
+            first_frame: exchange.request.first.frame,
             last_frame: end.frame,
             cause_ns,
         }
@@ -64,12 +64,12 @@ impl AsRef<Common> for ConnectRow {
 }
 
 impl ConnectRow {
-    pub fn new(e: &Exchange, causes: &[Row]) -> Self {
+    pub fn new(exchange: &Exchange, causes: &[Row]) -> Self {
         ConnectRow {
-            common: Common::new(e, causes),
-            answer_frame: e.response.as_ref().map(|answer| answer.first.frame),
-            cut_by: e.cut_by,
-            opening: e.opening.as_deref().cloned().unwrap_or_default(),
+            common: Common::new(exchange, causes),
+            answer_frame: exchange.response.as_ref().map(|answer| answer.first.frame),
+            cut_by: exchange.cut_by,
+            opening: exchange.opening.as_deref().cloned().unwrap_or_default(),
         }
     }
 }
@@ -90,13 +90,13 @@ impl AsRef<Common> for PushRow {
 }
 
 impl PushRow {
-    pub fn new(e: &Exchange, causes: &[Row]) -> Self {
+    pub fn new(exchange: &Exchange, causes: &[Row]) -> Self {
         PushRow {
-            common: Common::new(e, causes),
-            protocol: e.protocol.unwrap_or_default().word(),
-            method: e.method.clone(),
-            target: e.target.clone(),
-            bytes: e.response.as_ref().map_or(0, |answer| answer.bytes),
+            common: Common::new(exchange, causes),
+            protocol: exchange.protocol.unwrap_or_default().word(),
+            method: exchange.method.clone(),
+            target: exchange.target.clone(),
+            bytes: exchange.response.as_ref().map_or(0, |answer| answer.bytes),
         }
     }
 }
@@ -115,11 +115,11 @@ impl AsRef<Common> for GapRow {
 }
 
 impl GapRow {
-    pub fn new(e: &Exchange, causes: &[Row]) -> Self {
+    pub fn new(exchange: &Exchange, causes: &[Row]) -> Self {
         GapRow {
-            common: Common::new(e, causes),
-            index: e.index,
-            kind: match e.row {
+            common: Common::new(exchange, causes),
+            index: exchange.index,
+            kind: match exchange.row {
                 RowKind::OneWay => "one_way",
                 RowKind::Held if is_held(causes) => "held",
                 _ => "pause",
@@ -147,21 +147,21 @@ fn is_held(causes: &[Row]) -> bool {
 
 pub fn connects(rows: &[ConnectRow]) -> Vec<Column> {
     let mut columns = common_head("connect", rows);
-    columns.insert(6, optional("answer_frame", rows, |r| r.answer_frame));
+    columns.insert(6, optional("answer_frame", rows, |row| row.answer_frame));
     columns.extend([
-        optional("dns_ms", rows, |r| Some(Ms(lookup(r)?.duration_ns))),
-        optional("dns_name", rows, |r| Some(lookup(r)?.name.as_str())),
-        optional("lookup", rows, |r| Some(lookup(r)?.number)),
-        optional("handshake_ms", rows, |r| r.opening.handshake_ns.map(Ms)),
-        optional("tls_ms", rows, |r| r.opening.tls_ns.map(Ms)),
-        optional("tls_version", rows, |r| tls(r)?.version.map(tls_version)),
-        optional("tls_round_trips", rows, |r| tls(r)?.round_trips),
-        optional("tls_resumed", rows, |r| tls(r)?.resumed),
-        optional("tls_server_name", rows, |r| tls(r)?.server_name.as_deref()),
-        optional("tls_alpn", rows, |r| tls(r)?.alpn.as_deref()),
-        optional("tls_alpn_offered", rows, |r| tls(r)?.offered.as_deref()),
-        optional("greeting_ms", rows, |r| r.opening.greeting_ns.map(Ms)),
-        optional("cut_by", rows, |r| r.cut_by.map(CutBy::word)),
+        optional("dns_ms", rows, |row| Some(Ms(lookup(row)?.duration_ns))),
+        optional("dns_name", rows, |row| Some(lookup(row)?.name.as_str())),
+        optional("lookup", rows, |row| Some(lookup(row)?.number)),
+        optional("handshake_ms", rows, |row| row.opening.handshake_ns.map(Ms)),
+        optional("tls_ms", rows, |row| row.opening.tls_ns.map(Ms)),
+        optional("tls_version", rows, |row| tls(row)?.version.map(tls_version)),
+        optional("tls_round_trips", rows, |row| tls(row)?.round_trips),
+        optional("tls_resumed", rows, |row| tls(row)?.resumed),
+        optional("tls_server_name", rows, |row| tls(row)?.server_name.as_deref()),
+        optional("tls_alpn", rows, |row| tls(row)?.alpn.as_deref()),
+        optional("tls_alpn_offered", rows, |row| tls(row)?.offered.as_deref()),
+        optional("greeting_ms", rows, |row| row.opening.greeting_ns.map(Ms)),
+        optional("cut_by", rows, |row| row.cut_by.map(CutBy::word)),
     ]);
     columns.extend(common_tail(rows));
     columns
@@ -190,12 +190,12 @@ fn tls_version(number: u16) -> &'static str {
 pub fn pushes(rows: &[PushRow]) -> Vec<Column> {
     let mut columns = common_head("push", rows);
     let message = [
-        required("protocol", rows, |r| r.protocol),
-        optional("method", rows, |r| r.method.as_deref()),
-        optional("target", rows, |r| r.target.as_deref()),
+        required("protocol", rows, |row| row.protocol),
+        optional("method", rows, |row| row.method.as_deref()),
+        optional("target", rows, |row| row.target.as_deref()),
     ];
     columns.splice(2..2, message);
-    columns.push(required("bytes", rows, |r| r.bytes));
+    columns.push(required("bytes", rows, |row| row.bytes));
     columns.extend(common_tail(rows));
     columns
 }
@@ -203,8 +203,8 @@ pub fn pushes(rows: &[PushRow]) -> Vec<Column> {
 pub fn gaps(rows: &[GapRow]) -> Vec<Column> {
     let mut columns = common_head("gap", rows);
     let kind = [
-        required("index", rows, |r| r.index),
-        required("kind", rows, |r| r.kind),
+        required("index", rows, |row| row.index),
+        required("kind", rows, |row| row.kind),
     ];
     columns.splice(2..2, kind);
     columns.extend(common_tail(rows));
@@ -214,15 +214,15 @@ pub fn gaps(rows: &[GapRow]) -> Vec<Column> {
 /// The columns that begin all three tables; `number` is the name of the row's number.
 fn common_head<R: AsRef<Common>>(number: &'static str, rows: &[R]) -> Vec<Column> {
     vec![
-        required(number, rows, |r| r.as_ref().number),
-        required("stream", rows, |r| r.as_ref().stream),
-        required("start", rows, |r| Time(r.as_ref().start_ns)),
-        required("end", rows, |r| Time(r.as_ref().end_ns)),
-        required("duration_ms", rows, |r| {
-            Ms(r.as_ref().end_ns - r.as_ref().start_ns)
+        required(number, rows, |row| row.as_ref().number),
+        required("stream", rows, |row| row.as_ref().stream),
+        required("start", rows, |row| Time(row.as_ref().start_ns)),
+        required("end", rows, |row| Time(row.as_ref().end_ns)),
+        required("duration_ms", rows, |row| {
+            Ms(row.as_ref().end_ns - row.as_ref().start_ns)
         }),
-        required("first_frame", rows, |r| r.as_ref().first_frame),
-        required("last_frame", rows, |r| r.as_ref().last_frame),
+        required("first_frame", rows, |row| row.as_ref().first_frame),
+        required("last_frame", rows, |row| row.as_ref().last_frame),
     ]
 }
 
@@ -230,10 +230,10 @@ fn common_head<R: AsRef<Common>>(number: &'static str, rows: &[R]) -> Vec<Column
 fn common_tail<R: AsRef<Common>>(rows: &[R]) -> Vec<Column> {
     let mut columns = Vec::new();
     for (index, cause) in Cause::WORDS.into_iter().enumerate() {
-        let ns = |r: &R| r.as_ref().cause_ns.get(index).copied().unwrap_or(0);
-        columns.push(required([cause, "_ms"].concat(), rows, |r| Ms(ns(r))));
+        let ns = |row: &R| row.as_ref().cause_ns.get(index).copied().unwrap_or(0);
+        columns.push(required([cause, "_ms"].concat(), rows, |row| Ms(ns(row))));
     }
-    columns.push(optional("top_cause", rows, |r| r.as_ref().top_cause()));
+    columns.push(optional("top_cause", rows, |row| row.as_ref().top_cause()));
     columns
 }
 
@@ -260,7 +260,8 @@ mod tests {
         };
         let (nagle, ack, think) = (Cause::Nagle, Cause::DelayedAck, Cause::ClientThink);
         let held = |rows: &[(Cause, i64, Grounds)]| {
-            is_held(&rows.iter().map(|r| row(r.0, r.1, r.2)).collect::<Vec<_>>())
+            let causes = rows.iter().map(|(cause, ns, grounds)| row(*cause, *ns, *grounds));
+            is_held(&causes.collect::<Vec<_>>())
         };
         assert!(held(&[(nagle, 5, probable), (ack, 40, probable)]));
         assert!(held(&[(ack, 21, probable), (think, 20, probable)]));

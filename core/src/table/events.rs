@@ -110,17 +110,17 @@ pub struct Events {
 impl Events {
     /// Adds a row. Returns true if the batch is full.
     #[inline(always)]
-    pub fn push(&mut self, e: &Event<'_>) -> bool {
-        let (segment, facts, slot) = (e.segment, e.facts, self.columns.slot());
+    pub fn push(&mut self, event: &Event<'_>) -> bool {
+        let (segment, facts, slot) = (event.segment, event.facts, self.columns.slot());
         let ends = || [segment.src, segment.dst];
-        let (src, dst) = self.addresses.keys(e.stream, !e.from_low, ends);
-        if segment.options.mss.is_some() || segment.options.wscale.is_some() || e.sack.is_some() {
-            self.push_rare(&segment.options, e.sack);
+        let (src, dst) = self.addresses.keys(event.stream, !event.from_low, ends);
+        if segment.options.mss.is_some() || segment.options.wscale.is_some() || event.sack.is_some() {
+            self.push_rare(&segment.options, event.sack);
         }
         let columns = &mut self.columns;
-        columns.frame.set(slot, e.at.frame);
-        columns.time.set(slot, e.at.time_ns);
-        columns.stream.set(slot, e.stream);
+        columns.frame.set(slot, event.at.frame);
+        columns.time.set(slot, event.at.time_ns);
+        columns.stream.set(slot, event.stream);
         columns.src.set(slot, src);
         columns.sport.set(slot, segment.sport);
         columns.dst.set(slot, dst);
@@ -131,9 +131,9 @@ impl Events {
         let flags = usize::from(segment.flags) % FLAG_SETS;
         columns.header_flags.set(slot, flags, flags_text);
         columns.window.set(slot, facts.window);
-        columns.time_delta.set(slot, ms(e.time_delta_ns));
+        columns.time_delta.set(slot, ms(event.time_delta_ns));
         let mut bits = u32::from(facts.flags);
-        if e.from_client {
+        if event.from_client {
             bits |= bit::FROM_CLIENT;
         }
         if let Some((tsval, tsecr)) = segment.options.timestamps {
@@ -149,11 +149,11 @@ impl Events {
         }
         bits |= columns.bytes_in_flight.set_some(slot, facts.bytes_in_flight);
         bits |= columns.push_bytes_sent.set_some(slot, facts.push_bytes_sent);
-        bits |= columns.hold.set_some(slot, e.hold_ns.map(ms));
-        let released_by = e.release.by.map(|word| word as i32);
+        bits |= columns.hold.set_some(slot, event.hold_ns.map(ms));
+        let released_by = event.release.by.map(|word| word as i32);
         bits |= columns.released_by.0.set_some(slot, released_by);
-        bits |= columns.release_frame.set_some(slot, e.release.frame);
-        bits |= columns.waited.set_some(slot, e.release.waited_ns.map(ms));
+        bits |= columns.release_frame.set_some(slot, event.release.frame);
+        bits |= columns.waited.set_some(slot, event.release.waited_ns.map(ms));
         columns.row_bits.set(slot, bits);
         columns.end_row(slot)
     }
@@ -216,8 +216,8 @@ struct SackBlocks {
 impl SackBlocks {
     fn push(&mut self, row: usize, blocks: Option<&[(i64, i64)]>) {
         if let Some(blocks) = blocks {
-            self.left.extend(blocks.iter().map(|b| b.0));
-            self.right.extend(blocks.iter().map(|b| b.1));
+            self.left.extend(blocks.iter().map(|block| block.0));
+            self.right.extend(blocks.iter().map(|block| block.1));
             self.rows.push((row, blocks.len()));
         }
     }
@@ -238,7 +238,7 @@ impl SackBlocks {
                 *slot = count;
             }
         }
-        let valid = BooleanBuffer::from_iter(counts.iter().map(|c| *c > 0));
+        let valid = BooleanBuffer::from_iter(counts.iter().map(|count| *count > 0));
         let offsets = OffsetBuffer::from_lengths(counts);
         let sides: Vec<ArrayRef> = vec![
             Arc::new(Int64Array::from(std::mem::take(&mut self.left))),

@@ -97,14 +97,15 @@ impl Columns {
 
     /// Sets the latency and its parts, if the response is complete. Returns the bits of these columns.
     #[inline(always)]
-    fn set_latency(&mut self, slot: usize, e: &Exchange, response: &Message, paths: &Paths) -> u32 {
-        let (start, end) = (e.start(), e.end().time_ns.max(e.start()));
-        let (request_spread, service, response_spread) = split_latency(start, end, &e.request, response);
+    fn set_latency(&mut self, slot: usize, exchange: &Exchange, response: &Message, paths: &Paths) -> u32 {
+        let (start, end) = (exchange.start(), exchange.end().time_ns.max(exchange.start()));
+        let (request_spread, service, response_spread) =
+            split_latency(start, end, &exchange.request, response);
         self.latency.set(slot, ms(end - start));
         self.request_spread.set(slot, ms(request_spread));
         self.service.set(slot, ms(service));
         self.response_spread.set(slot, ms(response_spread));
-        let client_latency = client_latency(end - start, e.requester(), paths).map(ms);
+        let client_latency = client_latency(end - start, exchange.requester(), paths).map(ms);
         bit::LATENCY | self.client_latency.set_some(slot, client_latency)
     }
 
@@ -139,57 +140,63 @@ impl Exchanges {
     }
 
     /// Adds a row. Returns true if the batch is full.
-    pub fn push(&mut self, e: &Exchange, paths: &Paths, pairs: &Pairs) -> bool {
+    pub fn push(&mut self, exchange: &Exchange, paths: &Paths, pairs: &Pairs) -> bool {
         let slot = self.columns.slot();
         let top_cause = self.columns.cause_times.set(slot);
         let row = self.columns.rows;
-        self.columns.target.set(row, e.target.as_deref());
-        self.columns.status_text.set(row, e.status_text.as_deref());
-        if let Some(tags) = &e.tags {
+        self.columns.target.set(row, exchange.target.as_deref());
+        self.columns.status_text.set(row, exchange.status_text.as_deref());
+        if let Some(tags) = &exchange.tags {
             self.set_tags(row, tags);
         }
-        let mut ends = self.addresses.keys(e.pair, false, || pairs.ends(e.pair));
-        let mut ports = e.ports;
-        if e.by_server {
+        let mut ends = self
+            .addresses
+            .keys(exchange.pair, false, || pairs.ends(exchange.pair));
+        let mut ports = exchange.ports;
+        if exchange.by_server {
             (ends, ports) = ((ends.1, ends.0), [ports[1], ports[0]]);
         }
         let ((client, server), [client_port, server_port]) = (ends, ports);
         let columns = &mut self.columns;
         let mut bits = 0;
-        let (start, end) = (e.start(), e.end().time_ns.max(e.start()));
-        columns.exchange.set(slot, e.id);
-        columns.stream.set(slot, e.stream);
-        columns.index.set(slot, e.index);
+        let (start, end) = (exchange.start(), exchange.end().time_ns.max(exchange.start()));
+        columns.exchange.set(slot, exchange.id);
+        columns.stream.set(slot, exchange.stream);
+        columns.index.set(slot, exchange.index);
         columns.client.set(slot, client);
         columns.client_port.set(slot, client_port);
         columns.server.set(slot, server);
         columns.server_port.set(slot, server_port);
-        columns.protocol.set(slot, e.protocol.unwrap_or_default().word());
-        bits |= columns.method.set_some(slot, e.method.as_ref());
-        bits |= columns.host.set_some(slot, e.host.as_ref());
-        bits |= columns.kind.set_some(slot, e.kind.word());
-        if e.by_server {
+        columns
+            .protocol
+            .set(slot, exchange.protocol.unwrap_or_default().word());
+        bits |= columns.method.set_some(slot, exchange.method.as_ref());
+        bits |= columns.host.set_some(slot, exchange.host.as_ref());
+        bits |= columns.kind.set_some(slot, exchange.kind.word());
+        if exchange.by_server {
             bits |= bit::SERVER_ASKS;
         }
-        bits |= columns.status.set_some(slot, e.status.map(u32::from));
-        bits |= error_bits(e);
+        bits |= columns.status.set_some(slot, exchange.status.map(u32::from));
+        bits |= error_bits(exchange);
         columns.start.set(slot, start);
         columns.end.set(slot, end);
-        columns.request_first_frame.set(slot, e.request.first.frame);
-        columns.request_last_frame.set(slot, e.request.last.frame);
-        columns.request_end.set(slot, e.request.last.time_ns);
-        columns.request_bytes.set(slot, e.request.bytes);
-        if let Some(response) = &e.response {
+        columns
+            .request_first_frame
+            .set(slot, exchange.request.first.frame);
+        columns.request_last_frame.set(slot, exchange.request.last.frame);
+        columns.request_end.set(slot, exchange.request.last.time_ns);
+        columns.request_bytes.set(slot, exchange.request.bytes);
+        if let Some(response) = &exchange.response {
             bits |= columns.set_response(slot, response, start);
-            if e.is_complete {
-                bits |= columns.set_latency(slot, e, response, paths);
+            if exchange.is_complete {
+                bits |= columns.set_latency(slot, exchange, response, paths);
             }
         }
-        if e.is_complete {
+        if exchange.is_complete {
             bits |= bit::COMPLETE;
         }
-        bits |= columns.set_pieces(slot, &e.pieces, start);
-        bits |= columns.cut_by.set_some(slot, e.cut_by.map(CutBy::word));
+        bits |= columns.set_pieces(slot, &exchange.pieces, start);
+        bits |= columns.cut_by.set_some(slot, exchange.cut_by.map(CutBy::word));
         let top_cause = top_cause.map(|index| (index, Cause::word_at(index)));
         bits |= columns.top_cause.set_some(slot, top_cause);
         columns.row_bits.set(slot, bits);
@@ -198,10 +205,12 @@ impl Exchanges {
 
     #[cold]
     fn set_tags(&mut self, row: usize, tags: &Tags) {
-        let c = &mut self.columns;
-        let columns = [&mut c.trace_id, &mut c.request_id, &mut c.forwarded_for];
-        let texts = [&tags.trace_id, &tags.request_id, &tags.forwarded_for];
-        for (column, text) in columns.into_iter().zip(texts) {
+        let columns = &mut self.columns;
+        for (column, text) in [
+            (&mut columns.trace_id, &tags.trace_id),
+            (&mut columns.request_id, &tags.request_id),
+            (&mut columns.forwarded_for, &tags.forwarded_for),
+        ] {
             column.set(row, (!text.is_empty()).then_some(text));
         }
     }
@@ -220,10 +229,12 @@ impl Batch for Exchanges {
 }
 
 /// Returns the bits of the column `error`. It is null without a known protocol and without a complete response.
-fn error_bits(e: &Exchange) -> u32 {
-    if e.is_error {
+fn error_bits(exchange: &Exchange) -> u32 {
+    if exchange.is_error {
         bit::ERROR | bit::ERROR_KNOWN
-    } else if e.is_complete && matches!(e.kind, Kind::Request | Kind::LongPoll | Kind::EventStream) {
+    } else if exchange.is_complete
+        && matches!(exchange.kind, Kind::Request | Kind::LongPoll | Kind::EventStream)
+    {
         bit::ERROR_KNOWN
     } else {
         0

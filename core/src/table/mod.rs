@@ -323,7 +323,7 @@ struct Batches {
 impl Batches {
     fn add(&mut self, name: &'static str, columns: Vec<Column>) {
         let index = NAMES.iter().position(|listed| *listed == name);
-        let values = columns.into_iter().map(|c| c.values).collect();
+        let values = columns.into_iter().map(|column| column.values).collect();
         let built = index
             .and_then(|index| SCHEMAS.get(index))
             .and_then(|schema| RecordBatch::try_new(Arc::clone(schema), values).ok());
@@ -395,7 +395,10 @@ mod tests {
         batches.add("probes", Vec::new());
         batches.add("probes", Vec::new());
         batches.add("probes", empty_columns("probes"));
-        let misfits = batches.misfits.iter().map(|m| (m.issue.sentence(), m.count));
+        let misfits = batches
+            .misfits
+            .iter()
+            .map(|misfit| (misfit.issue.sentence(), misfit.count));
         let sentence = "rows lost: columns do not fit the table (probes)".to_string();
         assert_eq!(misfits.collect::<Vec<_>>(), [(sentence, 2)]);
     }

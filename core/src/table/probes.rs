@@ -25,28 +25,32 @@ pub fn columns(first: u64, rows: &[Probe]) -> Vec<Column> {
     let numbers: Vec<u64> = (first..first + rows.len() as u64).collect();
     vec![
         required("probe", &numbers, |number| *number),
-        required("kind", rows, |r| {
-            if syn(r).is_some() { "tcp_syn" } else { "icmp_echo" }
+        required("kind", rows, |row| {
+            if syn(row).is_some() {
+                "tcp_syn"
+            } else {
+                "icmp_echo"
+            }
         }),
-        optional("stream", rows, |r| Some(syn(r)?.0)),
-        required("src", rows, |r| r.src),
-        required("dst", rows, |r| r.dst),
-        optional("sport", rows, |r| Some(syn(r)?.1)),
-        optional("dport", rows, |r| Some(syn(r)?.2)),
-        optional("id", rows, |r| Some(echo(r)?.0)),
-        optional("seq", rows, |r| Some(echo(r)?.1)),
-        required("ttl", rows, |r| match r.kind {
+        optional("stream", rows, |row| Some(syn(row)?.0)),
+        required("src", rows, |row| row.src),
+        required("dst", rows, |row| row.dst),
+        optional("sport", rows, |row| Some(syn(row)?.1)),
+        optional("dport", rows, |row| Some(syn(row)?.2)),
+        optional("id", rows, |row| Some(echo(row)?.0)),
+        optional("seq", rows, |row| Some(echo(row)?.1)),
+        required("ttl", rows, |row| match row.kind {
             ProbeKind::Syn { ttl, .. } | ProbeKind::Echo { ttl, .. } => ttl,
         }),
-        required("sent_frame", rows, |r| r.sent.frame),
-        required("sent", rows, |r| Time(r.sent.time_ns)),
-        optional("answer", rows, |r| Some(r.answer?.kind.word())),
-        optional("answer_from", rows, |r| Some(r.answer?.from)),
-        optional("answer_frame", rows, |r| Some(r.answer?.at.frame)),
-        optional("answered", rows, |r| Some(Time(r.answer?.at.time_ns))),
-        optional("rtt_ms", rows, |r| {
-            Some(Ms(r.answer?.at.time_ns.saturating_sub(r.sent.time_ns)))
+        required("sent_frame", rows, |row| row.sent.frame),
+        required("sent", rows, |row| Time(row.sent.time_ns)),
+        optional("answer", rows, |row| Some(row.answer?.kind.word())),
+        optional("answer_from", rows, |row| Some(row.answer?.from)),
+        optional("answer_frame", rows, |row| Some(row.answer?.at.frame)),
+        optional("answered", rows, |row| Some(Time(row.answer?.at.time_ns))),
+        optional("rtt_ms", rows, |row| {
+            Some(Ms(row.answer?.at.time_ns.saturating_sub(row.sent.time_ns)))
         }),
-        required("repeats", rows, |r| r.retransmissions),
+        required("repeats", rows, |row| row.retransmissions),
     ]
 }

@@ -133,53 +133,58 @@ fn bytes_in(ns: i64, rate_mbit: f64) -> u64 {
 }
 
 pub fn columns(rows: &[Row]) -> Vec<Column> {
-    let queue_bytes = |r: &Row| Some(bytes_in(r.judged.queue_ns?, r.rate_mbit()?));
-    let share = |name, ns: fn(&Waited) -> i64| required(name, rows, move |r| r.share(ns(&r.judged.waited)));
+    let queue_bytes = |row: &Row| Some(bytes_in(row.judged.queue_ns?, row.rate_mbit()?));
+    let share =
+        |name, ns: fn(&Waited) -> i64| required(name, rows, move |row| row.share(ns(&row.judged.waited)));
     vec![
-        required("stream", rows, |r| r.stream),
-        required("direction", rows, |r| match r.sender {
+        required("stream", rows, |row| row.stream),
+        required("direction", rows, |row| match row.sender {
             Side::Client => "to_server",
             Side::Server => "to_client",
         }),
-        required("client", rows, |r| r.client.0),
-        required("client_port", rows, |r| r.client.1),
-        required("server", rows, |r| r.server.0),
-        required("server_port", rows, |r| r.server.1),
-        required("start", rows, |r| Time(r.start_ns)),
-        required("end", rows, |r| Time(r.end_ns)),
-        required("bytes", rows, |r| r.bytes),
-        required("segments", rows, |r| r.segments),
-        required("duration_ms", rows, |r| Ms(r.judged.duration_ns)),
+        required("client", rows, |row| row.client.0),
+        required("client_port", rows, |row| row.client.1),
+        required("server", rows, |row| row.server.0),
+        required("server_port", rows, |row| row.server.1),
+        required("start", rows, |row| Time(row.start_ns)),
+        required("end", rows, |row| Time(row.end_ns)),
+        required("bytes", rows, |row| row.bytes),
+        required("segments", rows, |row| row.segments),
+        required("duration_ms", rows, |row| Ms(row.judged.duration_ns)),
         optional("rate_mbit", rows, Row::rate_mbit),
         optional("burst_mbit", rows, Row::burst_mbit),
-        required("limited_by", rows, |r| r.judged.verdict.limit.word()),
+        required("limited_by", rows, |row| row.judged.verdict.limit.word()),
         optional("owner", rows, Row::owner),
-        required("grade", rows, |r| r.judged.verdict.grade.word()),
-        optional("rival", rows, |r| Some(r.judged.verdict.rival?.word())),
-        optional("cut_by", rows, |r| Some(r.judged.verdict.reduced_by?.word())),
-        optional("rtt_idle_ms", rows, |r| r.judged.idle_rtt_ns.map(Ms)),
-        optional("rtt_load_ms", rows, |r| r.judged.loaded_rtt_ns.map(Ms)),
-        optional("queue_ms", rows, |r| r.judged.queue_ns.map(Ms)),
+        required("grade", rows, |row| row.judged.verdict.grade.word()),
+        optional("rival", rows, |row| Some(row.judged.verdict.rival?.word())),
+        optional("cut_by", rows, |row| Some(row.judged.verdict.reduced_by?.word())),
+        optional("rtt_idle_ms", rows, |row| row.judged.idle_rtt_ns.map(Ms)),
+        optional("rtt_load_ms", rows, |row| row.judged.loaded_rtt_ns.map(Ms)),
+        optional("queue_ms", rows, |row| row.judged.queue_ns.map(Ms)),
         optional("queue_bytes", rows, queue_bytes),
-        optional("window_bytes", rows, |r| r.max_window),
+        optional("window_bytes", rows, |row| row.max_window),
         optional("window_needed_bytes", rows, Row::needed_window),
-        optional("window_scaling", rows, |r| r.window_scaling),
-        optional("wscale", rows, |r| r.receiver_scale),
-        required("retransmissions", rows, |r| r.retransmissions),
-        required("ecn_marks", rows, |r| r.ecn_marks),
-        required("at_sender", rows, |r| r.is_at_sender),
-        share("window_share", |w| w.window_ns),
-        share("program_share", |w| w.program_ns),
-        share("timer_share", |w| w.timer_ns),
-        share("congestion_share", |w| w.repair_ns + w.cut_ns),
-        share("start_share", |w| w.growing_ns),
-        share("level_share", |w| w.level_ns),
-        share("http2_share", |w| w.http2_ns),
-        optional("http2_window_bytes", rows, |r| {
-            Some(r.http2_window?.1.max(0) as u64)
+        optional("window_scaling", rows, |row| row.window_scaling),
+        optional("wscale", rows, |row| row.receiver_scale),
+        required("retransmissions", rows, |row| row.retransmissions),
+        required("ecn_marks", rows, |row| row.ecn_marks),
+        required("at_sender", rows, |row| row.is_at_sender),
+        share("window_share", |waited| waited.window_ns),
+        share("program_share", |waited| waited.program_ns),
+        share("timer_share", |waited| waited.timer_ns),
+        share("congestion_share", |waited| waited.repair_ns + waited.cut_ns),
+        share("start_share", |waited| waited.growing_ns),
+        share("level_share", |waited| waited.level_ns),
+        share("http2_share", |waited| waited.http2_ns),
+        optional("http2_window_bytes", rows, |row| {
+            Some(row.http2_window?.1.max(0) as u64)
         }),
-        optional("http2_window_of", rows, |r| {
-            Some(if r.http2_window?.0 { "stream" } else { "connection" })
+        optional("http2_window_of", rows, |row| {
+            Some(if row.http2_window?.0 {
+                "stream"
+            } else {
+                "connection"
+            })
         }),
     ]
 }

@@ -306,12 +306,16 @@ mod tests {
             columns.end_row(slot);
             let bits = columns.end_batch();
             let built = columns.build(&bits, "");
-            let array = built
-                .first()
-                .and_then(|c| c.values.as_any().downcast_ref::<DictionaryArray<Int32Type>>());
-            let texts = array.and_then(|a| {
-                a.downcast_dict::<StringArray>()
-                    .map(|d| d.into_iter().collect::<Vec<_>>())
+            let array = built.first().and_then(|column| {
+                column
+                    .values
+                    .as_any()
+                    .downcast_ref::<DictionaryArray<Int32Type>>()
+            });
+            let texts = array.and_then(|array| {
+                array
+                    .downcast_dict::<StringArray>()
+                    .map(|texts| texts.into_iter().collect::<Vec<_>>())
             });
             assert_eq!(texts, Some(vec![Some(want)]));
         }

@@ -15,7 +15,9 @@ impl Plain {
             if lt(ack, sent.next) && !lt(sent.seq, ack) {
                 continue;
             }
-            if first.is_none_or(|f| lt(sent.seq, f.seq) || sent.seq == f.seq && sent.frame < f.frame) {
+            if first.is_none_or(|first| {
+                lt(sent.seq, first.seq) || sent.seq == first.seq && sent.frame < first.frame
+            }) {
                 first = Some(*sent);
             }
             last = last.filter(|last| last.frame >= sent.frame).or(Some(*sent));

@@ -324,7 +324,7 @@ fn a_port_alone_is_no_tunnel() {
 fn sessions_carry_what_ends_with_them() {
     let mut four = ip4(6, &tcp(TIMES, b"abc"));
     let sum: u32 = (four.chunks_exact(2).take(10))
-        .map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])))
+        .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])))
         .sum();
     let sum = !(((sum & 0xffff) + (sum >> 16)) as u16);
     four[10..12].copy_from_slice(&sum.to_be_bytes());

@@ -9,7 +9,7 @@ fn what_cannot_be_true() {
         data[at] = value;
         data
     };
-    let d = Kind::Distrusted;
+    let distrusted = Kind::Distrusted;
     for (data, layer, reason, needed, had) in [
         (edit(32, 0x40), "tcp", "data offset is below its least", 20, 16),
         (edit(32, 0xf0), "tcp", "data offset is beyond the packet", 60, 23),
@@ -25,13 +25,19 @@ fn what_cannot_be_true() {
             19,
         ),
     ] {
-        assert_eq!(unread(228, &data, all(&data)), (d, layer, reason, needed, had, 0));
+        assert_eq!(
+            unread(228, &data, all(&data)),
+            (distrusted, layer, reason, needed, had, 0)
+        );
     }
     let four = ip4(6, &[0; 30]);
-    assert_eq!(unread(229, &four, 50), (d, "ipv6", "version is not six", 0, 0, 0));
+    assert_eq!(
+        unread(229, &four, 50),
+        (distrusted, "ipv6", "version is not six", 0, 0, 0)
+    );
     assert_eq!(
         unread(1, &[0; 9], 9),
-        (d, "ethernet", "header does not fit its packet", 14, 9, 0)
+        (distrusted, "ethernet", "header does not fit its packet", 14, 9, 0)
     );
 }
 

@@ -31,7 +31,7 @@ fn look(spans: &[Span]) -> Vec<Option<Inside>> {
     Nesting::default().look(spans, &vec![false; spans.len()], true)
 }
 
-/// So many requests through a proxy, one a tenth of a second, the origin's part from `client`.
+/// So many requests through a proxy, one per tenth of a second, the origin's part from `client`.
 fn proxied(count: i64, client: [u8; 4], origin: [u8; 4]) -> Vec<Span> {
     let pair = |n| {
         let took = 20_000 + 3_000 * n % 17_000;

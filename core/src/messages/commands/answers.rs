@@ -42,8 +42,9 @@ impl Server {
 /// Returns the code at a line's beginning, and whether more lines follow: `250-SIZE` -> (250, true).
 pub(super) fn code(line: &[u8]) -> Option<(u16, bool)> {
     let (digits, rest) = line.split_first_chunk::<3>()?;
-    let number =
-        |code: u16, digit: &u8| Some(code * 10 + u16::from(digit.checked_sub(b'0').filter(|d| *d <= 9)?));
+    let number = |code: u16, digit: &u8| {
+        Some(code * 10 + u16::from(digit.checked_sub(b'0').filter(|value| *value <= 9)?))
+    };
     let code = digits.iter().try_fold(0, number)?;
     match rest.first() {
         None | Some(b' ') => Some((code, false)),

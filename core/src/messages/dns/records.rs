@@ -1,7 +1,7 @@
 //! The addresses in the records of a DNS response (RFC 1035 4.1.3, RFC 3596). Names are skipped, so that no compression
 //! pointer is followed.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use super::message::HEADER;
 
@@ -28,8 +28,8 @@ pub fn addresses(message: &[u8]) -> Vec<IpAddr> {
             break;
         };
         match kind {
-            1 => records.extend(data.first_chunk::<4>().map(|a| IpAddr::V4(Ipv4Addr::from(*a)))),
-            28 => records.extend(data.first_chunk::<16>().map(|a| IpAddr::V6(Ipv6Addr::from(*a)))),
+            1 => records.extend(data.first_chunk::<4>().map(|octets| IpAddr::from(*octets))),
+            28 => records.extend(data.first_chunk::<16>().map(|octets| IpAddr::from(*octets))),
             _ => {}
         }
         rest = after;

@@ -176,7 +176,7 @@ pub(super) struct Packet<'a> {
     flags: u32,
     /// Message id; u64::MAX for the server's own requests.
     pub(super) number: u64,
-    /// Names have two bytes a letter; false only in SMB1.
+    /// Names have two bytes per letter; false only in SMB1.
     is_wide: bool,
     /// The status is one of DOS, not of NT; true only in SMB1.
     is_dos: bool,

@@ -175,8 +175,15 @@ fn transcript(notes: &[Note], side: Side) -> Vec<(String, u64)> {
 }
 
 fn truth(script: &[Message], side: Side) -> Vec<(String, u64)> {
-    let mine = script.iter().filter(|message| message.side == side);
-    mine.map(|m| (m.name.clone(), (m.head.len() + m.body.len()) as u64))
+    script
+        .iter()
+        .filter(|message| message.side == side)
+        .map(|message| {
+            (
+                message.name.clone(),
+                (message.head.len() + message.body.len()) as u64,
+            )
+        })
         .collect()
 }
 

@@ -95,7 +95,7 @@ fn pipelines_of_the_extended_protocol() {
         &run,
         &sync,
     ]
-    .map(|s| &s[..])
+    .map(|message| &message[..])
     .concat();
     let notes = after_log_in(&[
         (C, asked),

@@ -216,7 +216,7 @@ proptest! {
             let mine = || pieces(&script).filter(|(whose, _)| *whose == side).map(|(_, piece)| piece);
             let all = mine().fold(0u64, |sum, piece| sum.saturating_add(piece.len()));
             // Only line ends between messages are of no message.
-            let blank = |piece| if let Stretch::Bytes(b) = piece { b.iter().filter(|b| b"\r\n".contains(b)).count() } else { 0 };
+            let blank = |piece| if let Stretch::Bytes(bytes) = piece { bytes.iter().filter(|byte| b"\r\n".contains(byte)).count() } else { 0 };
             let blanks = mine().map(blank).sum::<usize>() as u64;
             prop_assert!(total[side.index()] <= all, "{:?} {} {}: {:?}", side, total[side.index()], all, heard.list);
             prop_assert!(by_keys || all <= total[side.index()].saturating_add(blanks));

@@ -156,13 +156,13 @@ fn a_single_record_is_no_ticket() {
     let begins: Vec<(Side, u64)> = notes
         .list
         .iter()
-        .filter_map(|n| match n {
+        .filter_map(|note| match note {
             Note::Begin { side, at, .. } => Some((*side, at.frame)),
             _ => None,
         })
         .collect();
     assert_eq!(begins, [(C, 1), (S, 2), (C, 4), (S, 5), (C, 6)]);
-    let established = notes.list.iter().find_map(|n| match n {
+    let established = notes.list.iter().find_map(|note| match note {
         Note::End { side: S, at, .. } => Some(at.frame),
         _ => None,
     });

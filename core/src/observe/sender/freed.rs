@@ -61,7 +61,7 @@ impl Sender {
     }
 
     /// Returns the wait if more segments were freed by data than by pure ACKs. (A program that takes turns and writes
-    /// each message in two parts is freed by a pure ACK once a turn.) A server without an earlier unanswered request
+    /// each message in two parts is freed by a pure ACK once per turn.) A server without an earlier unanswered request
     /// answers the data themselves.
     #[cold]
     fn weigh_freed(&mut self, small: &Small, peer_sent: At, data: &Data) -> Option<Wait> {

@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn what_is_in_proportion_counts_twice_and_what_is_not_takes_one_away() {
-        // a thousand bytes a millisecond
+        // a thousand bytes per millisecond
         let alike = |lengths: &[i64]| {
             let gaps: Vec<_> = lengths
                 .iter()
