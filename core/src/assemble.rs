@@ -292,7 +292,7 @@ impl Assembler {
         while first_held(&self.held).is_some_and(|start| start <= self.acked) {
             self.pass_first_hole(give);
         }
-        // A hole before the FIN: nothing is held behind it, but the FIN was seen and acknowledged.
+        // a hole before the FIN: nothing is held behind it, but the FIN was seen and acknowledged
         if let Some(next) = &mut self.next
             && self.held.is_none()
             && self.end != NO_END

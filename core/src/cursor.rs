@@ -50,7 +50,7 @@ impl<'a, const N: usize> Header<'a, N> {
     #[inline(always)]
     pub fn bytes<const AT: usize, const LEN: usize>(self) -> [u8; LEN] {
         const { assert!(AT + LEN <= N, "offset outside the header") };
-        // The assertion makes the fallback unreachable; without it this could compile to a panic.
+        // the assertion makes the fallback unreachable; without it this could compile to a panic
         self.0[AT..].first_chunk().copied().unwrap_or([0; LEN])
     }
 

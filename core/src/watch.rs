@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_hash_is_fnv_1a() {
-        // Vectors of its authors (draft-eastlake-fnv, appendix C).
+        // vectors of its authors (draft-eastlake-fnv, appendix C)
         assert_eq!(hash(b""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(hash(b"a"), 0xaf63_dc4c_8601_ec8c);
         assert_eq!(hash(b"foobar"), 0x8594_4171_f739_67e8);

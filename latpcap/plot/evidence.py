@@ -1,7 +1,7 @@
 """`EvidencePlot`, the measurements behind the findings on one server.
 
-Reads `events`, `streams` and `evidence`. Draws one panel per subject: round trips over time, the kernel's reaction to an
-ACK, the program's pauses between small segments, and held ACKs.
+Reads `events`, `streams` and `evidence`. Draws one panel per subject: round trips over time, the kernel's reaction to
+an ACK, the program's pauses between small segments, and held ACKs.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ impl Interface {
 
     /// Converts ticks of any clock to ns, rounded down. `None` if the time is not in `TRUSTED_NS`.
     pub(super) fn time_ns(&self, ticks: u64) -> Option<i64> {
-        // At most 2^64 * 10^9 < 2^94.
+        // at most 2^64 * 10^9 < 2^94
         let scaled = u128::from(ticks) * 1_000_000_000;
         let ns = self
             .ticks_per_second

@@ -235,7 +235,7 @@ impl CaptureReader {
             };
             let used = usize::try_from(self.position.offset.saturating_sub(begin)).unwrap_or(usize::MAX);
             match next {
-                // A pcapng block of 12 bytes is empty: there is nothing to skip.
+                // a pcapng block of 12 bytes is empty: there is nothing to skip
                 Next::Again | Next::Skip(0) => rest = cursor::from(bytes, used),
                 Next::Need(len) => {
                     self.needed = len;

@@ -239,7 +239,7 @@ impl Netmon {
                     .detail(format!("{listed} in the table, {read} read"))
             });
         }
-        // Comments and names of processes follow; they are not read.
+        // comments and names of processes follow; they are not read
         Next::Halt
     }
 
@@ -289,7 +289,7 @@ fn start_ns(head: Header<'_, FILE_HEADER>) -> i64 {
         i64::from(head.u16::<false, 8>()),
         i64::from(head.u16::<false, 10>()),
     );
-    // Days since 1970, by years that begin in March so that the leap day is the last of the year.
+    // days since 1970, by years that begin in March so that the leap day is the last of the year
     let (year, month) = (year + (month - 3).div_euclid(12), (month - 3).rem_euclid(12));
     let day = i64::from(head.u16::<false, 14>()) - 1;
     let days = 365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);

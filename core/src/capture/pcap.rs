@@ -81,7 +81,7 @@ impl Magic {
                 return Err(Box::new(issue.at(0).detail(format!("{major}.{minor}"))));
             }
         };
-        // The upper half holds the FCS length and reserved bits.
+        // the upper half holds the FCS length and reserved bits
         Ok(Pcap {
             magic: self,
             swapped,
@@ -166,7 +166,7 @@ impl Pcap {
                 break Next::Need(HEADER + captured as usize);
             };
             frames += 1;
-            // At most 2^32 * 10^9 + 2^32 * 10^3, which fits an i64.
+            // at most 2^32 * 10^9 + 2^32 * 10^3, which fits an i64
             let time_ns =
                 i64::from(head.u32::<BIG, 0>()) * 1_000_000_000 + i64::from(head.u32::<BIG, 4>()) * UNIT;
             sink.record(Record {

@@ -116,7 +116,7 @@ impl Pcapng {
                 let reason = "block is too short for its kind";
                 return Err(damaged(position, kind, reason, min_length(kind), total));
             }
-            // A length that is not a multiple of four is rounded up, as in Wireshark.
+            // a length that is not a multiple of four is rounded up, as in Wireshark
             let whole = u64::from(total).next_multiple_of(4);
             if !is_read(kind, total, position, sink) {
                 self.skipped = Some(SkippedBlock {
@@ -319,7 +319,7 @@ impl Pcapng {
             true => (head.u32::<true, 0>(), head.u32::<true, 4>()),
             false => (head.u32::<false, 0>(), head.u32::<false, 4>()),
         };
-        // A section header that is cut may have another byte order, so its length is not known.
+        // a section header that is cut may have another byte order, so its length is not known
         let needed = if kind == SECTION {
             SECTION_HEADER as u64
         } else {

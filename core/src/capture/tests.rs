@@ -367,7 +367,7 @@ fn whole_byte_by_byte_and_cut_anywhere() {
             let cut = whole(&file[..len]);
             assert_eq!(cut, read(file[..len].chunks(1)));
             assert!(all.records.starts_with(&cut.records));
-            // Where nothing is said, the cut is between two records or blocks: reading on gives the rest.
+            // where nothing is said, the cut is between two records or blocks: reading on gives the rest
             if cut.issues.is_empty() {
                 assert_eq!(all, read([&file[..len], &file[len..]]));
             }

@@ -54,7 +54,7 @@ fn use_of(label: &[u8]) -> Use {
         b"EXPORTER_SECRET" | b"EARLY_EXPORTER_SECRET" | b"EARLY_EXPORTER_MASTER_SECRET" => Use::Unused,
         b"ECH_SECRET" | b"ECH_CONFIG" => Use::Unused,
         b"RSA" | b"PMS_CLIENT_RANDOM" => Use::Premaster,
-        // Secrets after a KeyUpdate (OpenSSL ends the label in N) are derived from the first.
+        // secrets after a KeyUpdate (OpenSSL ends the label in N) are derived from the first
         _ if label.starts_with(b"CLIENT_TRAFFIC_SECRET_") => Use::Unused,
         _ if label.starts_with(b"SERVER_TRAFFIC_SECRET_") => Use::Unused,
         _ if label.starts_with(b"QUIC_") => Use::Unused,

@@ -373,7 +373,7 @@ impl Session {
                     let epoch = Epoch::tls13(stage, suite, secret).ok_or(Sealed::Wrong)?;
                     self.half(side).add(epoch);
                 }
-                // Without handshake keys, the first record of application data is found by trying.
+                // without handshake keys, the first record of application data is found by trying
                 None if stage == Stage::Handshake => self.half(side).lose_some(),
                 None => return Err(Sealed::NoSecret),
             }

@@ -216,8 +216,8 @@ pub(super) fn judge_rows(exchange: &Exchange, context: &ExchangeContext<'_>, row
         judge::cap_long_poll(rows);
     }
     if let (MessageKind::EventStream, Some(answer)) = (exchange.kind, &exchange.response) {
-        // A response whose head is at most as long after the request as the longest time between two events: the server
-        // sent the head with the first event, so the wait for the head was a wait for that event.
+        // a response whose head is at most as long after the request as the longest time between two events: the server
+        // sent the head with the first event, so the wait for the head was a wait for that event
         let (began, gap) = (
             answer.first.time_ns - exchange.request.last.time_ns,
             exchange.pieces.longest_gap_ns,

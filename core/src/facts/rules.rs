@@ -97,7 +97,7 @@ impl Analysis<'_> {
         if !not_advanced {
             return 0;
         }
-        // Differences are unsigned in Wireshark: a clock that was set back makes them huge.
+        // differences are unsigned in Wireshark: a clock that was set back makes them huge
         let since_ack = now.wrapping_sub(rev.last_ack_time_ns) as u64;
         if rev.duplicate_acks >= 2 && rev.last_ack == seq && since_ack < FAST_RETRANSMIT_NS {
             return flag::FAST_RETRANSMISSION | flag::RETRANSMISSION;

@@ -64,15 +64,15 @@ pub(super) fn ethernet(view: View<'_>) -> Packet<'_> {
 pub(super) fn ethertype(kind: u16, view: View<'_>) -> Packet<'_> {
     let (mut kind, mut view) = (kind, view);
     loop {
-        // A tag: its name, the offset of the next ethertype, its length.
+        // a tag: its name, the offset of the next ethertype, its length
         let (layer, at, size) = match kind {
             IPV4 => return ip::any(view),
             IPV6 => return ip::v6(view),
             ARP => return neighbour::arp(view),
             0..=MAX_LENGTH => return llc(view),
-            // In any order and number.
+            // in any order and number
             VLAN | SERVICE_VLAN | QINQ_1 | QINQ_2 => ("vlan", 2, 4),
-            // Security group tag: version, length, option, tag, then an ethertype.
+            // security group tag: version, length, option, tag, then an ethertype
             CISCO_METADATA => ("cisco metadata", 6, 8),
             VN_TAG => ("vntag", 4, 6),
             HSR => ("hsr", 4, 6),
@@ -204,7 +204,7 @@ pub(super) fn ppp(view: View<'_>) -> Packet<'_> {
         ppp_protocol::COMPRESSED_TCP | ppp_protocol::UNCOMPRESSED_TCP => {
             skipped("ppp", "header compression is not undone", protocol.into())
         }
-        // Multilink (RFC 1990): a fragment that is both the first and the last is a whole packet.
+        // multilink (RFC 1990): a fragment that is both the first and the last is a whole packet
         ppp_protocol::MULTILINK if matches!(*view.captured, [flags, _, _, _, ..] if flags >= 0xc0) => {
             view.skip(4).enter(ppp)
         }

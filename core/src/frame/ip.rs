@@ -64,7 +64,7 @@ fn length_beyond_frame<'a>(head: Header<'a, 20>, view: View<'a>, size: u32) -> P
         Packet::Tcp(segment) if !view.is_quoted => {
             let missing = u32::from(head.be16::<2>()).saturating_sub(view.wire);
             let claimed = segment.len.saturating_add(missing);
-            // Inside a tunnel, a length of an outer header may have cut the packet instead of the frame.
+            // inside a tunnel, a length of an outer header may have cut the packet instead of the frame
             let is_trusted = view.depth == 0 && is_checksum_right(cursor::upto(view.captured, size as usize));
             Packet::LengthBeyondFrame(segment, is_trusted.then_some(claimed))
         }
@@ -178,7 +178,7 @@ pub(super) fn v6(view: View<'_>) -> Packet<'_> {
 #[inline(never)]
 pub(super) fn upper(protocol: u8, view: View<'_>, carrier: Ends) -> Packet<'_> {
     let (mut next, mut view, mut carrier) = (protocol, view, carrier);
-    // Terminates, since each extension header takes at least eight bytes.
+    // terminates, since each extension header takes at least eight bytes
     loop {
         let layer = match next {
             TCP => return tcp::decode(view, || carrier),

@@ -47,11 +47,11 @@ fn decode_rare(link: u32, view: View<'_>) -> Packet<'_> {
             Some(head) => cooked(head.be16::<8>(), head.be16::<0>(), view.skip(20)),
             None => view.cut("sll2", 20),
         },
-        // RAW, its numbers on OpenBSD and other systems (found in files too), and IPV4.
+        // RAW, its numbers on OpenBSD and other systems (found in files too), and IPV4
         101 | 12 | 14 | 228 => ip::any(view),
         229 => ip::v6(view),
         PPP | PPP_HDLC => ppp_or_hdlc(view),
-        // A byte with the direction is before the frame, or (PPPD) in place of the address byte.
+        // a byte with the direction is before the frame, or (PPPD) in place of the address byte
         PPP_WITH_DIR => ppp(view.skip(1)),
         PPP_PPPD => match *view.captured {
             [0 | 1, 3, ..] => ppp(view.skip(2)),

@@ -241,7 +241,7 @@ impl Echo {
 /// Reads one frame. `link` is a LINKTYPE_ number, `original_len` the length on the wire in bytes.
 #[inline(always)]
 pub fn decode<'a>(link: u32, data: &'a [u8], original_len: u32) -> Packet<'a> {
-    // If the original length is below the captured length, believe the captured bytes.
+    // if the original length is below the captured length, believe the captured bytes
     let wire = original_len.max(u32::try_from(data.len()).unwrap_or(u32::MAX));
     link::decode(link, View::new(data, wire))
 }

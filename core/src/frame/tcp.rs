@@ -35,7 +35,7 @@ pub(super) fn decode<'a>(view: View<'a>, ends: impl Fn() -> Ends) -> Packet<'a> 
         let why = Unread::distrusted("tcp", reason, size.into(), view.wire.into());
         return malformed(head, ends(), why, Packet::Malformed);
     };
-    // Fast path for nearly every segment of a Linux connection: the options are two NOPs and the time stamps.
+    // fast path for nearly every segment of a Linux connection: the options are two NOPs and the time stamps
     if size == 32
         && let Some((whole, payload)) = Header::<32>::split(view.captured)
         && whole.be32::<20>() == 0x0101_080a
@@ -139,7 +139,7 @@ fn read_options(bytes: &[u8], options: &mut Options) -> Option<()> {
             kind => kind,
         };
         let len = usize::from(cursor.u8()?).checked_sub(2)?;
-        // SACK blocks that the snap length cut: read those that are captured.
+        // SACK blocks that the snap length cut: read those that are captured
         let value = match kind {
             5 => cursor.take(len.min(cursor.left()))?,
             _ => cursor.take(len)?,

@@ -229,11 +229,11 @@ fn cut_by_the_snap_length() {
                     (Kind::Skipped, "header is cut by the snap length", true),
                     "{name} {held}"
                 ),
-                // The three bytes of LLC that tell IP from spanning tree are gone.
+                // the three bytes of LLC that tell IP from spanning tree are gone
                 Packet::Other => assert!(name.contains("snap") || name.contains("llc"), "{name} {held}"),
                 other => panic!("{name} {held} {other:?}"),
             }
-            // A frame that was never longer: no panic, and never more bytes than there are.
+            // a frame that was never longer: no panic, and never more bytes than there are
             if let Packet::Tcp(short) = decode(link, &data[..held], held as u32) {
                 assert!(short.payload.len() <= short.len as usize, "{name} {held}");
             }
@@ -248,26 +248,26 @@ fn lengths_come_from_the_wire() {
         panic!()
     };
     assert_eq!((cut.len, cut.payload.len()), (100, 10));
-    // Segmentation offload: total length 0, so the frame's own length counts.
+    // segmentation offload: total length 0, so the frame's own length counts
     let mut offloaded = data.clone();
     offloaded[16..18].fill(0);
     let Packet::Tcp(cut) = decode(ETHERNET, &offloaded, 5000 + 54) else {
         panic!()
     };
     assert_eq!((cut.len, cut.payload.len()), (5000, 100));
-    // A frame said to be shorter than what was captured of it (tshark believes the bytes too).
+    // a frame said to be shorter than what was captured of it (tshark believes the bytes too)
     let Packet::Tcp(whole) = decode(ETHERNET, &data, 60) else {
         panic!()
     };
     assert_eq!((whole.len, whole.payload.len()), (100, 100));
-    // A total length beyond the frame: the frame's counts, as in Wireshark, and it is said.
+    // a total length beyond the frame: the frame's counts, as in Wireshark, and it is said
     let mut lying = data.clone();
     lying[16] = 0xff;
     let Packet::LengthBeyondFrame(short, None) = decode(ETHERNET, &lying, all(&data)) else {
         panic!()
     };
     assert_eq!((short.len, short.payload.len()), (100, 100));
-    // Nineteen captured bytes of the header: all that is used is there.
+    // nineteen captured bytes of the header: all that is used is there
     let Packet::Tcp(most) = decode(ETHERNET, &data[..14 + 20 + 19], all(&data)) else {
         panic!()
     };
@@ -297,7 +297,7 @@ fn options() {
             .blocks(),
         [(0x0101_0101, 0x0101_0101); 4]
     );
-    // Timestamps in another place, after the end of the list, cut, of a wrong length, of length 0 or 1.
+    // timestamps in another place, after the end of the list, cut, of a wrong length, of length 0 or 1
     assert_eq!(
         read(b"\x08\x0a\0\0\0\x07\0\0\0\x09\x01\x01").timestamps,
         Some((7, 9))
@@ -327,7 +327,7 @@ fn options() {
     let signal = read(b"\x1e\x08\x20\0\0\0\0\x02\x1e\x02").multipath;
     let expected = [Multipath::Capable, Multipath::Joins, Multipath::Nothing];
     assert_eq!([capable, joins, signal], expected);
-    // An option of an odd length is passed over; of two of a kind the later counts.
+    // an option of an odd length is passed over; of two of a kind the later counts
     assert_eq!(
         read(b"\x03\x02\x01\x01\x02\x04\x05\x06\x02\x04\x05\x07").mss,
         Some(0x0507)

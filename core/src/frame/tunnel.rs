@@ -46,7 +46,7 @@ pub(super) fn over_ip(number: u8, view: View<'_>) -> Packet<'_> {
         protocol::ETHERNET => view.enter(ethernet),
         protocol::MPLS => view.enter(mpls),
         protocol::COMPRESSED => view.foreign("ip", number.into()),
-        // Minimal encapsulation of Mobile IP (RFC 2004).
+        // minimal encapsulation of Mobile IP (RFC 2004)
         protocol::MINIMAL_ENCAPSULATION => skipped("ip", "tunnel is not entered", number.into()),
         _ => Packet::Other,
     }
@@ -63,7 +63,7 @@ fn gre(view: View<'_>) -> Packet<'_> {
     let size = 4 + 4 * optional_words.iter().filter(|is_there| **is_there).count();
     let mut inner = view.skip(size);
     if flags & 7 == 1 {
-        // PPTP: the upper half of the key is the payload's length.
+        // PPTP: the upper half of the key is the payload's length
         return match cursor::be16_at(view.captured, 4) {
             Some(length @ 1..) => ppp(inner.limit(length.into())),
             _ => Packet::Other, // only an acknowledgement
@@ -79,11 +79,11 @@ fn gre(view: View<'_>) -> Packet<'_> {
     }
     match protocol {
         gre_type::KEEP_ALIVE => Packet::Other,
-        // Type I has no sequence number and no header.
+        // type I has no sequence number and no header
         gre_type::ERSPAN if !numbered => ethernet(inner),
         gre_type::ERSPAN => ethernet(inner.skip(8)),
         gre_type::ERSPAN_3 => erspan(inner),
-        // Version 2 has a redirect header of four bytes before the packet.
+        // version 2 has a redirect header of four bytes before the packet
         gre_type::WCCP => match inner.captured.first() {
             Some(first) if first >> 4 == 4 => ip::any(inner),
             _ => ip::any(inner.skip(4)),
@@ -112,7 +112,7 @@ pub(super) fn udp(view: View<'_>, carrier: Ends) -> Packet<'_> {
     let Some(head) = Header::<8>::of(view.captured) else {
         return Packet::Other;
     };
-    // The length is 0 in a jumbogram and with segmentation offload.
+    // the length is 0 in a jumbogram and with segmentation offload
     let inner = match u32::from(head.be16::<4>()) {
         length @ 8.. => view.limit(length).skip(8),
         _ => view.skip(8),
@@ -259,7 +259,7 @@ fn gtp(view: View<'_>) -> Packet<'_> {
         let mut next = cursor::u8_at(inner.captured, 3).unwrap_or(0);
         inner = inner.skip(4);
         while flags & 4 != 0 && next != 0 {
-            // A length of 0 words is invalid.
+            // a length of 0 words is invalid
             let size = usize::from(cursor::u8_at(inner.captured, 0).unwrap_or(0)) * 4;
             let Some(following) = size
                 .checked_sub(1)

@@ -24,8 +24,8 @@ pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Redis,
     sniff: recognise::sniff,
     begins_message: recognise::begins_message,
-    // what looks like a command or a reply may lie inside a value. Only a push is sure; a client that has subscribed
-    // may send nothing more for hours
+    // What looks like a command or a reply may lie inside a value. Only a push is sure; a client that has subscribed
+    // may send nothing more for hours.
     begins_inside_turn: |side, first| side == Side::Server && recognise::begins_message(side, first),
     reader: |_| AnyReader::Redis(Box::default()),
     ..Recognition::NEVER

@@ -326,8 +326,8 @@ impl Stomp {
         let receipt = header(head, b"receipt-id");
         let is_named = |(waiting, _): &(Box<[u8]>, u64)| Some(&**waiting) == receipt;
         let by_receipt = self.waiting.iter().position(is_named);
-        // an error ends the connection. It answers the receipt that it names; without one (RabbitMQ) the oldest
-        // request, or the connect
+        // An error ends the connection. It answers the receipt that it names; without one (RabbitMQ) the oldest
+        // request, or the connect.
         let oldest = (command == "ERROR" && receipt.is_none() && !self.waiting.is_empty()).then_some(0);
         let index = by_receipt.or(oldest);
         let key = match command {

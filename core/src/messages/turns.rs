@@ -12,7 +12,7 @@ pub(super) struct Turns;
 impl MessageReader for Turns {
     #[inline(never)]
     fn feed<'a>(&mut self, mut sink: Sink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
-        // A reader that is lost inside a message may leave an empty rest; it shows which side sends all the same.
+        // a reader that is lost inside a message may leave an empty rest; it shows which side sends all the same
         if sink.is_open() || !stretch.is_empty() {
             sink.end_other();
         }

@@ -9,7 +9,7 @@ use super::columns::{BatchBits, ColumnBuffer, FlushedBlock, Values};
 use super::{Column, column, ms};
 use crate::judge::{Cause, Row};
 
-// The causes of a row are kept as bits of a u32.
+// the causes of a row are kept as bits of a u32
 const _: () = assert!(Cause::COUNT <= u32::BITS as usize);
 
 /// One column per cause, with milliseconds.

@@ -140,7 +140,7 @@ impl FrameLists {
     /// Sets the frames of the next row. Zeros in `evidence` are empty places.
     #[inline(always)]
     fn set(&mut self, slot: usize, evidence: &EvidenceFrames) {
-        // Copy without a branch per frame: a zero is written too, and the next frame overwrites it.
+        // copy without a branch per frame: a zero is written too, and the next frame overwrites it
         let free = self
             .block
             .get_mut(self.block_len..)

@@ -173,8 +173,8 @@ impl<V: ArrowNativeType> Values<V> {
         if values.len() < BATCH_ROWS {
             values.shrink_to_fit();
         } else {
-            // Reserve the next batch's memory while this batch is alive: the allocator returns freed memory at the end
-            // of the heap to the system.
+            // reserve the next batch's memory while this batch is alive: the allocator returns freed memory at the end
+            // of the heap to the system
             self.batch.reserve_exact(BATCH_ROWS);
         }
         ScalarBuffer::from(values)
@@ -386,7 +386,7 @@ impl BatchBits {
             .get(position as usize / 8)
             .map_or(&[][..], Vec::as_slice);
         let (eights, _) = bytes.as_chunks::<8>();
-        // Take one bit of each of eight rows; the multiplication gathers the eight bits in the highest byte.
+        // take one bit of each of eight rows; the multiplication gathers the eight bits in the highest byte
         let gather = |rows: &[u8; 8]| {
             let bits = u64::from_le_bytes(*rows) >> (position % 8) & 0x0101_0101_0101_0101;
             (bits.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8

@@ -144,7 +144,7 @@ impl Events {
         if let Some((frame, rtt)) = facts.acks {
             columns.acks_frame.set(slot, frame);
             bits |= bit::ACKS;
-            // Wireshark shows no round trip of 0.
+            // Wireshark shows no round trip of 0
             bits |= columns.ack_rtt.set_some(slot, (rtt != 0).then(|| ms(rtt)));
         }
         bits |= columns.bytes_in_flight.set_some(slot, facts.bytes_in_flight);

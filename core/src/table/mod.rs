@@ -245,7 +245,7 @@ impl Tables {
         let mut issues: Vec<&Counted> = issues.collect();
         issues.extend(&misfits);
         self.batches.add("issues", issues::columns(files, &issues));
-        // The columns of `issues` come from one list of rows, so they always fit.
+        // the columns of `issues` come from one list of rows, so they always fit
         debug_assert!(self.batches.misfits.is_empty(), "issues do not fit their table");
     }
 

@@ -105,7 +105,7 @@ fn damage_in_pcapng() {
         is(only(&found), Kind::Damaged, end, frame, reason);
         assert_eq!(found, read(file.chunks(1)), "{reason}");
     }
-    // A total length that is not a multiple of four: Wireshark rounds it up.
+    // a total length that is not a multiple of four: Wireshark rounds it up
     let mut odd = lying(4, 35);
     odd[32..].copy_from_slice(&LITTLE.u32(35));
     assert_eq!(whole(&[&start[..], &odd].concat()).frames, 2);

@@ -121,13 +121,13 @@ fn media() {
             .any(|issue| issue.reason == "media type is not read");
         assert_eq!(unread, matches!(media, 5 | 0xe081) || data == &other, "{media}");
     }
-    // Before 2.1 the file says it, and ATM has a header of its own.
+    // before 2.1 the file says it, and ATM has a header of its own
     let found = whole(&File::new((2, 0)).frame(0, &radio, 60, 1).finish(4));
     assert_eq!(
         (found.records[0].2, found.records[0].5.len(), found.records[0].6),
         (100, 21, 44)
     );
-    // Notes that are not frames.
+    // notes that are not frames
     let notes = File::new((2, 3))
         .frame(0, b"", 0, 0xfffc)
         .frame(0, b"", 0, 0xfffd);
@@ -137,11 +137,11 @@ fn media() {
 
 #[test]
 fn times() {
-    // Ten times the microseconds may be a negative number.
+    // ten times the microseconds may be a negative number
     let mut early = file((2, 0));
     early[HEADER..HEADER + 8].copy_from_slice(&(u64::MAX / 10 - 4999).to_le_bytes());
     assert!((START_NS - whole(&early).records[0].1 - 5_000_000).abs() < 1000);
-    // A time that cannot be told is that of the frame before.
+    // a time that cannot be told is that of the frame before
     let mut late = file((2, 3));
     let at = late.len() - 9 - 12 - 9;
     late[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());

@@ -292,7 +292,7 @@ fn tunnels_in_tunnels_have_an_end() {
         unread(228, &data, all(&data)),
         (Kind::Distrusted, "ip", "tunnels are nested too deep", 0, 0, 0)
     );
-    // As deep as a frame allows: no stack overflows.
+    // as deep as a frame allows: no stack overflows
     let label = |n: usize| {
         [[0, 0, 0x65, 0x58].as_slice(), &[0; 12], &[0x65, 0x58]]
             .concat()

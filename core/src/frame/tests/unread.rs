@@ -115,7 +115,7 @@ fn icmp() {
     let four = ip4(6, &tcp(TIMES, &[0; 500]));
     let six = ip6(6, &tcp(TIMES, &[0; 500]));
     let error = |kind, code, quote: &[u8]| [&[kind, code, 0, 0, 9, 9, 9, 9], quote].concat();
-    // The quote ends inside the options: the length is still the quoted packet's.
+    // the quote ends inside the options: the length is still the quoted packet's
     assert_eq!(
         icmp(false, &error(11, 0, &four[..44])),
         (11, 0, 0, 0, Some((443, 5, 500)))
@@ -124,7 +124,7 @@ fn icmp() {
         icmp(true, &error(3, 0, &six[..64])),
         (3, 0, 0, 0, Some((443, 5, 500)))
     );
-    // Eight bytes of TCP, a fragment, no error, an error in an error.
+    // eight bytes of TCP, a fragment, no error, an error in an error
     assert_eq!(icmp(false, &error(3, 1, &four[..28])).4, None);
     assert_eq!(icmp(false, &error(8, 0, &four)).4, None);
     let nested = ip4(1, &error(11, 0, &four));

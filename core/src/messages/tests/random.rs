@@ -215,7 +215,7 @@ proptest! {
         for side in [C, S] {
             let mine = || pieces(&script).filter(|(whose, _)| *whose == side).map(|(_, piece)| piece);
             let all = mine().fold(0u64, |sum, piece| sum.saturating_add(piece.len()));
-            // Only line ends between messages are of no message.
+            // only line ends between messages are of no message
             let blank = |piece| if let Stretch::Bytes(bytes) = piece { bytes.iter().filter(|byte| b"\r\n".contains(byte)).count() } else { 0 };
             let blanks = mine().map(blank).sum::<usize>() as u64;
             prop_assert!(total[side.index()] <= all, "{:?} {} {}: {:?}", side, total[side.index()], all, heard.list);

@@ -311,7 +311,7 @@ fn openings() -> Vec<Opening> {
         let is_new = !all
             .iter()
             .any(|(_, known, began, _)| (known, *began) == (&protocols, event[0].0));
-        // (a file on a data connection may look like anything)
+        // a file on a data connection may look like anything
         let tells = ![Protocol::Turns, Protocol::FtpData]
             .iter()
             .any(|other| protocols.contains(other));
@@ -418,7 +418,7 @@ fn every_reader_gives_back_what_is_none_of_its_protocol() {
     for (place, known) in KNOWN.iter().enumerate() {
         let word = known.protocol.word();
         for (name, protocols, event) in &all {
-            // (one reader has both of ISO's)
+            // one reader has both of ISO's
             let is_iso = [Protocol::S7, Protocol::Mms].contains(&known.protocol);
             let own = protocols.contains(&known.protocol)
                 || is_iso
