@@ -20,13 +20,14 @@ MOST_TIME_SHARE = 0.5
 """From this share on a cause takes "most time"; below it, "the largest part"."""
 LONGEST_TO_MEDIAN = 2.0
 """The longest wait is named beside the median where it is at least this multiple of it."""
-MIN_FELT_MS, MIN_FELT_SUM_MS = 100.0, 200.0
-"""A few slow requests, each shorter than the first bound and together less than the second beyond the round trip, are
-below what a person notices (Nielsen: 0.1 s).
-"""
-TYPICAL_SHARE, OUTLIER_SHARE = 0.5, 0.01
-"""From the first share of slow requests on, all are called slow; up to the second, or one request, they are outliers.
-"""
+MIN_FELT_MS = 100.0
+"""Shortest of a few slow requests that a person notices (Nielsen: 0.1 s)."""
+MIN_FELT_SUM_MS = 200.0
+"""Shortest sum of their times beyond the round trip that a person notices."""
+TYPICAL_SHARE = 0.5
+"""From this share of slow requests on, all are called slow."""
+OUTLIER_SHARE = 0.01
+"""Up to this share of slow requests, or one request, they are called outliers."""
 UNREAD_WEIGHT = 0.5
 """Weight of a slow turn of an unknown protocol, relative to a slow request, where servers are ranked."""
 MIN_P50_SHARE = 0.1
@@ -39,22 +40,28 @@ MAX_EXCLUDED_SHARE = 0.2
 """A suspected cause below this share is named as not the reason."""
 SAME_SHARE = 0.9
 """Above this share, a part of a latency or wait is worded as all of it."""
-MIN_PATH_OF_WAIT, MIN_PATH_OF_RELEASE = 0.05, 0.1
-"""Smallest share of a wait, and of the time from ACK to release, at which the path's part of it is printed."""
+MIN_PATH_OF_WAIT = 0.05
+"""Smallest share of a wait at which the path's part of it is printed."""
+MIN_PATH_OF_RELEASE = 0.1
+"""Smallest share of the time from ACK to release at which the path's part of it is printed."""
 MAX_PUSHES = 2
 """Upper bound on the lines about delayed messages that no request asked for."""
 MAX_WORDS = 4
 """Upper bound on the methods, and on the statuses, that are named."""
-MIN_ANSWERS, MOST_ANSWERS_SHARE = 3, 0.8
-"""From this many responses on, a status with this share of them describes the server ("answers with errors")."""
+MIN_ANSWERS = 3
+"""Fewest responses whose most frequent status may describe the server ("answers with errors")."""
+MOST_ANSWERS_SHARE = 0.8
+"""Smallest share of the responses whose status describes the server."""
 MAX_FIRST_EVENT_RATIO = 1.5
 """The first event of a stream is late where it takes more than this multiple of the time between two later events."""
 MIN_PUSHES_PER_REQUEST = 10
 """A server with more pushed messages per request than this is not described by its requests."""
-MIN_HALVES, MAX_HALF_GAP_MS, NEAR_MS = 5, 0.1, 0.1
-"""Turns of TLS may be second halves of requests: at least this many, each at most this long after the response before,
-captured at most this round trip from the client.
-"""
+MIN_HALVES = 5
+"""Fewest turns of TLS that may be second halves of requests."""
+MAX_HALF_GAP_MS = 0.1
+"""Longest time from the response before to such a turn."""
+NEAR_MS = 0.1
+"""Longest round trip to the client of a capture that shows them."""
 MIN_HALVES_SHARE = 0.33
 """Smallest share of such turns among all: about every second turn."""
 MIN_FRAMES = 100
@@ -63,14 +70,18 @@ MIN_ERROR_SHARE = 0.5
 """Share of errors that makes them the server's typical response; over HTTP, where pages may be missing, at least
 MIN_ANSWERS.
 """
-MIN_LOOP_REQUESTS, MAX_LOOP_GAP_S = 5, 1.0
-"""Requests for one page, and the time from redirect to request, that make a redirect loop. Programs follow about 20
-redirects, and at once.
-"""
-MIN_SCANNED, MIN_SCAN_SHARE = 10, 0.8
-"""Ports or hosts that a client tried, and the share of connections without data, that make a scan."""
-MIN_SCANNED_BESIDE, MAX_SCAN_PORTS = 50, 3
-"""Attempts without an answer that make a scan in a capture with other traffic: on one host, or on so few ports."""
+MIN_LOOP_REQUESTS = 5
+"""Fewest requests for one page that make a redirect loop; programs follow about 20 redirects."""
+MAX_LOOP_GAP_S = 1.0
+"""Longest time from redirect to request in such a loop; programs follow at once."""
+MIN_SCANNED = 10
+"""Fewest ports or hosts that a client tried in a scan."""
+MIN_SCAN_SHARE = 0.8
+"""Smallest share of connections without data in a scan."""
+MIN_SCANNED_BESIDE = 50
+"""Fewest attempts without an answer that make a scan in a capture with other traffic."""
+MAX_SCAN_PORTS = 3
+"""Most ports of such a scan, unless it is on one host."""
 MIN_IDLE_S = 1.0
 """Shortest duration of connections without data that are called idle."""
 MIN_PATH_OF_SLOW = 0.05

@@ -160,10 +160,14 @@ UDP_PORTS = {
 }  # fmt: skip
 """Usual protocols of UDP ports (IANA register); used only in sentences."""
 UDP = 17
-PPP, PPP_FRAMING = 9, b"\xff\x03"
-"""Link type of PPP, and the address and control bytes that HDLC-like framing puts before a packet (RFC 1662)."""
-TIME_EXCEEDED, UNREACHABLE = {(4, 11), (6, 3)}, {(4, 3), (6, 1)}
-"""ICMP errors as (IP version, type)."""
+PPP = 9
+"""Link type of PPP."""
+PPP_FRAMING = b"\xff\x03"
+"""Address and control bytes that HDLC-like framing puts before a packet (RFC 1662)."""
+TIME_EXCEEDED = {(4, 11), (6, 3)}
+"""ICMP's Time Exceeded as (IP version, type)."""
+UNREACHABLE = {(4, 3), (6, 1)}
+"""ICMP's Destination Unreachable as (IP version, type)."""
 READ = (0, 1, 9, 12, 14, 101, 108, 113, 228, 229, 276)
 """Link types that dpkt can decode."""
 

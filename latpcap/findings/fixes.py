@@ -37,8 +37,10 @@ SETS_IT = (
 """Servers that set TCP_NODELAY on every connection (Apache httpd: core_pre_connection; gunicorn: on the listening
 socket; uvicorn, Hypercorn: asyncio; Caddy: Go's net package; Tomcat, Jetty, Kestrel: by default). If their answers wait
 for Nagle all the same, another program sends them, or a setting turned it off."""
-SERVERS, CLIENTS = ("http", "mqtt"), ("http", "memcached", "mqtt", "redis")
-"""Protocols with a sentence about the settings of usual servers and clients, for programs without a name."""
+SERVERS = ("http", "mqtt")
+"""Protocols with a sentence about the settings of usual servers, for servers without a name."""
+CLIENTS = ("http", "memcached", "mqtt", "redis")
+"""Protocols with a sentence about the settings of usual clients."""
 NAMES_SETTINGS = (STALL, "nagle")
 """The causes whose fix names the settings of the server's software."""
 COSTS = (*STALLS, "cork", "receive_window", "cwnd", "queueing")
@@ -47,8 +49,10 @@ RULED_OUT = cause_names("stall", "path")
 """Rivals of a program's time with a sentence about the test that rules them out."""
 CONTINUE_MS = (350.0, 1_000.0, 2_000.0, 3_000.0)
 """How long clients wait for "100 Continue" (RFC 9110 10.1.1): .NET, curl and Go, Apache's HttpClient 4 and 5."""
-MIN_CONTINUE_RATIO, MAX_CONTINUE_RATIO = 0.97, 1.1
-"""Range of a measured wait, as a share of such a timer."""
+MIN_CONTINUE_RATIO = 0.97
+"""Shortest measured wait, as a share of such a timer."""
+MAX_CONTINUE_RATIO = 1.1
+"""Longest measured wait, as a share of such a timer."""
 NOT_SERVER = "path and programs"
 """The limit if it is not the server's capacity."""
 WARMER_SHARE, WARMER_MS = 0.5, 1.0
@@ -60,8 +64,10 @@ TURN = "turn"
 """The rule (column `rule` of "causes") of a program's time before its answer began."""
 NO_CONTROL = "follows_acks"
 """Grounds (column `because`) of waits that ACKs provably ended, but whose length no control group shows."""
-AT_WORK, LATE = "within_control", "late_after_ack"
-"""Grounds of a program's time beside a stall that is not proven to be the program's."""
+AT_WORK = "within_control"
+"""Ground of a program's time beside a stall: no longer than the program needs without one."""
+LATE = "late_after_ack"
+"""Ground of a program's time beside a stall: what it sent left later than the ACK."""
 
 
 @dataclass(frozen=True)

@@ -42,9 +42,10 @@ REASON_SHARE = 0.75
 BEFORE_NS = 1_000_000_000
 """Longest time between an answer and a connection that the client opens because of it."""
 FTP = 21
-ANSWERED_NS, STRAY_NS = 1_000_000_000, 5_000_000_000
-"""Longest time after the last SYN for an answer from another address (the first timeout of a SYN, RFC 6298 2.1), and
-after a connection's last packet for a segment from another address (some repeats of a segment)."""
+ANSWERED_NS = 1_000_000_000
+"""Longest time after the last SYN for an answer from another address: the first timeout of a SYN (RFC 6298 2.1)."""
+STRAY_NS = 5_000_000_000
+"""Longest time after a connection's last packet for a segment from another address: some repeats of a segment."""
 AT_SERVER_RATIO = 4
 """Fewest connections captured at the server for each that seems to be captured elsewhere."""
 FORWARDED_NS = 50_000_000

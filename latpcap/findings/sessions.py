@@ -26,14 +26,20 @@ from latpcap.words import say
 
 MIN_BLOCKED_SHARE = 0.75
 """Smallest share of a request's latency during which the broker blocked for that to be its cause."""
-MIN_TAKEOVERS, MAX_TAKEOVER_NS = 3, 1_000_000_000
-"""Fewest sessions that ended soon after another login with their client id, and the longest delay of that end."""
+MIN_TAKEOVERS = 3
+"""Fewest sessions that ended soon after another login with their client id."""
+MAX_TAKEOVER_NS = 1_000_000_000
+"""Longest time from that login to the session's end."""
 MAX_IDLE_RATIO = 1.02
 """Largest ratio of two silences that one timer ended."""
-MIN_IDLE_MS, MAX_RETURN_NS = 5_000.0, 30_000_000_000
-"""Shortest silence that ends a session, and the longest time until the client reconnects."""
-MAX_TIMER_DELAY_MS, MIN_SINGLE_IDLE_MS = 50.0, 10_000.0
-"""A single close shows a timer only after at least the second bound, at most the first one past a whole second."""
+MIN_IDLE_MS = 5_000.0
+"""Shortest silence that ends a session."""
+MAX_RETURN_NS = 30_000_000_000
+"""Longest time until the client reconnects."""
+MIN_SINGLE_IDLE_MS = 10_000.0
+"""Shortest silence after which a single close shows a timer."""
+MAX_TIMER_DELAY_MS = 50.0
+"""Longest time past a whole second at which a single close shows a timer."""
 CLOSE_NOTICE_NS = 500_000_000
 """A segment sent at most this long before the close announces it (a TLS alert, a WebSocket close): not counted."""
 LONG_LIVED = ("mqtt", "amqp", "stomp", "nats", "websocket", "xmpp", "irc", "imap")

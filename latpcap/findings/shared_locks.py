@@ -24,19 +24,25 @@ if TYPE_CHECKING:
 
 MIN_GROUP = 3
 """Fewest requests, on as many streams, that are answered together."""
-END_SHARE, MIN_SPREAD = 0.01, 5.0
-"""They are answered within this share of their wait, and their arrivals are at least this many times as far apart."""
+END_SHARE = 0.01
+"""They are answered within this share of their wait."""
+MIN_SPREAD = 5.0
+"""Their arrivals are at least this many times as far apart as their answers."""
 MAX_CHANCE = 0.1
 """Upper bound on the number of such coincidences expected by chance."""
 MOST_OF_WAIT = 0.9
 """Share of a wait that counts as nearly all of it."""
 ENDS_WORK = ("COMMIT", "ROLLBACK", "END")
-BEHIND_MS, BEHIND_LATENCIES = 1.0, 2.0
-"""A request that waited for another's end is answered within this many ms after it, or this many median latencies."""
+BEHIND_MS = 1.0
+"""A request that waited for another's end is answered within this time after it, or within `BEHIND_LATENCIES`."""
+BEHIND_LATENCIES = 2.0
+"""That time in median latencies of the server."""
 MIN_HITS = 2
 """Fewest requests answered just after another one; one may be a coincidence."""
-MAX_QUICK_SHARE, MIN_QUICK = 0.1, 2
-"""A session lock shows if at least this many equal requests of other clients took at most this share of the wait."""
+MAX_QUICK_SHARE = 0.1
+"""An equal request of another client did not wait for a session lock if it took at most this share of the wait."""
+MIN_QUICK = 2
+"""Fewest such requests that show a session lock."""
 MIN_BURST = 4
 """Fewest simultaneous requests for one thing."""
 MAX_WORK_RATIO = 2.0

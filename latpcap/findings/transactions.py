@@ -21,11 +21,16 @@ TABLE = re.compile(r"\b(?:update|into|from|join|table)\s+[\"`\[]?([\w.]+)", re.I
 LOCKING = ("UPDATE", "INSERT", "DELETE", "REPLACE", "MERGE", "ALTER", "DROP", "TRUNCATE", "LOCK")
 """Statements whose locks last until the transaction ends; a SELECT locks with "for update" or "for share"."""
 FOR_UPDATE = re.compile(r"\bfor\s+(?:update|share)\b", re.IGNORECASE)
-BEGINS, DONE = ("BEGIN", "START"), ("COMMIT", "ROLLBACK")
+BEGINS = ("BEGIN", "START")
+"""Methods that open a transaction."""
+DONE = ("COMMIT", "ROLLBACK")
+"""Methods that end one."""
 MAX_STATEMENTS = 50_000
 """Upper bound on the statements of a server; with more of them its transactions are not examined, to bound time."""
-MIN_IDLE_SHARE, MIN_IDLE_MS = 0.75, 1000.0
-"""The client is the cause if it was idle for this share of the transaction, and for at least 1 s."""
+MIN_IDLE_SHARE = 0.75
+"""The client is the cause if it was idle for this share of the transaction, and for `MIN_IDLE_MS`."""
+MIN_IDLE_MS = 1000.0
+"""Shortest idle time of a client that is the cause."""
 
 
 class _Transaction(NamedTuple):

@@ -34,20 +34,30 @@ if TYPE_CHECKING:
 
 MIN_REQUESTS = 3
 """Fewest requests during the transfer, and outside it, that are compared."""
-MIN_COST_SHARE, MIN_MATCH_SHARE, MAX_MATCH_SHARE = 0.3, 0.5, 1.3
-"""Delay of requests as a share of the queue's length: below the first no cost, between the others a match."""
+MIN_COST_SHARE = 0.3
+"""Smallest delay of requests, as a share of the queue's length, that is a cost."""
+MIN_MATCH_SHARE = 0.5
+"""Smallest delay of requests, as a share of the queue's length, that the queue alone explains."""
+MAX_MATCH_SHARE = 1.3
+"""Largest delay of requests, as a share of the queue's length, that the queue alone explains."""
 MIN_QUEUE_MS = 5.0
 """Shortest queue, and shortest delay by one, that counts as a cost."""
-MIN_SUM_MS, MIN_TRANSFER_MS, MIN_TRIPS = 150.0, 50.0, 2.0
-"""Shortest sum of transfers, shortest transfer, and fewest round trips of one, that are worth a row."""
+MIN_SUM_MS = 150.0
+"""Shortest sum of transfers with one limit that is worth a row."""
+MIN_TRANSFER_MS = 50.0
+"""Shortest transfer that is worth a row."""
+MIN_TRIPS = 2.0
+"""Shortest transfer that is worth a row, in round trips."""
 CONFIDENCES = {"proven": SEEN, "probable": LIKELY, "suspected": GUESSED}
 """Confidence of each grade, measured on recordings with a known limit, and lowered where they are few."""
 MIN_LINE_RATIO = 1.5
 """Smallest ratio of a line's rate to the transfer's for which the sentence names it."""
 UNLIMITED_MBIT = 2_000.0
 """Rate above that of any Internet line; segments at this rate do not show the line."""
-MIN_IN_QUEUE, MAX_OUTSIDE_SHARE = 3, 0.1
-"""Fewest slow requests during transfers to another server, and the largest share of slow ones outside them."""
+MIN_IN_QUEUE = 3
+"""Fewest slow requests during transfers to another server that show waits in their queue."""
+MAX_OUTSIDE_SHARE = 0.1
+"""Largest share of slow requests outside those transfers."""
 _SENTENCE_OF_LIMIT = {
     "receiver_program": "transfer_reader",
     "sender_program": "transfer_program",
@@ -59,9 +69,12 @@ _SENTENCE_OF_LIMIT = {
 }
 """Id of the sentence for each limit, where nothing more is known; the other two have several."""
 _FAR = ("sender_program", "sender_buffer", "pacing")
-MIN_LOSSES, MATHIS = 5, 1.22
-"""Fewest losses that show the path's loss rate p, and the constant C of the rate MSS / RTT * C / sqrt(p) that it allows
-if the sender halves its window for each loss (Mathis et al. 1997)."""
+"""Limits inside the sender, which only a capture near it tells apart."""
+MIN_LOSSES = 5
+"""Fewest losses that show the path's loss rate."""
+MATHIS = 1.22
+"""The constant C of the rate MSS / RTT * C / sqrt(p) that a loss rate p allows if the sender halves its window for each
+loss (Mathis et al. 1997)."""
 
 
 def costs(tables: Mapping[str, pa.Table]) -> list[Finding]:
@@ -90,68 +103,65 @@ def excused(findings: Iterable[Finding], queue_costs: Sequence[Finding]) -> list
     return kept
 
 
-def _costs_of(row: Mapping[str, Any], span: tuple[int, int], tables: Mapping[str, pa.Table]) -> list[Finding]:
-    at_client = (row["direction"] == "to_server") == row["at_sender"]
-    if not at_client and row["direction"] == "to_server":
+def _costs_of(transfer: Mapping[str, Any], span: tuple[int, int], tables: Mapping[str, pa.Table]) -> list[Finding]:
+    """Return the costs of a transfer that lasted from the first to the second instant of `span`."""
+    at_client = (transfer["direction"] == "to_server") == transfer["at_sender"]
+    if not at_client and transfer["direction"] == "to_server":
         return []
     stretches, streams = tables["stretches"], tables["streams"]
-    is_same_pair = arrays.equals(streams, "client", row["client"]) & arrays.equals(streams, "server", row["server"])
-    is_same_pair &= arrays.numbers(streams, "stream") != row["stream"]
+    is_same_pair = arrays.equals(streams, "client", transfer["client"])
+    is_same_pair &= arrays.equals(streams, "server", transfer["server"])
+    is_same_pair &= arrays.numbers(streams, "stream") != transfer["stream"]
     numbers, ports = (arrays.numbers(streams, name)[is_same_pair] for name in ("stream", "server_port"))
     is_complete = arrays.numbers(stretches, "complete").astype(bool)
-    findings = []
+    costs_by_port = []
     for port in arrays.distinct(ports).tolist():
         rows = np.flatnonzero(is_complete & np.isin(arrays.numbers(stretches, "stream"), numbers[ports == port]))
-        findings.append(_cost_at(row, span, tables, (port, rows), at_client))
-    return [finding for finding in findings if finding is not None]
+        costs_by_port.append(_cost_at(port, rows, transfer, span, tables, at_client))
+    return [cost for cost in costs_by_port if cost is not None]
 
 
 def _cost_at(
-    row: Mapping[str, Any],
-    span: tuple[int, int],
-    tables: Mapping[str, pa.Table],
-    requests: tuple[int, Array],
+    port: int, rows: Array, transfer: Mapping[str, Any], span: tuple[int, int], tables: Mapping[str, pa.Table],
     at_client: bool,
-) -> Finding | None:
-    """Return the cost to the requests of one port of the server; None if there is none."""
-    stretches, (start, end), (port, rows) = tables["stretches"], span, requests
+) -> Finding | None:  # fmt: skip
+    """Return the cost to the requests in these rows, to one port of the server; None if there is none."""
+    stretches, (start, end) = tables["stretches"], span
     requested, ended = (arrays.filled(stretches, name, 0)[rows] for name in ("request_end", "end"))
     if at_client:
         took_ms = arrays.numbers(stretches, "latency_ms")[rows]
     else:
         took_ms = _acknowledged(tables, arrays.numbers(stretches, "stream")[rows], ended)
-    is_seen = ~np.isnan(took_ms)
-    inside, outside = is_seen & (requested >= start) & (ended <= end), is_seen & ((ended < start) | (requested > end))
-    if min(inside.sum(), outside.sum()) < MIN_REQUESTS:
+    is_timed = ~np.isnan(took_ms)
+    is_during = is_timed & (requested >= start) & (ended <= end)
+    is_outside = is_timed & ((ended < start) | (requested > end))
+    if min(is_during.sum(), is_outside.sum()) < MIN_REQUESTS:
         return None
-    idle, loaded, queue = float(np.median(took_ms[outside])), float(np.median(took_ms[inside])), float(row["queue_ms"])
-    added_ms = loaded - idle
-    if added_ms < max(MIN_COST_SHARE * queue, MIN_QUEUE_MS):
+    idle_ms, loaded_ms = float(np.median(took_ms[is_outside])), float(np.median(took_ms[is_during]))
+    added_ms, queue_ms = loaded_ms - idle_ms, float(transfer["queue_ms"])
+    if added_ms < max(MIN_COST_SHARE * queue_ms, MIN_QUEUE_MS):
         return None
-    is_measured = not at_client or 2 * np.median(arrays.numbers(stretches, "queueing_ms")[rows][inside]) >= min(
-        added_ms, queue
-    )
-    is_sure = bool(is_measured) or MIN_MATCH_SHARE * queue <= added_ms <= MAX_MATCH_SHARE * queue
-    delays = np.minimum(np.maximum(took_ms[inside] - idle, 0.0), queue)
-    slowest = int(rows[inside][np.argmax(took_ms[inside])])
-    worst = request(stretches, slowest)
-    download, count = row["direction"] == "to_client", int(inside.sum())
+    cost_ms = min(added_ms, queue_ms)
+    is_measured = not at_client or 2 * np.median(arrays.numbers(stretches, "queueing_ms")[rows][is_during]) >= cost_ms
+    is_sure = bool(is_measured) or MIN_MATCH_SHARE * queue_ms <= added_ms <= MAX_MATCH_SHARE * queue_ms
+    delays_ms = np.minimum(np.maximum(took_ms[is_during] - idle_ms, 0.0), queue_ms)
+    worst = request(stretches, int(rows[is_during][np.argmax(took_ms[is_during])]))
+    is_download, count = transfer["direction"] == "to_client", int(is_during.sum())
     values = {
-        "server": endpoint(row["server"], port), "n": count, "idle_ms": idle, "loaded_ms": loaded,
-        "cost_ms": min(added_ms, queue), "all_ms": float(delays.sum()),
-        "what": words.say("a_download" if download else "an_upload"),
-        "end": endpoint(row["server"], row["server_port"]), "sender": "server" if download else "client",
-        "window": size(row["window_needed_bytes"] or 0),
+        "server": endpoint(transfer["server"], port), "n": count, "idle_ms": idle_ms, "loaded_ms": loaded_ms,
+        "cost_ms": cost_ms, "all_ms": float(delays_ms.sum()),
+        "what": words.say("a_download" if is_download else "an_upload"),
+        "end": endpoint(transfer["server"], transfer["server_port"]), "sender": "server" if is_download else "client",
+        "window": size(transfer["window_needed_bytes"] or 0),
     }  # fmt: skip
-    return Finding(
-        kind="wait", server=row["server"], server_port=port, cause="queueing", owner="network",
-        client=row["client"], clients=1, exchanges=count, of_exchanges=len(rows), total_ms=float(delays.sum()),
-        median_ms=min(added_ms, queue), max_ms=float(delays.max()), confidence=LIKELY if is_sure else GUESSED,
-        worst_exchange=worst["exchange"], worst_stream=worst["stream"],
+    sentence = "queue_cost_or" if not is_sure else "queue_cost" if at_client else "queue_cost_server"
+    return Finding.wait(
+        (transfer["server"], port), sentence, "network", "late" if is_sure else None, delays_ms.tolist(), values,
+        cause="queueing", client=transfer["client"], clients=1, exchanges=count, of_exchanges=len(rows),
+        total_ms=float(delays_ms.sum()), median_ms=cost_ms, worst_ms=None,
+        confidence=LIKELY if is_sure else GUESSED, worst_exchange=worst["exchange"], worst_stream=worst["stream"],
         worst_frames=(worst["request_first_frame"],),
-        filter=f"{wireshark_filter(row['stream'])} or {wireshark_filter(worst['stream'])}",
-        harm="late" if is_sure else None, values=values,
-        sentence="queue_cost_or" if not is_sure else "queue_cost" if at_client else "queue_cost_server",
+        filter=f"{wireshark_filter(transfer['stream'])} or {wireshark_filter(worst['stream'])}",
     )  # fmt: skip
 
 

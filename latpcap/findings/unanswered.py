@@ -28,8 +28,10 @@ MAX_WAIT_MS = 3_600_000.0
 """Upper bound on a wait until the end of the capture; a longer capture may be several files, joined."""
 MIN_TLS_REQUEST = 64
 """Fewest bytes of an encrypted request; less may be close_notify (RFC 8446 6.1) or HTTP/2's GOAWAY."""
-TWO_WAY, MIN_TWO_WAY_ANSWERS = "websocket", 3
-"""A protocol in which either side may send at any time, and the fewest answered messages that show requests in it."""
+TWO_WAY = "websocket"
+"""A protocol in which either side may send at any time."""
+MIN_TWO_WAY_ANSWERS = 3
+"""Fewest answered messages that show requests in such a protocol."""
 ENDS = ("server", "server_port", "client")
 """Columns of "streams" that name the ends of a stream."""
 

@@ -29,8 +29,10 @@ SIMULTANEOUS_SHARE = 0.05
 """Requests that arrive within this share of the shortest answer time arrive together."""
 MIN_STEADY = 6
 """Fewest answers at equal intervals that show a rate limit."""
-STEADY_MS, STEADY_SHARE = 4.0, 0.01
-"""Largest deviation of such an interval, in ms and as a share: the time of real work varies more."""
+STEADY_MS = 4.0
+"""Largest deviation of such an interval: the time of real work varies more."""
+STEADY_SHARE = 0.01
+"""Largest deviation of a longer interval, as a share of it."""
 
 
 def find_pool(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:

@@ -12,8 +12,10 @@ from latpcap.format import phrase
 
 MAX_BYTES = 1 << 30
 """Upper bound on the size of a trace or log, which is held in memory."""
-CONFIRMS, CONTRADICTS = 0.8, 0.2
-"""A source confirms the capture from the first share of a time on; up to the second it contradicts the capture."""
+CONFIRMS = 0.8
+"""Smallest share of a time that a source has, too, with which it confirms the capture."""
+CONTRADICTS = 0.2
+"""Largest such share with which it contradicts the capture."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,9 @@ _ENDS = re.compile(r"\[?([0-9a-fA-F.:]+?)\]?:(\d{1,5})->\[?([0-9a-fA-F.:]+?)\]?:
 _OPTION = re.compile(r"(?:SOL_TCP|IPPROTO_TCP), (TCP_NODELAY|TCP_CORK|TCP_QUICKACK), \[(\d{1,5})\]")
 _WRITES = frozenset(("write", "writev", "send", "sendto", "sendmsg", "sendmmsg", "sendfile", "sendfile64", "splice"))
 _STALLS = cause_names("stall")
-_DAY_S, _ZONE_S = 86_400.0, 900.0
+_DAY_S = 86_400.0
+_ZONE_S = 900.0
+"""Time zones differ by multiples of this."""
 _MAX_APART_S = 5.0
 """Upper bound on the difference between the clocks of trace and capture, apart from the time zone."""
 _ROUNDING_S = 1e-5

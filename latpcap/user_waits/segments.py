@@ -26,15 +26,19 @@ COLUMNS = (
 )  # fmt: skip
 COURSE = ["frame", "time", "stream", "from_client", "seq", "ack", "len", "flags", "window", "mss", "sack"]
 """The columns from which `stream_ends` reads the end of a connection."""
-PROBES, PROBES_MS = 3, 500.0
-"""Fewest packets without data that may be keep-alive probes, and the shortest time before each on its stream, in ms."""
+PROBES = 3
+"""Fewest packets without data that may be keep-alive probes."""
+PROBES_MS = 500.0
+"""Shortest time without packets on the stream before each of them."""
 STUCK_REPEATS = 3
 """Fewest repeats of the same bytes that are more than a loss, since the timer expired several times."""
 DATA = ("stream", "from_client", "seq", "ack", "len", "tsval", "time")
 """The columns that distinguish two copies of a data segment."""
 _NEAR = ("time", "tsval", "stream", "from_client")
-MAX_JUMPS, NEARBY = 16, 2_000
-"""Number of the longest silences tested for a jump of the clock, and of the packets kept on each side of one."""
+MAX_JUMPS = 16
+"""Number of the longest silences tested for a jump of the clock."""
+NEARBY = 2_000
+"""Number of packets kept on each side of such a silence."""
 _MAX_REPEATS = 1 << 18
 """Upper bound on the repeats kept; beyond it, those answered since are dropped."""
 

@@ -21,7 +21,9 @@ LATE_MS = 500.0
 """Shortest wait worth a row; answers of these protocols normally take a round trip."""
 NEXT_NS = 1_000_000_000
 """Longest time after a client's last time-out until it reacts to the missing answer."""
-DHCP, MIN_DISCOVERS = "DHCP", 3
+DHCP = "DHCP"
+"""The kind of DHCP's requests for an address."""
+MIN_DISCOVERS = 3
 """Fewest unanswered requests for an address that are not an accident of the capture's end."""
 ADMIT = (DHCP, "DHCPv6", "RADIUS")
 """Services without whose consent a client has no network."""
