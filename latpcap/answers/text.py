@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
 from latpcap import presentation as show
@@ -72,8 +73,16 @@ class Text:
         return f"{self.title}\n{self.below_title}"
 
 
-Lines: TypeAlias = list[tuple[int, Line]]
-"""Lines with their priority; if there are too many, those with the highest number are left out."""
+class Keep(IntEnum):
+    """Which lines of an answer are kept if there are too many: those with the lowest number first."""
+
+    ALWAYS = 0
+    IF_ROOM = 1
+    LAST = 2
+
+
+Lines: TypeAlias = list[tuple[Keep, Line]]
+"""Lines of an answer, and which are kept if there are too many."""
 _ALWAYS_REMARKED = ("one_direction", "capture_gap", "doubles", "unseen_frames", "clock_ahead", "merged")
 """Checks with a line even where they limit no confidence."""
 _CAPTURED = {"at_client": "captured_at_client", "at_server": "captured_at_server"}
@@ -111,10 +120,15 @@ def overall(answer: Overall) -> Text:
     lines = [*body]
     if common.dns is not None:
         has_dns_wait = any(finding.owner == "dns" for finding in common.other_findings)
-        lines.append((1 if lookups.matters(common.dns) else 2, Line("dns", lookups.line(common.dns, has_dns_wait))))
+        lines.append(
+            (
+                Keep.IF_ROOM if lookups.matters(common.dns) else Keep.LAST,
+                Line("dns", lookups.line(common.dns, has_dns_wait)),
+            )
+        )
     checks = [check for check in common.quality if check.most < 1 or check.check in _ALWAYS_REMARKED]
-    lines += [(0, Line("capture", check.text)) for check in checks[:2] if check not in answer.headline.checks]
-    lines += [(1, Line("damaged", sentence)) for sentence in common.head.damage[:2]]
+    lines += [(Keep.ALWAYS, Line("capture", check.text)) for check in checks[:2] if check not in answer.headline.checks]
+    lines += [(Keep.IF_ROOM, Line("damaged", sentence)) for sentence in common.head.damage[:2]]
     from_side_sources = [
         Line(label, sentence)
         for label, source in (("process", "processes"), ("strace", "strace"), ("log", "access_log"))
@@ -128,13 +142,13 @@ def overall(answer: Overall) -> Text:
 def _request_lines(answer: Overall, facts: RequestFacts) -> Lines:
     """The lines of an answer with requests, by what is the headline."""
     requests, lead, push = facts.requests, answer.lead, answer.push_in_headline
-    latency = (0, _latency_line(requests))
+    latency = (Keep.ALWAYS, _latency_line(requests))
     if lead is not None or push is not None:
         below = _lead_lines(lead) if lead is not None else _push_lines(push) if push is not None else []
         opening, other = _opening_lines(answer, facts), [*_server_lines(requests), *_also_lines(answer, facts)]
         return [*opening, latency, *below, *other]
     if not isinstance(facts, Judged):
-        return [(1, Line("traffic", traffic.line(requests.traffic))), latency, *_other_push_lines(answer)]
+        return [(Keep.IF_ROOM, Line("traffic", traffic.line(requests.traffic))), latency, *_other_push_lines(answer)]
     is_stall = answer.verdict == STALL and facts.backend is None
     return _stall_lines(answer, facts) if is_stall else _other_lines(answer, facts)
 
@@ -144,10 +158,12 @@ def _lead_lines(finding: Finding) -> Lines:
     lines: Lines = []
     if finding.worst_frames:
         sentence = "see" if finding.worst_stream is None else "see_stream"
-        lines.append((0, Line("see", say(sentence, frames=_chain(finding.worst_frames), stream=finding.worst_stream))))
+        lines.append(
+            (Keep.ALWAYS, Line("see", say(sentence, frames=_chain(finding.worst_frames), stream=finding.worst_stream)))
+        )
     if finding.fix:
-        lines.append((0, Line("fix", finding.fix)))
-    return [*lines, (0, _grade_line(grade_and_confidence(finding.confidence), finding))]
+        lines.append((Keep.ALWAYS, Line("fix", finding.fix)))
+    return [*lines, (Keep.ALWAYS, _grade_line(grade_and_confidence(finding.confidence), finding))]
 
 
 def _chain(frames: tuple[int, ...] | list[int]) -> str:
@@ -162,7 +178,7 @@ def _grade_line(grade: str, finding: Finding | None) -> Line:
 
 
 def _selected(lines: Lines) -> list[Line]:
-    """The lines that fit, in their order; lines of the highest number are left out first, from the end."""
+    """Return the lines that fit, in their order; lines of the highest number are left out first, from the end."""
     room = show.MAX_LINES - 2  # title and headline
     order = sorted(range(len(lines)), key=lambda i: (lines[i][0], i))
     return [lines[i][1] for i in sorted(order[:room])]
@@ -187,27 +203,29 @@ def _no_exchange_lines(answer: Overall, facts: NoRequests) -> Lines:
     head = facts.common.head
     if not head.streams:
         for row in facts.skipped[:3]:
-            lines.append((1, Line("skipped", say("skipped", n=row["frames"], of=head.frames, reason=row["reason"]))))
+            lines.append(
+                (Keep.IF_ROOM, Line("skipped", say("skipped", n=row["frames"], of=head.frames, reason=row["reason"])))
+            )
         if facts.pings:
-            lines.append((2, Line("probes", say("pings_in_probes", n=facts.pings))))
+            lines.append((Keep.LAST, Line("probes", say("pings_in_probes", n=facts.pings))))
         return lines
     sentence, has_sentence = headline.nothing_judged(facts), answer.headline.has_sentence
     if sentence.text != answer.headline.text:
-        lines.append((0, Line("requests", words.inside(sentence.text))))
+        lines.append((Keep.ALWAYS, Line("requests", words.inside(sentence.text))))
     silences = facts.common.of_kind("silence")[:2]
-    lines += _sentence_lines(0, "silent", (silence for silence in silences if not has_sentence(silence)))
+    lines += _sentence_lines(Keep.ALWAYS, "silent", (silence for silence in silences if not has_sentence(silence)))
     floods = facts.common.of_cause("syn_flood")
-    lines += [(0, Line("flood", _with_server(row))) for row in floods if row.text and not has_sentence(row)]
+    lines += [(Keep.ALWAYS, Line("flood", _with_server(row))) for row in floods if row.text and not has_sentence(row)]
     push = answer.push_in_headline
     lines += _push_lines(push) if push is not None else _other_push_lines(answer)
     kinds = ("one_way", "setup") if facts.common.capture_kind == "scan" else ("connection", "one_way", "setup")
     others = [row for row in facts.common.of_kind(*kinds) if row not in floods and not has_sentence(row)]
-    return lines + [(2, Line(grade_of(row.confidence), row.text or "")) for row in others[:4]]
+    return lines + [(Keep.LAST, Line(grade_of(row.confidence), row.text or "")) for row in others[:4]]
 
 
-def _sentence_lines(priority: int, label: str, rows: Iterable[Finding]) -> Lines:
+def _sentence_lines(keep: Keep, label: str, rows: Iterable[Finding]) -> Lines:
     """A line with each finding's sentence."""
-    return [(priority, Line(label, row.text or "")) for row in rows]
+    return [(keep, Line(label, row.text or "")) for row in rows]
 
 
 def _with_server(row: Finding) -> str:
@@ -241,17 +259,17 @@ def _server_lines(requests: WithRequests) -> Lines:
     """
     rows = requests.servers[1:]
     if requests.shown:
-        return [(0, Line("further", _server_text(row))) for row in rows[: requests.shown - 1]]
+        return [(Keep.ALWAYS, Line("further", _server_text(row))) for row in rows[: requests.shown - 1]]
     behind = [row for row in rows if row["behind"] == requests.server][: show.MAX_LEGS]
-    lines: Lines = [(0, Line("behind", _server_text({**row, "behind": None}))) for row in behind]
+    lines: Lines = [(Keep.ALWAYS, Line("behind", _server_text({**row, "behind": None}))) for row in behind]
     slow = [row for row in rows if row["slow"] and row not in behind][: show.MAX_SLOW_SERVERS - 1]
-    lines += [(1, Line("slow", _server_text(row))) for row in slow]
+    lines += [(Keep.IF_ROOM, Line("slow", _server_text(row))) for row in slow]
     others = [row for row in rows if row not in behind and row not in slow]
     if others:
         slow_count = sum(row["slow"] for row in others)
         further = say("further_slow" if slow_count else "further_quick", n=len(others), slow=slow_count)
         hint = say("further_hint", top=min(len(requests.servers), 10))
-        lines.append((1, Line("further", further, hint)))
+        lines.append((Keep.IF_ROOM, Line("further", further, hint)))
     return lines
 
 
@@ -279,7 +297,7 @@ def _family_lines(requests: WithRequests) -> Lines:
         ]
         text = say(sentence, part_share=row["share"], causes=", ".join(causes))
         lost = say("segments_lost", n=requests.common.lost) if row["family"] == "loss" and requests.common.lost else ""
-        lines.append((1, Line(row["family"], joined([text, lost]))))
+        lines.append((Keep.IF_ROOM, Line(row["family"], joined([text, lost]))))
     return lines
 
 
@@ -303,24 +321,28 @@ def _stall_lines(answer: Overall, facts: Judged) -> Lines:
     typical, finding = facts.typical, facts.common.findings[0]
     sender, receiver = facts.owners["nagle"], facts.owners["delayed_ack"]
     pool = facts.senders[sender]
-    lines = [*_opening_lines(answer, facts), (0, _latency_line(facts.requests)), (0, _share_line(facts))]
+    lines = [
+        *_opening_lines(answer, facts),
+        (Keep.ALWAYS, _latency_line(facts.requests)),
+        (Keep.ALWAYS, _share_line(facts)),
+    ]
     round_trips = (pool.sender_rtt_ms or 0.0) + (pool.receiver_rtt_ms or 0.0)
     path = say("path_of_wait", path_ms=round_trips) if round_trips > show.MIN_PATH_OF_WAIT * typical["ms"] else ""
     if "bytes" in typical:
         first, second = typical["bytes"]
-        lines.append((0, Line(sender, joined([say("nagle_waits", first=first, second=second), path]))))
+        lines.append((Keep.ALWAYS, Line(sender, joined([say("nagle_waits", first=first, second=second), path]))))
     if pool.hold_min_ms is not None and pool.hold_max_ms is not None and pool.hold_median_ms is not None:
         low, high = f"{pool.hold_min_ms:.1f}", f"{pool.hold_max_ms:.1f}"
         hold_text = say("held" if low == high else "held_range", low=low, high=high, median=pool.hold_median_ms)
-        lines.append((0, Line(receiver, joined([hold_text, _timer_text(finding)]))))
+        lines.append((Keep.ALWAYS, Line(receiver, joined([hold_text, _timer_text(finding)]))))
     if "bytes" in typical:
         frames_text = say("see_stall", frames=" > ".join(map(str, typical["frames"])), stream=typical["stream"],
                           ack=typical["ack_after_ms"], release_us=typical["release_us"])  # fmt: skip
-        lines.append((0, Line("see", frames_text)))
+        lines.append((Keep.ALWAYS, Line("see", frames_text)))
     lines += _excluded_lines(facts.requests, skip=("nagle", "delayed_ack", *(("network",) if path else ())))
-    lines.append((1, _options_line(facts, sender, receiver)))
+    lines.append((Keep.IF_ROOM, _options_line(facts, sender, receiver)))
     return [
-        *lines, *_fix_lines(answer.fix, facts), (0, _stall_grade_line(facts, pool)), *_next_lines(facts),
+        *lines, *_fix_lines(answer.fix, facts), (Keep.ALWAYS, _stall_grade_line(facts, pool)), *_next_lines(facts),
         *_unknown_lines(facts.requests, sender), *_server_lines(facts.requests), *_also_lines(answer, facts),
     ]  # fmt: skip
 
@@ -343,14 +365,14 @@ def _other_lines(answer: Overall, facts: Judged) -> Lines:
     is_known = finding.grade != "unknown" or finding.cause in ("unknown", "capture_gap")
     families = _family_lines(requests) if is_known else []
     queues = [finding for finding in facts.common.of_kind("queue") if headline.server_of(finding) == requests.server]
-    lines = [*_opening_lines(answer, facts), (0, _latency_line(requests)), *families]
-    lines += _sentence_lines(1, "queue", queues)
+    lines = [*_opening_lines(answer, facts), (Keep.ALWAYS, _latency_line(requests)), *families]
+    lines += _sentence_lines(Keep.IF_ROOM, "queue", queues)
     if typical["frames"] and is_known:
         sentence = "see_behind" if facts.backend else "see_cause"
         server = facts.backend["server"] if facts.backend else ""
         frames_text = say(sentence, frames=_chain(typical["frames"]), stream=typical["stream"], server=server,
                           cause=finding.cause, time=_time_shown(typical))  # fmt: skip
-        lines.append((0, Line("see", frames_text)))
+        lines.append((Keep.ALWAYS, Line("see", frames_text)))
     lines += _slowest_lines(facts)
     named_causes = (*(row.cause for row in facts.common.findings[:3]), *_listed_causes(requests))
     lines += _excluded_lines(requests, skip=named_causes)
@@ -358,13 +380,13 @@ def _other_lines(answer: Overall, facts: Judged) -> Lines:
     grade = grade_and_confidence(facts.confidence if late_setup is None else late_setup.confidence)
     if late_setup is None and finding.grade == "unknown":
         grade = say("grade_unknown")
-    lines.append((0, _grade_line(grade, finding if late_setup is None else None)))
+    lines.append((Keep.ALWAYS, _grade_line(grade, finding if late_setup is None else None)))
     return [*lines, *_unknown_lines(facts.requests, None), *_server_lines(facts.requests), *_also_lines(answer, facts)]
 
 
 def _opening_lines(answer: Overall, facts: RequestFacts) -> Lines:
     """The line about the traffic, after the sentence about the requests if the headline is about something else."""
-    lines: Lines = [(1, Line("traffic", traffic.line(facts.requests.traffic)))]
+    lines: Lines = [(Keep.IF_ROOM, Line("traffic", traffic.line(facts.requests.traffic)))]
     sentence, lead = headline.of_requests(facts).text, answer.lead
     at_server = lead is not None and lead.kind == "transfer" and headline.server_of(lead) == facts.requests.server
     has_queue = headline.queued(facts.requests) is not None  # then `sentence` says what the queue cost
@@ -375,7 +397,7 @@ def _opening_lines(answer: Overall, facts: RequestFacts) -> Lines:
     # a transfer's limit is what its request waited for
     if at_server or is_elsewhere or sentence == answer.headline.text:
         return lines
-    return [(0, Line("requests", words.inside(sentence))), *lines]
+    return [(Keep.ALWAYS, Line("requests", words.inside(sentence))), *lines]
 
 
 def _time_shown(typical: Typical) -> str:
@@ -391,7 +413,7 @@ def _slowest_lines(facts: Judged) -> Lines:
     if worst is None:
         return []
     has_cause = worst["cause"] and facts.common.findings[0].grade != "unknown"
-    return [(0, Line("slowest", say(
+    return [(Keep.ALWAYS, Line("slowest", say(
         "slowest",
         name=worst["name"], took_ms=worst["latency_ms"], stream=worst["stream"],
         frames=" > ".join(map(str, worst["frames"])),
@@ -405,14 +427,14 @@ def _fix_lines(fix: str | None, facts: Judged) -> Lines:
     low_ms, high_ms, limit = row.gain_p50_low_ms, row.gain_p50_high_ms, row.gain_limit
     if not fix:
         return []
-    lines: Lines = [(0, Line("fix", fix))]
+    lines: Lines = [(Keep.ALWAYS, Line("fix", fix))]
     if low_ms is None or row.fix_side is None:
         return lines
     if facts.share["p50"]["share"] < show.MIN_P50_SHARE:  # the median request does not have the cause
         at_best = row.gain_p99_low_ms
         if at_best is None or at_best > show.SAME_SHARE * facts.requests.p99_ms:
             return lines
-        return [*lines, (0, Line("gain", say("gain_p99", best_ms=at_best, now_ms=facts.requests.p99_ms)))]
+        return [*lines, (Keep.ALWAYS, Line("gain", say("gain_p99", best_ms=at_best, now_ms=facts.requests.p99_ms)))]
     if low_ms > show.SAME_SHARE * now_ms:
         return lines
     text = say("gain_best", best_ms=low_ms, now_ms=now_ms)
@@ -423,7 +445,7 @@ def _fix_lines(fix: str | None, facts: Judged) -> Lines:
         text = say("gain_rate", gain=text, times=slow if slow == quick else f"{slow}-{quick}")
     elif row.gain_open or limit == "unknown":
         text = joined([text, row.gain_open or say("gain_unseen")])
-    return [*lines, (0, Line("gain", text))]
+    return [*lines, (Keep.ALWAYS, Line("gain", text))]
 
 
 def _next_lines(facts: Judged) -> Lines:
@@ -436,7 +458,7 @@ def _next_lines(facts: Judged) -> Lines:
     for row in rows:
         sentence = "next_there" if (row.cause, row.owner) == reverse else "next"
         parts.append(say(sentence, cause=row.cause, owner=row.owner, part_share=row.share))
-    return [(1, Line("next", say("and_more").join(parts)))]
+    return [(Keep.IF_ROOM, Line("next", say("and_more").join(parts)))]
 
 
 def _also_lines(answer: Overall, facts: RequestFacts) -> Lines:
@@ -454,13 +476,16 @@ def _also_lines(answer: Overall, facts: RequestFacts) -> Lines:
     remarks = joined(_remarks(answer, facts))
     return [
         *_other_push_lines(answer),
-        *((1, Line("suspected", _with_server(row))) for row in common.of_kind("one_way")[:1]),
-        *((0, Line("flood", _with_server(row))) for row in common.of_cause("syn_flood")),
-        *_sentence_lines(0, "silent", silences[:2]),
-        *_sentence_lines(0, "waited", waits[:2]),
-        *_sentence_lines(1, "transfer", transfers[:2]),
-        *((0, Line("before", say("on_stream", text=row.text, stream=row.worst_stream))) for row in before[:1]),
-        *([(1, Line("also", remarks))] if remarks else []),
+        *((Keep.IF_ROOM, Line("suspected", _with_server(row))) for row in common.of_kind("one_way")[:1]),
+        *((Keep.ALWAYS, Line("flood", _with_server(row))) for row in common.of_cause("syn_flood")),
+        *_sentence_lines(Keep.ALWAYS, "silent", silences[:2]),
+        *_sentence_lines(Keep.ALWAYS, "waited", waits[:2]),
+        *_sentence_lines(Keep.IF_ROOM, "transfer", transfers[:2]),
+        *(
+            (Keep.ALWAYS, Line("before", say("on_stream", text=row.text, stream=row.worst_stream)))
+            for row in before[:1]
+        ),
+        *([(Keep.IF_ROOM, Line("also", remarks))] if remarks else []),
     ]
 
 
@@ -509,11 +534,11 @@ def _excluded_lines(requests: WithRequests, skip: tuple[str, ...]) -> Lines:
     repair = sum(spent_ms.get(name, 0.0) for name in cause_names(trait="repair"))
     if not requests.common.lost and not repair:
         parts.append(say("not_losses"))
-    lines: Lines = [(1, Line("not", say("and_more").join(parts)))] if parts else []
+    lines: Lines = [(Keep.IF_ROOM, Line("not", say("and_more").join(parts)))] if parts else []
     is_named = any(row["family"] == "loss" and row["share"] >= show.MIN_NEXT_SHARE for row in requests.families)
     if requests.common.lost and not is_named and "doubles" not in {check.check for check in requests.common.quality}:
         sentence = "lost_repaired" if repair else "lost_unnoticed"
-        lines.append((1, Line("lost", say(sentence, n=requests.common.lost, repair_share=repair / total))))
+        lines.append((Keep.IF_ROOM, Line("lost", say(sentence, n=requests.common.lost, repair_share=repair / total))))
     return lines
 
 
@@ -555,22 +580,24 @@ def _unknown_lines(requests: WithRequests, sender: str | None) -> Lines:
     parts = [say("no_named_cause", part_share=share)] if share >= show.MIN_UNNAMED_SHARE and not is_listed else []
     if sender:
         parts.append(say("hidden_program", sender=sender))
-    return [(2, Line("unknown", joined(parts)))] if parts else []
+    return [(Keep.LAST, Line("unknown", joined(parts)))] if parts else []
 
 
 def _push_lines(finding: Finding) -> Lines:
     """The lines below a headline about pushes that were held."""
-    lines: Lines = [(0, Line("see", say("see_push", seen=_frames(finding), waited_ms=finding.typical_ms or 0.0)))]
+    lines: Lines = [
+        (Keep.ALWAYS, Line("see", say("see_push", seen=_frames(finding), waited_ms=finding.typical_ms or 0.0)))
+    ]
     if finding.nodelay != "unknown":
         options = say("push_options", sender=finding.sender, holder=finding.held_by, nodelay=finding.nodelay,
                       delayed_ack=finding.delayed_ack)  # fmt: skip
-        lines.append((1, Line("options", options)))
+        lines.append((Keep.IF_ROOM, Line("options", options)))
     # the gain is the wait itself, from the 10th to the 90th percentile; at best, if it is only probable
     low, high = finding.p10_ms or 0.0, finding.p90_ms or 0.0
     sooner = say("sooner", sooner_ms=(low, high)) if finding.grade == "proven" else say("sooner_at_best", best_ms=high)
     return [
-        *lines, (0, Line("fix", finding.fix or "")), (0, Line("gain", sooner)),
-        (0, Line("sure?", grade_and_confidence(finding.confidence))),
+        *lines, (Keep.ALWAYS, Line("fix", finding.fix or "")), (Keep.ALWAYS, Line("gain", sooner)),
+        (Keep.ALWAYS, Line("sure?", grade_and_confidence(finding.confidence))),
     ]  # fmt: skip
 
 
@@ -581,7 +608,7 @@ def _other_push_lines(answer: Overall) -> Lines:
         say("push_line", text=push.text, grade=grade_and_confidence(push.confidence), seen=_frames(push), fix=push.fix)
         for push in pushes[: show.MAX_PUSHES]
     ]
-    return [(0, Line("pushes", sentence)) for sentence in sentences]
+    return [(Keep.ALWAYS, Line("pushes", sentence)) for sentence in sentences]
 
 
 def _frames(finding: Finding) -> str:
