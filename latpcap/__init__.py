@@ -23,7 +23,7 @@ def _is_built(folder: _Path) -> bool:
 
 
 def _installed() -> _Iterator[_Path]:
-    """Folders that may hold this package: those on `sys.path`, and the source of an editable install."""
+    """Yield folders that may hold this package: those on `sys.path`, and the source of an editable install."""
     yield from (_Path(place, "latpcap") for place in _sys.path)
     for finder in _sys.meta_path:
         spec = finder.find_spec("latpcap", None)

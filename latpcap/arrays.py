@@ -42,29 +42,29 @@ def _forget(table_id: int, gone: weakref.ref[Any]) -> None:
 
 
 def _fixed(array: Array) -> Array:
-    """The array made read-only, because several callers share it."""
+    """Return the array made read-only, because several callers share it."""
     array.flags.writeable = False
     return array
 
 
 def numbers(table: pa.Table, column: str) -> Array:
-    """A column as it is, instants as integers in ns. Columns with nulls become float64 with NaN. Read-only."""
+    """Return a column as it is, instants as integers in ns. Columns with nulls become float64 with NaN. Read-only."""
     return kept(table, ("numbers", column), lambda: _fixed(_joined(_chunks(table[column]), None)))
 
 
 def sliced(table: pa.Table) -> Iterator[tuple[slice, pa.Table]]:
-    """The rows of a table in parts, each with its position."""
+    """Yield the rows of a table in parts, each with its position."""
     for span in spill.parts(table.num_rows):
         yield span, table.slice(span.start, span.stop - span.start)
 
 
 def filled(table: pa.Table, column: str, null: int) -> Array:
-    """A column of integers without loss of precision, with `null` in place of nulls. Read-only."""
+    """Return a column of integers without loss of precision, with `null` in place of nulls. Read-only."""
     return kept(table, ("filled", column, null), lambda: _fixed(_joined(_chunks(table[column]), null)))
 
 
 def codes(table: pa.Table, column: str) -> tuple[Array, list[str]]:
-    """A column of words as indices into the list of its distinct words; null is -1. Read-only."""
+    """Return a column of words as indices into the list of its distinct words; null is -1. Read-only."""
 
     def made() -> tuple[Array, list[str]]:
         values = table[column]
@@ -78,17 +78,17 @@ def codes(table: pa.Table, column: str) -> tuple[Array, list[str]]:
 
 
 def nanoseconds(column: pa.ChunkedArray) -> Array:
-    """A column of instants in ns since 1970, whatever its unit."""
+    """Return a column of instants in ns since 1970, whatever its unit."""
     return column.cast(pa.timestamp("ns", tz=column.type.tz)).cast(pa.int64()).to_numpy()
 
 
 def code_of(words: Sequence[str], word: str) -> int:
-    """The index of a word in the list that `codes` returned; -2, which no row has, for a word that is not in it."""
+    """Return the index of a word in the list that `codes` returned; -2, which no row has, for other words."""
     return words.index(word) if word in words else -2  # -1 is null
 
 
 def equals(table: pa.Table, column: str, *wanted: str) -> Array:
-    """A mask of the rows whose word is one of `wanted`; false for null."""
+    """Return a mask of the rows whose word is one of `wanted`; false for null."""
     code, words = codes(table, column)
     mask = np.zeros(len(code), bool)
     for word in wanted:
@@ -98,32 +98,32 @@ def equals(table: pa.Table, column: str, *wanted: str) -> Array:
 
 
 def taken(table: pa.Table, column: str, rows: Array) -> pa.ChunkedArray:
-    """The values of a column in these rows. Built from the buffer of `rows`: pyarrow's conversion imports pandas."""
+    """Return the values of a column in these rows. Built from a buffer: pyarrow's conversion imports pandas."""
     packed_rows = pa.py_buffer(np.ascontiguousarray(rows, np.int64))
     return table[column].take(pa.Array.from_buffers(pa.int64(), len(rows), [None, packed_rows]))
 
 
 def looked_up(table: pa.Table, key: str, wanted: Array, names: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Some columns of the rows with these keys, as Python values. The keys are distinct and all present."""
+    """Return some columns of the rows with these keys, as Python values. The keys are distinct and all present."""
     rows = spill.positions_of(numbers(table, key), wanted)
     return list(zip(*(taken(table, name, rows).to_pylist() for name in names), strict=True))
 
 
 def strings(texts: Sequence[str]) -> pa.Array:
-    """Texts as an Arrow array, built from buffers: pyarrow's conversion from lists imports pandas."""
+    """Return texts as an Arrow array, built from buffers: pyarrow's conversion from lists imports pandas."""
     packed = [text.encode() for text in texts]
     ends = np.cumsum([0, *map(len, packed)], dtype=np.int32)
     return pa.Array.from_buffers(pa.string(), len(packed), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(packed))])
 
 
 def integers(values: Sequence[int] | Array, dtype: str) -> pa.Array:
-    """Numbers as an Arrow array of a type that has numpy's name, such as "uint64"."""
+    """Return numbers as an Arrow array of a type that has numpy's name, such as "uint64"."""
     array = np.asarray(values, dtype)
     return pa.Array.from_buffers(pa.type_for_alias(dtype), len(array), [None, pa.py_buffer(array)])
 
 
 def column(values: Array, is_valid: Array | None = None) -> pa.Array:
-    """Values as an Arrow array, null where `is_valid` (booleans, or bits as `bits` returns) is false. Built from
+    """Return values as an Arrow array, null where `is_valid` (booleans, or bits as `bits` returns) is false. Built from
     buffers: pyarrow's conversion may import pandas.
     """
     if is_valid is not None and is_valid.dtype == bool:
@@ -137,7 +137,7 @@ def column(values: Array, is_valid: Array | None = None) -> pa.Array:
 
 
 def bits(truths: Iterable[Array]) -> Array | None:
-    """Booleans packed as bits; each part but the last has a multiple of eight. None where all are true."""
+    """Return booleans packed as bits; each part but the last has a multiple of eight. None where all are true."""
     is_all_true, packed = True, []
     for part in truths:
         is_all_true = is_all_true and bool(part.all())
@@ -146,21 +146,21 @@ def bits(truths: Iterable[Array]) -> Array | None:
 
 
 def dictionary(codes: Array, is_valid: Array | None, values: Sequence[str] | Sequence[float]) -> pa.Array:
-    """An Arrow dictionary array of indices into `values`; null where `is_valid` is false."""
+    """Return an Arrow dictionary array of indices into `values`; null where `is_valid` is false."""
     if values and not isinstance(values[0], str):
         return pa.DictionaryArray.from_arrays(column(codes, is_valid), column(np.array(values)))
     return pa.DictionaryArray.from_arrays(column(codes, is_valid), strings(cast("Sequence[str]", values)))
 
 
 def lists(table: pa.Table, name: str) -> Iterator[tuple[Array, Array]]:
-    """The lengths of the lists of a column, and their numbers concatenated, for each chunk."""
+    """Yield the lengths of the lists of a column, and their numbers concatenated, for each chunk."""
     for chunk in table[name].chunks:
         ends = np.frombuffer(chunk.buffers()[1], np.int32, len(chunk) + 1 + chunk.offset)[chunk.offset :]
         yield np.diff(ends), _numpy(chunk.values, None)[ends[0] : ends[-1]]
 
 
 def _chunks(column: pa.ChunkedArray[Any]) -> list[pa.Array]:
-    """The chunks of a column; one empty chunk for a column without rows, for its type."""
+    """Return the chunks of a column; one empty chunk for a column without rows, for its type."""
     return column.chunks or [pa.nulls(0, column.type)]
 
 
@@ -172,7 +172,7 @@ def _joined(chunks: list[pa.Array], null: int | None) -> Array:
 
 
 def _numpy(chunk: pa.Array, null: int | None) -> Array:
-    """The values of one Arrow array, read from its buffers: pyarrow's conversion imports pandas."""
+    """Return the values of one Arrow array, read from its buffers: pyarrow's conversion imports pandas."""
     if isinstance(chunk, pa.DictionaryArray):
         return _numpy(chunk.dictionary, null)[_numpy(chunk.indices, -1)]
     validity, data = chunk.buffers()
@@ -199,7 +199,7 @@ def _bits(buffer: pa.Buffer, offset: int, count: int) -> Array:
 
 
 def levels(table: pa.Table, column: str) -> tuple[Array, Array]:
-    """A column of few distinct numbers as indices into their list. The column has no nulls."""
+    """Return a column of few distinct numbers as indices into their list. The column has no nulls."""
     values = table[column]
     if pa.types.is_dictionary(values.type):
         chunks = values.unify_dictionaries().chunks
@@ -211,7 +211,7 @@ def levels(table: pa.Table, column: str) -> tuple[Array, Array]:
 
 
 def sums(keys: Array, values: Array) -> tuple[Array, Array]:
-    """The distinct keys, ascending, and the sum of the values of each."""
+    """Return the distinct keys, ascending, and the sum of the values of each."""
     if not len(keys):
         return keys, values
     if not spill.is_sorted(keys):
@@ -247,7 +247,7 @@ def grouped(keys: Array) -> tuple[Array, Array, Array]:
 
 
 def distinct(values: Array) -> Array:
-    """The distinct values, ascending. Sorts: `numpy.unique` hashes integers, which takes ten times as long."""
+    """Return the distinct values, ascending. Sorts: `numpy.unique` hashes integers, which takes ten times as long."""
     if len(values) < 2:
         return values
     parts = [_distinct(values[span]) for span in spill.parts(len(values))]
@@ -260,7 +260,7 @@ def _distinct(values: Array) -> Array:
 
 
 def percentile(ordered: Any, share: float) -> float:
-    """The nearest-rank percentile: the least value with at least this share (0 to 1) of all values at or below it.
+    """Return the nearest-rank percentile: the least value with at least this share (0 to 1) of all at or below it.
 
     No value is interpolated. wrk takes the next value where the share is met exactly. `ordered` ascends, not empty.
     """
@@ -268,5 +268,5 @@ def percentile(ordered: Any, share: float) -> float:
 
 
 def nearest_ranks(counts: list[int], share: float) -> list[int]:
-    """The positions that `percentile` takes of ascending columns with these lengths."""
+    """Return the positions that `percentile` takes of ascending columns with these lengths."""
     return [max(math.ceil(round(count * share, 9)) - 1, 0) for count in counts]

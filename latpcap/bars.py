@@ -19,7 +19,7 @@ _open: list[Bar] = []
 
 
 def is_watched() -> bool:
-    """Whether standard error is a terminal, or Python runs in a notebook."""
+    """Return whether standard error is a terminal, or Python runs in a notebook."""
     if sys.stderr.isatty():
         return True
     shell = sys.modules.get("IPython")

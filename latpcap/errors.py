@@ -96,6 +96,6 @@ _OUT_OF_MEMORY = ("failed to map segment", "annot allocate memory", "can't start
 
 
 def is_out_of_memory(problem: BaseException) -> bool:
-    """Whether an exception is due to a lack of memory. C libraries raise other types than MemoryError."""
+    """Return whether an exception is due to a lack of memory. C libraries raise other types than MemoryError."""
     text = str(problem)
     return isinstance(problem, MemoryError) or any(phrase in text for phrase in _OUT_OF_MEMORY)

@@ -38,23 +38,23 @@ their text. A second click reverses the order. The script holds no data of a cap
 
 
 def card(title: str, *bodies: str) -> str:
-    """A box with a title, which is escaped, and bodies, which are HTML made by the functions below."""
+    """Return a box with a title, which is escaped, and bodies, which are HTML made by the functions below."""
     return f'<div style="{_CARD}"><b style="color:#222">{escape(_safe(title, 200))}</b>{"".join(bodies)}</div>'
 
 
 def text(lines: str) -> str:
-    """Lines of text in a monospaced font."""
+    """Return lines of text in a monospaced font."""
     return f'<pre style="{_PRE}">{escape(lines)}</pre>'
 
 
 def more(summary: str, *bodies: str) -> str:
-    """Bodies that are folded until the summary is clicked."""
+    """Return bodies that are folded until the summary is clicked."""
     head = f'<summary style="cursor:pointer;color:#444;margin-top:6px">{escape(_safe(summary))}</summary>'
     return f'<details style="{_INK}">{head}{"".join(bodies)}</details>'
 
 
 def table(frame: pd.DataFrame, *, rows: int = MAX_ROWS, sortable: bool = False) -> str:
-    """The first rows of a data frame, and the number of the others. With `sortable` a click on a head sorts."""
+    """Return the first rows of a data frame, and the number of the others. With `sortable` a click on a head sorts."""
     shown = frame.head(rows)
     hint = ' title="sort these rows" ' if sortable else " "
     pointer = "cursor:pointer;" if sortable else ""
@@ -101,6 +101,6 @@ def _missing(value: Any) -> bool:
 
 
 def _safe(text: str, max_letters: int = MAX_LETTERS) -> str:
-    """The text with unprintable characters replaced, cut to `max_letters`."""
+    """Return the text with unprintable characters replaced, cut to `max_letters`."""
     text = printable(text)
     return text if len(text) <= max_letters else text[: max_letters - 1] + "…"

@@ -20,7 +20,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def of(name: str) -> dict[str, Any]:
-    """The JSON Schema (2020-12) of "why", "findings" or "exchanges"; KeyError for another name."""
+    """Return the JSON Schema (2020-12) of "why", "findings" or "exchanges"; KeyError for another name."""
     if name == "why":
         return _why()
     if name == "findings":

@@ -132,7 +132,7 @@ class Column:
 
 
 def from_pieces(dtype: str | np.dtype[Any], pieces: Iterable[Array]) -> Array:
-    """The pieces concatenated in one array."""
+    """Return the pieces concatenated in one array."""
     column = Column(dtype)
     for piece in pieces:
         column.add(piece)
@@ -142,8 +142,8 @@ def from_pieces(dtype: str | np.dtype[Any], pieces: Iterable[Array]) -> Array:
 
 
 def zeros(count: int, dtype: str | np.dtype[Any]) -> Array:
-    """A writable array of zeros. Its file is allocated at once: writing to a mapped file on a full disk would end the
-    process (SIGBUS).
+    """Return a writable array of zeros. Its file is allocated at once: writing to a mapped file on a full disk would
+    end the process (SIGBUS).
     """
     size = count * np.dtype(dtype).itemsize
     file = _opened() if size >= MIN_FILE_BYTES else None
@@ -155,7 +155,7 @@ def zeros(count: int, dtype: str | np.dtype[Any]) -> Array:
 
 
 def extended(values: Array, count: int) -> Array:
-    """A writable copy of the values, extended with zeros to `count`."""
+    """Return a writable copy of the values, extended with zeros to `count`."""
     longer = zeros(count, values.dtype)
     for span in parts(len(values)):
         longer[span] = values[span]
@@ -163,7 +163,7 @@ def extended(values: Array, count: int) -> Array:
 
 
 def shared_zeros(count: int, dtype: str | np.dtype[Any]) -> Array:
-    """A read-only array of zeros that takes no memory: all such arrays share one mapping."""
+    """Return a read-only array of zeros that takes no memory: all such arrays share one mapping."""
     size = count * np.dtype(dtype).itemsize
     if size < MIN_FILE_BYTES or not hasattr(mmap, "MAP_PRIVATE"):
         return np.zeros(count, dtype)
@@ -199,8 +199,8 @@ def trim_heap() -> None:
 
 
 def _is_short(count: int) -> bool:
-    """Whether rows fit in one part, and need no `Column`. In captures with many servers most arrays are this short, so
-    memory is released after every `_ARRAYS_PER_RELEASE` of them.
+    """Return whether rows fit in one part, and need no `Column`. In captures with many servers most arrays are this
+    short, so memory is released after every `_ARRAYS_PER_RELEASE` of them.
     """
     global _short_arrays
     if count > BLOCK:
@@ -212,20 +212,20 @@ def _is_short(count: int) -> bool:
 
 
 def take(values: Array, order: Array) -> Array:
-    """The values at these positions, as numpy's `take`."""
+    """Return the values at these positions, as numpy's `take`."""
     if _is_short(len(order)):
         return values[order]
     return from_pieces(values.dtype, (values[order[span]] for span in parts(len(order))))
 
 
 def is_sorted(values: Array) -> bool:
-    """Whether no value is less than the one before it."""
+    """Return whether no value is less than the one before it."""
     spans = (values[at : at + BLOCK + 1] for at in range(0, len(values), BLOCK))
     return all(bool((span[1:] >= span[:-1]).all()) for span in spans)
 
 
 def argsort_nearly_sorted(keys: Array) -> Array:
-    """Positions of the keys in ascending order (stable), for keys most of which ascend already.
+    """Return positions of the keys in ascending order (stable), for keys most of which ascend already.
 
     Keys below an earlier maximum are sorted apart and merged between the others, which are in order: of 1 2 5 3 6
     only 3 is sorted.
@@ -258,12 +258,12 @@ def argsort_nearly_sorted(keys: Array) -> Array:
 
 
 def _running_max(keys: Array, top: Any) -> Array:
-    """The maximum of the keys up to each position; `top` is the maximum of the keys before these."""
+    """Return the maximum of the keys up to each position; `top` is the maximum of the keys before these."""
     return np.maximum(np.maximum.accumulate(keys), top)
 
 
 def argsort(values: Array) -> Array:
-    """Positions of the values in ascending order (stable), for values in any order.
+    """Return positions of the values in ascending order (stable), for values in any order.
 
     Long columns are split into ranges of values by a sample, and each range is sorted by itself.
     """
@@ -288,7 +288,7 @@ def argsort(values: Array) -> Array:
 
 
 def nth_smallest(values: Array, rank: int) -> Any:
-    """The value at position `rank` of the ascending order; the values are not moved."""
+    """Return the value at position `rank` of the ascending order; the values are not moved."""
     if len(values) <= _MAX_PARTS_SORTED * BLOCK:
         return np.partition(values, rank)[rank]
     sample = np.sort(values[:: len(values) // BLOCK])
@@ -313,7 +313,7 @@ def nth_smallest(values: Array, rank: int) -> Any:
 
 
 def row_mask(rows: Array, count: int) -> Array:
-    """A mask of `count` rows that is true at `rows`."""
+    """Return a mask of `count` rows that is true at `rows`."""
     mask = np.zeros(count, bool)
     for span in parts(len(rows)):
         mask[rows[span]] = True
@@ -321,7 +321,7 @@ def row_mask(rows: Array, count: int) -> Array:
 
 
 def selected(rows: Array, mask: Array) -> Array:
-    """The rows that `mask` marks; the mask covers every row number."""
+    """Return the rows that `mask` marks; the mask covers every row number."""
     if _is_short(len(rows)):
         return rows[mask[rows]]
     row_parts = (rows[span] for span in parts(len(rows)))
@@ -329,7 +329,7 @@ def selected(rows: Array, mask: Array) -> Array:
 
 
 def parts(count: int) -> Iterator[slice]:
-    """Slices of `count` rows, `BLOCK` at a time; releases memory between them."""
+    """Yield slices of `count` rows, `BLOCK` at a time; releases memory between them."""
     for number, at in enumerate(range(0, count, BLOCK)):
         if number and not number % _PARTS_PER_RELEASE:
             release_memory()
@@ -337,14 +337,14 @@ def parts(count: int) -> Iterator[slice]:
 
 
 def positions_by_key(keys: Array) -> dict[int, Array]:
-    """The positions of each key, ascending; negative keys are left out."""
+    """Return the positions of each key, ascending; negative keys are left out."""
     order, ends = grouped(keys, int(max((keys[span].max() for span in parts(len(keys))), default=-1)) + 1)
     bounds = ends.tolist()
     return {key: order[begin:end] for key, (begin, end) in enumerate(pairwise(bounds)) if end > begin}
 
 
 def grouped(keys: Array, count: int) -> tuple[Array, Array]:
-    """Positions of the keys, grouped by key and ascending within each, and the bounds of the groups.
+    """Return positions of the keys, grouped by key and ascending within each, and the bounds of the groups.
 
     The positions of key k are `order[bounds[k] : bounds[k + 1]]`. Keys are below `count`; negative keys come first and
     have no bounds.
@@ -371,7 +371,7 @@ def grouped(keys: Array, count: int) -> tuple[Array, Array]:
 
 
 def positions_of(keys: Array, wanted: Array) -> Array:
-    """The position of each wanted key among `keys`, which are distinct and include all of them."""
+    """Return the position of each wanted key among `keys`, which are distinct and include all of them."""
     if is_sorted(keys):
         if len(keys) and keys.dtype.kind in "iu" and int(keys[-1]) - int(keys[0]) + 1 == len(keys):  # consecutive
             return wanted if not keys[0] else wanted - keys[0]
@@ -387,7 +387,7 @@ def positions_of(keys: Array, wanted: Array) -> Array:
 
 
 def concatenated(arrays: Sequence[Array]) -> Array:
-    """Arrays concatenated in one."""
+    """Return arrays concatenated in one."""
     if len(arrays) == 1:
         return arrays[0]
     dtype = np.result_type(*arrays) if arrays else "uint32"
@@ -395,7 +395,7 @@ def concatenated(arrays: Sequence[Array]) -> Array:
 
 
 def sum_weights(codes: Array, weights: Array, count: int, rows: Array | None = None) -> Array:
-    """The sum of the weights per code below `count`; `rows` limits codes and weights to these positions."""
+    """Return the sum of the weights per code below `count`; `rows` limits codes and weights to these positions."""
     sums = np.zeros(count)
     for span in parts(len(codes) if rows is None else len(rows)):
         positions = span if rows is None else rows[span]
@@ -405,7 +405,7 @@ def sum_weights(codes: Array, weights: Array, count: int, rows: Array | None = N
 
 
 def count_codes(codes: Array, count: int, rows: Array) -> Array:
-    """How many of these rows have each code below `count`; negative codes are not counted."""
+    """Return how many of these rows have each code below `count`; negative codes are not counted."""
     counts = np.zeros(count + 1, np.int64)
     for span in parts(len(rows)):
         counts += np.bincount(codes[rows[span]].astype(np.int64) + 1, minlength=count + 1)
@@ -414,7 +414,7 @@ def count_codes(codes: Array, count: int, rows: Array) -> Array:
 
 
 def long_lived_copy(values: Array) -> Array:
-    """The values, in a file where they are long: for arrays that are held until the answer is written."""
+    """Return the values, in a file where they are long: for arrays that are held until the answer is written."""
     if values.nbytes < MIN_FILE_BYTES:
         return values
     return from_pieces(values.dtype, (values[span] for span in parts(len(values))))
@@ -449,7 +449,7 @@ def _opened() -> IO[bytes] | None:
 
 
 def _mapped(file: IO[bytes], size: int) -> mmap.mmap:
-    """A mapping of the file, which is closed with the last array over it."""
+    """Return a mapping of the file, which is closed with the last array over it."""
     if not _before:
         _before.append(min(_resident(), 1 << 40))
     mapped = mmap.mmap(file.fileno(), size)

@@ -24,7 +24,7 @@ class HasTables(Protocol):
     """Anything with the tables of a capture, of a part of a capture, or of many captures."""
 
     def arrow(self, name: TableName) -> pa.Table:
-        """The rows of this table; KeyError for a wrong name."""
+        """Return the rows of this table; KeyError for a wrong name."""
 
 
 class TableSlice(NamedTuple):
@@ -45,14 +45,14 @@ Needed: TypeAlias = Mapping[TableName, TableSlice]
 
 @cache
 def fields(name: str) -> pa.Schema:
-    """The schema of one of the core's tables, taken from a capture without packets."""
+    """Return the schema of one of the core's tables, taken from a capture without packets."""
     engine = _core.Analysis()
     engine.finish()
     return pa.RecordBatchReader.from_stream(engine.take(name)).schema
 
 
 def card(title: str, text: str, tables: dict[str, pa.Table] | None = None) -> str:
-    """An HTML card: a title, an answer, and folded tables. Texts from the capture are escaped."""
+    """Return an HTML card: a title, an answer, and folded tables. Texts from the capture are escaped."""
     folded = []
     for name, table in (tables or {}).items():
         folded.append(html.more(name, html.table(to_pandas(table), rows=10, sortable=True)))
@@ -110,7 +110,7 @@ def request_mask(stretches: pa.Table) -> Array:
 
 
 def as_exchanges(table: pa.Table, name: str, schema: pa.Schema) -> pa.Table:
-    """The rows of `connects`, `pushes` or `gaps` in the columns of `exchanges`."""
+    """Return the rows of `connects`, `pushes` or `gaps` in the columns of `exchanges`."""
     rows = table.num_rows
     first, last = table["first_frame"], table["last_frame"]
     none, zero = pa.nulls(rows, last.type), pc.subtract(first, first)
@@ -138,7 +138,7 @@ def as_exchanges(table: pa.Table, name: str, schema: pa.Schema) -> pa.Table:
 
 
 def with_pushes(stretches: pa.Table, pushes: pa.Table) -> pa.Table:
-    """The stretches and those rows of `pushes` that took time, with the `method` "push"."""
+    """Return the stretches and those rows of `pushes` that took time, with the `method` "push"."""
     timed = pushes.filter(pc.greater(pushes["duration_ms"], 0))
     if not timed.num_rows:
         return stretches
@@ -150,7 +150,7 @@ def with_pushes(stretches: pa.Table, pushes: pa.Table) -> pa.Table:
 
 
 def of_stretches(causes: pa.Table, pushes: bool = False) -> pa.Table:
-    """The causes of all stretches, and with `pushes` of those, with each row's number in `exchange`."""
+    """Return the causes of all stretches, and with `pushes` of those, with each row's number in `exchange`."""
     if not causes["exchange"].null_count:
         return causes
     if not pushes and causes["push"].null_count < causes.num_rows:
@@ -160,7 +160,7 @@ def of_stretches(causes: pa.Table, pushes: bool = False) -> pa.Table:
 
 
 def of_rows(causes: pa.Table, numbers: Mapping[str, Any]) -> pa.Table:
-    """The causes that belong to some rows: `numbers` has the values of `exchange`, `connect`, `push` and `gap`."""
+    """Return the causes of some rows: `numbers` has the values of `exchange`, `connect`, `push` and `gap`."""
     masks = [pc.is_in(causes[link], value_set=rows.combine_chunks()) for link, rows in numbers.items() if len(rows)]
     if not masks:
         return causes.slice(0, 0)
@@ -171,13 +171,13 @@ def of_rows(causes: pa.Table, numbers: Mapping[str, Any]) -> pa.Table:
 
 
 def in_order(causes: pa.Table) -> pa.Table:
-    """The causes grouped by exchange, connect, push and gap, each in order of time."""
+    """Return the causes grouped by exchange, connect, push and gap, each in order of time."""
     links = [link for link in LINKS if link == "exchange" or causes[link].null_count < causes.num_rows]
     return causes.sort_by([(key, "ascending") for key in (*links, "start")])
 
 
 def signed(table: pa.Table) -> pa.Table:
-    """The rows with every integer as int64: a difference of two unsigned columns would wrap around or raise."""
+    """Return the rows with every integer as int64: a difference of two unsigned columns would wrap around or raise."""
     for index, field in enumerate(table.schema):
         if pa.types.is_integer(field.type) and field.type != pa.int64():
             column = table[field.name].cast(pa.int64(), safe=False)  # frames and bytes are far below 2**63
@@ -186,7 +186,7 @@ def signed(table: pa.Table) -> pa.Table:
 
 
 def to_pandas(table: pa.Table) -> pd.DataFrame:
-    """A DataFrame of numpy's and pandas' own types.
+    """Return a DataFrame of numpy's and pandas' own types.
 
     Integers become int64, nullable ones Int64; booleans bool or boolean; words category; instants datetime64[ns, UTC];
     lists Python lists, or None where they are null.
@@ -209,7 +209,7 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
 
 
 def _lists(column: pa.ChunkedArray) -> Any:
-    """An object array of Python lists; arrays as values would make `==` ambiguous."""
+    """Return an object array of Python lists; arrays as values would make `==` ambiguous."""
     lists = np.empty(len(column), object)
     if not len(column):
         return lists  # pyarrow 17 crashes on a column without chunks
@@ -220,7 +220,7 @@ def _lists(column: pa.ChunkedArray) -> Any:
 
 
 def to_polars(table: pa.Table) -> pl.DataFrame:
-    """A polars DataFrame, integers as Int64. ImportError where polars is not installed."""
+    """Return a polars DataFrame, integers as Int64. ImportError where polars is not installed."""
     try:
         import polars
     except ImportError:

@@ -98,18 +98,18 @@ WORTH: dict[str, float] = {
 
 
 def worth(name: str) -> float:
-    """The confidence of a finding with this sentence or cause, unless its own evidence determines it."""
+    """Return the confidence of a finding with this sentence or cause, unless its own evidence determines it."""
     return WORTH.get(name, PROBABLE)
 
 
 def grade_of(confidence: float) -> str:
-    """The grade of a confidence: "proven", "probable" or "suspected"."""
+    """Return the grade of a confidence: "proven", "probable" or "suspected"."""
     sure = round(confidence, 6)  # removes the rounding error of 32-bit floats
     return "proven" if sure >= PROVEN else "probable" if sure > SUSPECTED else "suspected"
 
 
 def cause_names(*families: str, trait: str | None = None) -> tuple[str, ...]:
-    """The causes of these families (without families: of all) that have the trait, if any, in the order of `CAUSES`."""
+    """Return the causes of these families (or of all) that have the trait, if any, in the order of `CAUSES`."""
     return tuple(
         name
         for name, cause in CAUSES.items()
@@ -122,7 +122,7 @@ PROGRAMS = cause_names("server", "client")
 
 
 def protocol_names(trait: str) -> tuple[str, ...]:
-    """The protocols that have this trait."""
+    """Return the protocols that have this trait."""
     return tuple(name for name, traits in PROTOCOLS.items() if trait in traits)
 
 

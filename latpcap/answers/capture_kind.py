@@ -213,7 +213,7 @@ def _counted_frames(
 
 
 def mostly(records: Iterable[Record], segments: int) -> str | None:
-    """Words for the kind of most frames; None if TCP segments are as many, or the kinds are unknown."""
+    """Return words for the kind of most frames; None if TCP segments are as many, or the kinds are unknown."""
     if (counts := _counted_frames(records)) is None:
         return None
     total, kinds, _, _ = counts
@@ -223,7 +223,7 @@ def mostly(records: Iterable[Record], segments: int) -> str | None:
 
 
 def _kinds(counts: Counter[str], total: int) -> str:
-    """Words for how many frames are of which kind."""
+    """Return words for how many frames are of which kind."""
     (kind, count), *other_kinds = counts.most_common(show.MAX_WORDS)
     sentence = "of_frames" if count < total else "all_frames" if total > 1 else "one_frame"
     if total == show.MAX_OTHER_FRAMES:
@@ -267,7 +267,7 @@ def _count_frame(
 
 
 def _carried(layer: Any) -> int:
-    """The protocol number of an IP packet's payload; in IPv6 it follows the extension headers."""
+    """Return the protocol number of an IP packet's payload; in IPv6 it follows the extension headers."""
     number = getattr(layer, "p", None)
     return int(layer.nxt if number is None else number)
 

@@ -80,12 +80,12 @@ class Harm(NamedTuple):
 
 
 def server_of(finding: Finding) -> str:
-    """The server of a finding as "address:port"."""
+    """Return the server of a finding as "address:port"."""
     return endpoint(finding.server, finding.server_port)
 
 
 def harm_of(finding: Finding) -> Harm:
-    """The harm of a finding."""
+    """Return the harm of a finding."""
     affected = finding.exchanges if finding.of_exchanges else finding.streams
     total = finding.of_exchanges or finding.of_streams
     is_frequent = not total or (affected or 0) >= show.MIN_FAILED_SHARE * total
@@ -94,7 +94,7 @@ def harm_of(finding: Finding) -> Harm:
 
 
 def worst(findings: Iterable[Finding]) -> Finding | None:
-    """The finding with the most harm, of equal ones the first; None if no finding may lead."""
+    """Return the finding with the most harm, of equal ones the first; None if no finding may lead."""
     rows = [finding for finding in findings if finding.harm is not None]
     return max(rows, key=harm_of, default=None)
 
@@ -121,7 +121,7 @@ def leading(facts: Facts) -> Finding | None:
 
 
 def _harm_of_others(facts: Facts) -> Harm:
-    """The harm of slow requests, late setups and held pushes, which have sentences of their own.
+    """Return the harm of slow requests, late setups and held pushes, which have sentences of their own.
 
     Slow turns count half where most are of a protocol without a reader.
     """
@@ -138,14 +138,14 @@ def _harm_of_others(facts: Facts) -> Harm:
 
 
 def _other_sentence(facts: Facts, push: Finding | None) -> Finding | None:
-    """The finding whose sentence is the headline if none leads; None if that is of the capture's kind or requests."""
+    """Return the finding whose sentence is the headline if none leads; None if the kind or requests have it."""
     if isinstance(facts, NoRequests):
         return next(iter(facts.common.of_cause("syn_flood")), push)
     return None if facts.common.capture_sentence else push
 
 
 def is_frequent(facts: Facts, silence: Finding) -> bool:
-    """Whether a silence may lead: not if few requests met a closing connection, or a response took longer."""
+    """Return whether a silence may lead: not if few requests met a closing connection, or a response took longer."""
     min_count = show.MIN_CAUSE_SHARE * (silence.of_exchanges or 0)
     if silence.cause == "closed_on_request" and (silence.exchanges or 0) < min_count:
         return False
@@ -169,12 +169,12 @@ def pushed(facts: Facts) -> Finding | None:
 
 
 def waited_for(requests: WithRequests) -> bool:
-    """Whether requests are slow, and most of these are of a protocol with a reader."""
+    """Return whether requests are slow, and most of these are of a protocol with a reader."""
     return bool(requests.slow["count"]) and 2 * requests.slow["unread"] <= requests.slow["count"]
 
 
 def late_request(requests: WithRequests) -> Finding | None:
-    """The setup that took more time before the first requests than all responses took; None without one."""
+    """Return the setup that took more time before the first requests than all responses took; None without one."""
     setups = [finding for finding in requests.common.of_kind("setup") if server_of(finding) == requests.server]
     longest = max(setups, key=lambda finding: finding.total_ms or 0.0, default=None)
     return longest if longest is not None and (longest.total_ms or 0.0) > requests.total_ms else None
@@ -195,7 +195,7 @@ def headline(facts: Facts, lead: Finding | None, push: Finding | None) -> Headli
 
 
 def _headline_of(finding: Finding, *, at_server: bool = False) -> Headline:
-    """The headline with this finding's sentence, `at_server` with the server's name before it."""
+    """Return the headline with this finding's sentence, `at_server` with the server's name before it."""
     text = finding.text or ""
     clause = words.say("of_server", server=server_of(finding), text=text) if at_server else text
     return Headline(words.capitalised(clause), (finding,))
@@ -237,7 +237,7 @@ def of_requests(facts: RequestFacts) -> Headline:
 
 
 def queued(requests: WithRequests) -> Finding | None:
-    """The queue of this server's requests, where no other cause of them is proven; else None."""
+    """Return the queue of this server's requests, where no other cause of them is proven; else None."""
     common = requests.common
     if common.findings and common.findings[0].grade != "proven":
         queues = (finding for finding in common.other_findings if finding.sentence == "queue_cost")
@@ -286,7 +286,7 @@ def _describe_slow(facts: Judged, at: str) -> str:
 
 
 def _each_wait(facts: Judged) -> str:
-    """The wait of a slow request for the named cause; "" where no single time is typical."""
+    """Return the wait of a slow request for the named cause; "" where no single time is typical."""
     if not facts.waits_ms:
         return ""
     is_outlier = facts.longest_ms >= show.LONGEST_TO_MEDIAN * facts.waits_ms
@@ -306,7 +306,7 @@ def _why_unknown(facts: Judged) -> tuple[str, tuple[Check, ...]]:
 
 
 def slow_limit(requests: WithRequests) -> str:
-    """The threshold above which a request is slow."""
+    """Return the threshold above which a request is slow."""
     limit, path_ms = requests.slow["limit_ms"], requests.slow["path_ms"]
     return words.say("over_beyond" if path_ms >= show.MIN_PATH_OF_SLOW * limit else "over", limit=limit)
 
@@ -330,7 +330,7 @@ def _describe_login(facts: Judged) -> Headline:
 
 
 def _has_both_repairs(facts: Judged) -> bool:
-    """Whether probes (TLP) and timeouts (RTO) each take a notable part of the time of losses."""
+    """Return whether probes (TLP) and timeouts (RTO) each take a notable part of the time of losses."""
     loss = facts.requests.families[0]
     by_timer = cause_names(trait="by_probe_or_timer")
     times_ms = [loss["causes"].get(cause, 0.0) for cause in by_timer]
@@ -338,17 +338,17 @@ def _has_both_repairs(facts: Judged) -> bool:
 
 
 def _is_in_few_slow(facts: Judged) -> bool:
-    """Whether the cause is in a few of the slow requests only."""
+    """Return whether the cause is in a few of the slow requests only."""
     return facts.hit < show.TYPICAL_SHARE * facts.requests.slow["count"]
 
 
 def _part_text(requests: WithRequests, sentences: Mapping[tuple[bool, bool], str]) -> str:
-    """Words for the first family's share of the time, from `PART_OF_TIME` or `PART_OF_THEIR_TIME`."""
+    """Return words for the first family's share of the time, from `PART_OF_TIME` or `PART_OF_THEIR_TIME`."""
     return words.say(sentences[_takes_most_time(requests), _is_below_path(requests)])
 
 
 def _takes_most_time(requests: WithRequests) -> bool:
-    """Whether the first family takes most of the time, or of the time beyond the path's round trip."""
+    """Return whether the first family takes most of the time, or of the time beyond the path's round trip."""
     all_beyond = sum(without_path_ms(row["causes"]) for row in requests.families) or 1.0
     first = requests.families[0]
     share = without_path_ms(first["causes"]) / all_beyond if _is_below_path(requests) else first["share"]
@@ -356,13 +356,13 @@ def _takes_most_time(requests: WithRequests) -> bool:
 
 
 def _is_below_path(requests: WithRequests) -> bool:
-    """Whether the path's round trip takes more time than the first family."""
+    """Return whether the path's round trip takes more time than the first family."""
     path = next((row["causes"].get("network", 0.0) for row in requests.families if row["family"] == "path"), 0.0)
     return path > requests.families[0]["ms"]
 
 
 def _second_cause(facts: Judged) -> str:
-    """The main cause of a second family with a notable share."""
+    """Return the main cause of a second family with a notable share."""
     for row in facts.requests.families[1:]:
         if row["share"] >= show.MIN_CAUSE_SHARE and row["family"] != "unknown":
             cause = max(row["causes"], key=row["causes"].__getitem__)
@@ -371,7 +371,7 @@ def _second_cause(facts: Judged) -> str:
 
 
 def _named_share(facts: Judged) -> float:
-    """The named cause's share of the families' time; the whole family's where the whole family is named."""
+    """Return the named cause's share of the families' time; the whole family's where the whole family is named."""
     cause, family_entry = facts.common.findings[0].cause, facts.requests.families[0]
     if cause not in family_entry["causes"] or _has_both_repairs(facts):
         return family_entry["share"]
@@ -459,14 +459,14 @@ def _describe_unread(facts: Judged, at: str) -> str:
 
 
 def phrase(finding: Finding) -> str:
-    """Words for what takes the time; that nothing else held the program up only where that is proven."""
+    """Return words for what takes the time; that nothing else held the program up only where that is proven."""
     cause = words.say(f"cause_{finding.cause}", owner=finding.owner, holder=SIDES.get(finding.owner, "receiver"))
     is_alone = finding.grade == "proven" and finding.cause.endswith("_think")
     return words.say("cause_alone", cause=cause) if is_alone else cause
 
 
 def contradicted(answer: Overall) -> str | None:
-    """The sentence by which a trace of the server's program contradicts the headline; None without a contradiction."""
+    """Return the sentence by which a trace of the server's program contradicts the headline; else None."""
     facts = answer.facts
     if not isinstance(facts, Judged) or facts.common.capture_sentence or answer.lead or answer.push:
         return None
@@ -480,7 +480,7 @@ def contradicted(answer: Overall) -> str | None:
 
 
 def servers_of(requests: WithRequests, rows: Sequence[Finding]) -> str:
-    """Words for the servers of these findings; empty if all are of the headline's server."""
+    """Return words for the servers of these findings; empty if all are of the headline's server."""
     main = max(rows, key=lambda finding: finding.streams or 0)
     if len(rows) == 1:
         return "" if server_of(main) == requests.server else words.say("of_one_server", server=server_of(main))

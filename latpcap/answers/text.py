@@ -140,7 +140,7 @@ def overall(answer: Overall) -> Text:
 
 
 def _request_lines(answer: Overall, facts: RequestFacts) -> Lines:
-    """The lines of an answer with requests, by what is the headline."""
+    """Return the lines of an answer with requests, by what is the headline."""
     requests, lead, push = facts.requests, answer.lead, answer.push_in_headline
     latency = (Keep.ALWAYS, _latency_line(requests))
     if lead is not None or push is not None:
@@ -154,7 +154,7 @@ def _request_lines(answer: Overall, facts: RequestFacts) -> Lines:
 
 
 def _lead_lines(finding: Finding) -> Lines:
-    """The lines below a headline that is a finding's sentence: its frames, fix and grade."""
+    """Return the lines below a headline that is a finding's sentence: its frames, fix and grade."""
     lines: Lines = []
     if finding.worst_frames:
         sentence = "see" if finding.worst_stream is None else "see_stream"
@@ -171,7 +171,7 @@ def _chain(frames: tuple[int, ...] | list[int]) -> str:
 
 
 def _grade_line(grade: str, finding: Finding | None) -> Line:
-    """The line with the grade, and with the rival explanation that is left."""
+    """Return the line with the grade, and with the rival explanation that is left."""
     if finding is None or not finding.rival:
         return Line("sure?", grade)
     return Line("sure?", say("sure_rival", grade=grade, rival=finding.rival, lost=finding.rival_lost))
@@ -185,7 +185,7 @@ def _selected(lines: Lines) -> list[Line]:
 
 
 def _first_line(facts: Facts) -> str:
-    """The line with the capture's name, size and place. Joined captures may last for days."""
+    """Return the line with the capture's name, size and place. Joined captures may last for days."""
     head, positions = facts.common.head, facts.common.positions
     days = head.seconds / 86_400
     return say(
@@ -198,7 +198,7 @@ def _first_line(facts: Facts) -> str:
 
 
 def _no_exchange_lines(answer: Overall, facts: NoRequests) -> Lines:
-    """The lines of an answer without a judged request."""
+    """Return the lines of an answer without a judged request."""
     lines = _lead_lines(answer.lead) if answer.lead is not None else []
     head = facts.common.head
     if not head.streams:
@@ -224,12 +224,12 @@ def _no_exchange_lines(answer: Overall, facts: NoRequests) -> Lines:
 
 
 def _sentence_lines(keep: Keep, label: str, rows: Iterable[Finding]) -> Lines:
-    """A line with each finding's sentence."""
+    """Return a line with each finding's sentence."""
     return [(keep, Line(label, row.text or "")) for row in rows]
 
 
 def _with_server(row: Finding) -> str:
-    """A finding's sentence with its server's name in front."""
+    """Return a finding's sentence with its server's name in front."""
     return say("of_server", server=headline.server_of(row), text=row.text)
 
 
@@ -252,7 +252,7 @@ def _latency_line(requests: WithRequests) -> Line:
 
 
 def _server_lines(requests: WithRequests) -> Lines:
-    """The lines about further servers.
+    """Return the lines about further servers.
 
     The number that `servers` asked for; or by default those behind the first one, then slow ones, then a count of the
     others.
@@ -274,7 +274,7 @@ def _server_lines(requests: WithRequests) -> Lines:
 
 
 def _server_text(row: Row) -> str:
-    """The line of one server in the list."""
+    """Return the line of one server in the list."""
     return say(
         "server_line",
         server=row["server"], n=row["slow"], of=row["requests"], p50_ms=row["p50_ms"], p99_ms=row["p99_ms"],
@@ -284,7 +284,7 @@ def _server_text(row: Row) -> str:
 
 
 def _family_lines(requests: WithRequests) -> Lines:
-    """One line per family of causes: its share of the slow requests' time, and its causes."""
+    """Return one line per family of causes: its share of the slow requests' time, and its causes."""
     lines: Lines = []
     sentence = _FAMILY_TIME[headline.waited_for(requests), bool(requests.slow["streams"])]
     for rank, row in enumerate(requests.families[: show.MAX_FAMILIES]):
@@ -302,7 +302,7 @@ def _family_lines(requests: WithRequests) -> Lines:
 
 
 def _listed_causes(requests: WithRequests) -> list[str]:
-    """The causes in families that have a line."""
+    """Return the causes in families that have a line."""
     rows = requests.families[: show.MAX_FAMILIES]
     return [cause for row in rows if row is rows[0] or row["share"] >= show.MIN_NEXT_SHARE for cause in row["causes"]]
 
@@ -317,7 +317,7 @@ def _share_line(facts: Judged) -> Line:
 
 
 def _stall_lines(answer: Overall, facts: Judged) -> Lines:
-    """The lines of an answer about Nagle's algorithm and held ACKs."""
+    """Return the lines of an answer about Nagle's algorithm and held ACKs."""
     typical, finding = facts.typical, facts.common.findings[0]
     sender, receiver = facts.owners["nagle"], facts.owners["delayed_ack"]
     pool = facts.senders[sender]
@@ -348,7 +348,7 @@ def _stall_lines(answer: Overall, facts: Judged) -> Lines:
 
 
 def _timer_text(finding: Finding) -> str:
-    """Words for the receiver's delayed-ACK timer, as far as its holds show it."""
+    """Return words for the receiver's delayed-ACK timer, as far as its holds show it."""
     if finding.timer_ms is None:
         return say("timer_tick", tick=finding.tick_ms) if finding.tick_ms else ""
     tick = say("on_tick", tick=finding.tick_ms) if finding.tick_ms else ""
@@ -359,7 +359,7 @@ def _timer_text(finding: Finding) -> str:
 
 
 def _other_lines(answer: Overall, facts: Judged) -> Lines:
-    """The lines of an answer about another cause."""
+    """Return the lines of an answer about another cause."""
     requests, finding, typical = facts.requests, facts.common.findings[0], facts.typical
     late_setup = headline.late_request(requests)
     is_known = finding.grade != "unknown" or finding.cause in ("unknown", "capture_gap")
@@ -385,7 +385,7 @@ def _other_lines(answer: Overall, facts: Judged) -> Lines:
 
 
 def _opening_lines(answer: Overall, facts: RequestFacts) -> Lines:
-    """The line about the traffic, after the sentence about the requests if the headline is about something else."""
+    """Return the line about the traffic, after the sentence about the requests if the headline has another subject."""
     lines: Lines = [(Keep.IF_ROOM, Line("traffic", traffic.line(facts.requests.traffic)))]
     sentence, lead = headline.of_requests(facts).text, answer.lead
     at_server = lead is not None and lead.kind == "transfer" and headline.server_of(lead) == facts.requests.server
@@ -401,14 +401,14 @@ def _opening_lines(answer: Overall, facts: RequestFacts) -> Lines:
 
 
 def _time_shown(typical: Typical) -> str:
-    """Words for the time that the frames show: all of the cause's time in this exchange, or its longest piece."""
+    """Return words for the time that the frames show: all of the cause's time in the exchange, or its longest piece."""
     if typical["pieces"] == 1 or typical["longest_ms"] > show.SAME_SHARE * typical["ms"]:
         return say("all_pieces", all_ms=typical["ms"])
     return say("longest_piece", longest_ms=typical["longest_ms"], n=typical["pieces"], all_ms=typical["ms"])
 
 
 def _slowest_lines(facts: Judged) -> Lines:
-    """The line about the slowest request, with its frames."""
+    """Return the line about the slowest request, with its frames."""
     worst = facts.requests.slow["worst"]
     if worst is None:
         return []
@@ -422,7 +422,7 @@ def _slowest_lines(facts: Judged) -> Lines:
 
 
 def _fix_lines(fix: str | None, facts: Judged) -> Lines:
-    """The lines about the fix, and about what it gains: a range, and what limits the rate then."""
+    """Return the lines about the fix, and about what it gains: a range, and what limits the rate then."""
     row, now_ms = facts.common.findings[0], facts.requests.p50_ms
     low_ms, high_ms, limit = row.gain_p50_low_ms, row.gain_p50_high_ms, row.gain_limit
     if not fix:
@@ -449,7 +449,7 @@ def _fix_lines(fix: str | None, facts: Judged) -> Lines:
 
 
 def _next_lines(facts: Judged) -> Lines:
-    """The line with the findings after a stall. A stall of the other direction needs the option there, too."""
+    """Return the line with the findings after a stall. A stall of the other direction needs the option there, too."""
     rows = [row for row in facts.common.findings[1:4] if row.share >= show.MIN_NEXT_SHARE]
     if not rows:
         return []
@@ -462,7 +462,7 @@ def _next_lines(facts: Judged) -> Lines:
 
 
 def _also_lines(answer: Overall, facts: RequestFacts) -> Lines:
-    """The lines about what happened besides: pushes, silences, waits, transfers and remarks."""
+    """Return the lines about what happened besides: pushes, silences, waits, transfers and remarks."""
     requests, common = facts.requests, facts.common
     setups = [row for row in common.of_kind("setup") if headline.server_of(row) == requests.server]
     before = [row for row in setups if (row.max_ms or 0.0) > requests.p50_ms]
@@ -521,7 +521,7 @@ def _remarks(answer: Overall, facts: RequestFacts) -> list[str]:
 
 
 def _excluded_lines(requests: WithRequests, skip: tuple[str, ...]) -> Lines:
-    """The lines about causes that were examined and excluded, with their share, and about losses."""
+    """Return the lines about causes that were examined and excluded, with their share, and about losses."""
     total = requests.total_ms or 1.0
     spent_ms: dict[str, float] = {}
     for row in requests.causes:
@@ -543,7 +543,7 @@ def _excluded_lines(requests: WithRequests, skip: tuple[str, ...]) -> Lines:
 
 
 def _options_line(facts: Judged, sender: str, receiver: str) -> Line:
-    """The line about the sender's TCP_NODELAY and the receiver's delayed ACKs, with the observations for both."""
+    """Return the line about the sender's TCP_NODELAY and the receiver's delayed ACKs, with what shows them."""
     row, pool = facts.common.findings[0], facts.senders[receiver]
     receiver_nodelay = {"nagle": "off", "nodelay": "on"}.get(pool.verdict, "unknown")
     return Line("options", say(
@@ -557,7 +557,7 @@ def _options_line(facts: Judged, sender: str, receiver: str) -> Line:
 
 
 def _stall_grade_line(facts: Judged, pool: Pool) -> Line:
-    """The line with the grade of a stall: how soon ACKs released segments, and whether gaps follow the ACKs."""
+    """Return the line with the grade of a stall: how soon ACKs released segments, and whether gaps follow the ACKs."""
     parts, release_ms, finding = [grade_and_confidence(facts.confidence)], pool.release_p95_ms, facts.common.findings[0]
     if release_ms is not None:
         freed = say("freed_one") if pool.held == 1 else say("freed_most", n=pool.held)
@@ -573,7 +573,7 @@ def _stall_grade_line(facts: Judged, pool: Pool) -> Line:
 
 
 def _unknown_lines(requests: WithRequests, sender: str | None) -> Lines:
-    """The line about time without a named cause."""
+    """Return the line about time without a named cause."""
     unknown_ms = sum(row["total_ms"] for row in requests.causes if row["cause"] in ("unknown", "capture_gap"))
     share = unknown_ms / requests.total_ms if requests.total_ms else 0.0
     is_listed = sender is None and any(name in _listed_causes(requests) for name in ("unknown", "capture_gap"))
@@ -584,7 +584,7 @@ def _unknown_lines(requests: WithRequests, sender: str | None) -> Lines:
 
 
 def _push_lines(finding: Finding) -> Lines:
-    """The lines below a headline about pushes that were held."""
+    """Return the lines below a headline about pushes that were held."""
     lines: Lines = [
         (Keep.ALWAYS, Line("see", say("see_push", seen=_frames(finding), waited_ms=finding.typical_ms or 0.0)))
     ]
@@ -602,7 +602,7 @@ def _push_lines(finding: Finding) -> Lines:
 
 
 def _other_push_lines(answer: Overall) -> Lines:
-    """The lines about held pushes that are not the headline."""
+    """Return the lines about held pushes that are not the headline."""
     pushes = [row for row in answer.facts.common.of_kind("push") if not answer.headline.has_sentence(row)]
     sentences = [
         say("push_line", text=push.text, grade=grade_and_confidence(push.confidence), seen=_frames(push), fix=push.fix)
@@ -643,7 +643,7 @@ def one_exchange(exchange: OneExchange) -> Text:
 
 
 def _short(target: str) -> str:
-    """A request's target for a terminal: cut, and without control characters."""
+    """Return a request's target for a terminal: cut, and without control characters."""
     safe = printable(target)
     return safe if len(safe) <= show.MAX_NAME_LETTERS else safe[: show.MAX_NAME_LETTERS - 1] + "…"
 
@@ -673,7 +673,7 @@ def paragraphs(answer: Overall, located: Located) -> list[str]:
 
 
 def _is_reported(row: Finding, facts: Facts) -> bool:
-    """Whether users waited for it longer than the threshold, and its cause is known."""
+    """Return whether users waited for it longer than the threshold, and its cause is known."""
     if row.grade in ("harmless", "unknown") or row.owner in ("capture", "unknown"):
         return False
     if row.kind != "latency" or isinstance(facts, NoRequests):
@@ -684,7 +684,7 @@ def _is_reported(row: Finding, facts: Facts) -> bool:
 def _paragraph(
     answer: Overall, owner: str, end: str, rows: list[Finding], lead: Finding | None, located: Located
 ) -> list[str]:
-    """The lines of one owner's paragraph."""
+    """Return the lines of one owner's paragraph."""
     lines = [say("for_owner_of" if end else "for_owner", owner=owner, end=end)]
     for row in rows[:MAX_PARAGRAPH_FINDINGS]:
         sentence = answer.headline.text if row is lead else (words.sentence(row.text) if row.text else _time_text(row))
@@ -700,7 +700,7 @@ def _paragraph(
 
 
 def _time_text(row: Finding) -> str:
-    """Words for the time that a cause took of the requests."""
+    """Return words for the time that a cause took of the requests."""
     return say(
         "owner_took", cause=row.cause, all_ms=row.total_ms or 0.0, n=row.exchanges or 0, of=row.of_exchanges or 0,
         median_ms=row.median_ms or 0.0, max_ms=row.max_ms or 0.0,
@@ -708,7 +708,7 @@ def _time_text(row: Finding) -> str:
 
 
 def _check_command(file: str, row: Finding, frames: tuple[int, ...]) -> str:
-    """A shell command that shows the evidence, for the folder of the capture."""
+    """Return a shell command that shows the evidence, for the folder of the capture."""
     name = shlex.quote(file)
     if row.typical_exchange is not None:
         return say("check_flow", file=name, exchange=row.typical_exchange)

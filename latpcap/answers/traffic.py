@@ -122,7 +122,7 @@ def of(stretches: pa.Table, rows: Array, port: int, software: str | None, names:
 
 
 def _gap_s(stretches: pa.Table, rows: Array, is_wanted: Array) -> float:
-    """The median time from a response to the next request for the same target, in s."""
+    """Return the median time from a response to the next request for the same target, in s."""
     wanted_rows = rows[spill.take(is_wanted, rows)]
     starts, ends = (
         np.sort(arrays.taken(stretches, name, wanted_rows).cast("int64").to_numpy()) for name in ("start", "end")
@@ -156,13 +156,13 @@ def _errors(stretches: pa.Table, rows: Array) -> int:
 
 
 def _counted(counts: Array, texts: list[str]) -> dict[str, int]:
-    """The `MAX_WORDS` most frequent words with their counts."""
+    """Return the `MAX_WORDS` most frequent words with their counts."""
     order = np.argsort(-counts, kind="stable")[: show.MAX_WORDS]
     return {printable(texts[i]): int(counts[i]) for i in order.tolist() if counts[i]}
 
 
 def _called(protocol: str, port: int, software: str | None) -> str:
-    """The protocol's name; without a reader, by the server's software or its usual port."""
+    """Return the protocol's name; without a reader, by the server's software or its usual port."""
     if protocol != UNREAD:
         return protocol
     if software and software.upper().startswith("SSH"):
@@ -171,7 +171,7 @@ def _called(protocol: str, port: int, software: str | None) -> str:
 
 
 def _kind(traffic: Traffic, redirected: int, refused: int) -> str | None:
-    """The kind of trouble that the responses show; None where most are fine."""
+    """Return the kind of trouble that the responses show; None where most are fine."""
     if not traffic["answers"]:
         return None
     is_http = traffic["protocol"] in ("http", "http2")
@@ -188,7 +188,7 @@ def _kind(traffic: Traffic, redirected: int, refused: int) -> str | None:
 
 
 def sentence(traffic: Traffic, server: str) -> str | None:
-    """The beginning of a headline about the kind of responses, where nearly all are alike; else None."""
+    """Return the beginning of a headline about the kind of responses, where nearly all are alike; else None."""
     if traffic["kind"] is None:
         return None
     status, count = next(iter(traffic["statuses"].items()))
@@ -210,12 +210,12 @@ def _status(traffic: Traffic, code: str) -> str:
 
 
 def _answers(traffic: Traffic) -> str:
-    """Words for the statuses of the responses and their counts."""
+    """Return words for the statuses of the responses and their counts."""
     return words.say("and_more").join(f"{n:,} x {_status(traffic, code)}" for code, n in traffic["statuses"].items())
 
 
 def line(traffic: Traffic) -> str:
-    """The line of an answer with the numbers of requests and responses."""
+    """Return the line of an answer with the numbers of requests and responses."""
     requests, names = (
         words.say("turns" if has_unknown_protocol(traffic) else "requests", n=traffic["requests"]),
         traffic["names"],
@@ -230,22 +230,22 @@ def line(traffic: Traffic) -> str:
 
 
 def has_unknown_protocol(traffic: Traffic) -> bool:
-    """Whether no reader knows the protocol, so that a turn may not be a request."""
+    """Return whether no reader knows the protocol, so that a turn may not be a request."""
     return traffic["protocol"] == UNKNOWN or traffic["protocol"].endswith(BY_PORT)
 
 
 def is_typed_by_person(traffic: Traffic) -> bool:
-    """Whether a person types in this protocol."""
+    """Return whether a person types in this protocol."""
     return _has(traffic, "person")
 
 
 def is_login_only(traffic: Traffic) -> bool:
-    """Whether only the login of an interactive session is readable."""
+    """Return whether only the login of an interactive session is readable."""
     return _has(traffic, "person") and list(traffic["methods"]) == ["handshake"]
 
 
 def is_tunnel(traffic: Traffic) -> bool:
-    """Whether the protocol carries packets of others, which are not answered here."""
+    """Return whether the protocol carries packets of others, which are not answered here."""
     return _has(traffic, "tunnel")
 
 

@@ -166,11 +166,11 @@ class CommonFacts:
     dns: Lookups | None
 
     def of_kind(self, *kinds: str) -> list[Finding]:
-        """The other findings of these kinds."""
+        """Return the other findings of these kinds."""
         return [finding for finding in self.other_findings if finding.kind in kinds]
 
     def of_cause(self, cause: str) -> list[Finding]:
-        """The other findings of this cause."""
+        """Return the other findings of this cause."""
         return [finding for finding in self.other_findings if finding.cause == cause]
 
 
@@ -255,7 +255,7 @@ _KEYS = {"other_findings": "events"}
 
 
 def _flat(facts: Facts | CommonFacts | Head | OneExchange) -> dict[str, Any]:
-    """The fields by their keys, those of the facts inside included; the order is that of the fields."""
+    """Return the fields by their keys, those of the facts inside included; the order is that of the fields."""
     plain: dict[str, Any] = {}
     for name, value in vars(facts).items():
         is_inside = isinstance(value, Head | CommonFacts | WithRequests)
@@ -278,7 +278,7 @@ class Headline:
         object.__setattr__(self, "text", words.say("sentence", text=self.clause))
 
     def has_sentence(self, finding: Finding) -> bool:
-        """Whether it has this finding's sentence, or that of another finding with an equal one."""
+        """Return whether it has this finding's sentence, or that of another finding with an equal one."""
         return bool(finding.text) and finding.text in {row.text for row in self.findings}
 
 
@@ -303,7 +303,7 @@ class Overall:
         return self.push if self.push is not None and self.headline.has_sentence(self.push) else None
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain values; what applies only to judged requests has no key without them."""
+        """Return the answer as plain values; what applies only to judged requests has no key without them."""
         facts = self.facts
         common = facts.common
         plain = _flat(facts) | {
@@ -345,5 +345,5 @@ class OneExchange:
     causes: list[dict[str, Any]]
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain values."""
+        """Return the answer as plain values."""
         return _flat(self)

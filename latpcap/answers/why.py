@@ -58,7 +58,7 @@ class Subject(HasTables, Protocol):
         """The whole of which this is a part."""
 
     def rows(self, name: TableName) -> int:
-        """The number of rows of a table."""
+        """Return the number of rows of a table."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Why:
         return Why(data)
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain dicts, lists, strings and numbers (for JSON)."""
+        """Return the answer as plain dicts, lists, strings and numbers (for JSON)."""
         kind = "exchange" if isinstance(self.data, OneExchange) else "overall"
         return {"schema": WHY_VERSION, "kind": kind, **self.data.to_dict()}
 
@@ -191,7 +191,7 @@ class Why:
         return None if facts is None or isinstance(facts, NoRequests) else facts.requests
 
     def for_owner(self) -> list[str]:
-        """One paragraph for each owner, the headline's first: cause, proof, a command to check it, and the fix.
+        """Return one paragraph for each owner, the headline's first: cause, proof, a command to check it, and the fix.
 
         ValueError for the answer of one exchange.
 
@@ -226,7 +226,7 @@ class Why:
 
 
 def _head(capture: Subject) -> Head:
-    """The entries that both kinds of answers have."""
+    """Return the entries that both kinds of answers have."""
     return Head(
         file=getattr(capture, "called", None) or Path(capture.name).name,
         filter=capture.display_filter,
@@ -255,7 +255,7 @@ def _overall(capture: Subject, scope: HasTables, stream: int | None, question: Q
 
 
 def _verdict(facts: Facts) -> str:
-    """The cause in a headline that is not a finding's sentence."""
+    """Return the cause in a headline that is not a finding's sentence."""
     if isinstance(facts, NoRequests):
         return facts.verdict
     if facts.common.capture_kind == "scan":
@@ -266,7 +266,7 @@ def _verdict(facts: Facts) -> str:
 
 
 def _main_traffic(facts: Facts, scope: HasTables) -> str | None:
-    """The kind of most frames, where TCP is the smaller part and no filter chose the frames; else None."""
+    """Return the kind of most frames, where TCP is the smaller part and no filter chose the frames; else None."""
     head = facts.common.head
     if not head.streams or head.filter is not None or not hasattr(scope, "records"):
         return None
@@ -408,7 +408,7 @@ def _judged(
 
 
 def _fix(requests: WithRequests, first: LatencyFinding, owners: dict[str, str], *, closes_late: bool) -> str | None:
-    """The fix of the headline's cause; None where nothing is slow and nothing was held.
+    """Return the fix of the headline's cause; None where nothing is slow and nothing was held.
 
     If TCP_NODELAY changed during the capture, the fix names the frame from which, or up to which, it was missing.
     """
@@ -432,14 +432,14 @@ def _fix(requests: WithRequests, first: LatencyFinding, owners: dict[str, str], 
 def _backend(
     first: LatencyFinding, item: cause_totals.CauseTotal, totals: cause_totals.CauseTotals, stretches: pa.Table
 ) -> types.Behind:
-    """The server that the first server waited for, and what the requests to that one wait for."""
+    """Return the server that the first server waited for, and what the requests to that one wait for."""
     source = proxies.source(item.server, item.cause, totals, stretches)
     clause = fixes.backend_clause(item.cause, source, headline.phrase(first))
     return {"server": source.server.name if source else fixes.unknown_backend(), "text": clause}
 
 
 def _pushes(tables: Mapping[str, pa.Table], server: Server) -> int:
-    """The number of messages that this server pushed, if it mainly pushes; else 0."""
+    """Return the number of messages that this server pushed, if it mainly pushes; else 0."""
     pushed = findings.pushes_of(tables)
     if pushed is None:
         return 0
@@ -472,7 +472,7 @@ def _halves(requests: WithRequests, client: socket_options.Pool, server: Server,
 
 
 def _servers(totals: cause_totals.CauseTotals, checks: Sequence[quality.Check], stretches: pa.Table) -> list[types.Row]:
-    """The servers with requests in their order, each followed by the servers behind it as a proxy."""
+    """Return the servers with requests in their order, each followed by the servers behind it as a proxy."""
     rows: list[types.Row] = []
     max_confidence = quality.ceiling(list(checks))
     fronts = proxies.fronts(totals.servers, stretches)
@@ -499,7 +499,7 @@ def _servers(totals: cause_totals.CauseTotals, checks: Sequence[quality.Check], 
 
 
 def _families(items: list[cause_totals.CauseTotal], server: Server) -> list[types.Family]:
-    """The time of each family of causes, the most first, with its share of their sum."""
+    """Return the time of each family of causes, the most first, with its share of their sum."""
     spent = slow_requests.by_family(items, server.waited_for, len(server.rows))
     total = sum(sum(causes.values()) for causes in spent.values()) or 1.0
     return [
@@ -539,21 +539,21 @@ def _slow(
 
 
 def _is_of_server(streams: pa.Table, server: Server) -> arrays.Array:
-    """A mask of the connections to this server."""
+    """Return a mask of the connections to this server."""
     mask = arrays.equals(streams, "server", server.address)
     mask &= arrays.numbers(streams, "server_port") == server.port
     return mask
 
 
 def _trip_ms(server: Server, streams: pa.Table) -> float:
-    """The median round trip of this server's handshakes; 0 without one."""
+    """Return the median round trip of this server's handshakes; 0 without one."""
     trips = arrays.numbers(streams, "initial_rtt_ms").astype(float)[_is_of_server(streams, server)]
     trips = trips[~np.isnan(trips)]
     return float(np.median(trips)) if len(trips) else 0.0
 
 
 def _unfelt(server: Server, items: list[cause_totals.CauseTotal]) -> bool:
-    """Whether its slow requests are too few and too short to be noticed."""
+    """Return whether its slow requests are too few and too short to be noticed."""
     if not len(server.slow):
         return False
     longest = float(server.latency[server.rows == server.slow[-1]][0])
@@ -561,7 +561,7 @@ def _unfelt(server: Server, items: list[cause_totals.CauseTotal]) -> bool:
 
 
 def _worst(server: Server, items: list[cause_totals.CauseTotal], stretches: pa.Table) -> types.Request:
-    """The slowest request: its name, its frames, and the cause with the most time."""
+    """Return the slowest request: its name, its frames, and the cause with the most time."""
     row_number = int(server.slow[-1])
     columns = ["exchange", "stream", "method", "target", "request_first_frame", "response_last_frame"]
     [row] = stretches.select(columns).slice(row_number, 1).to_pylist()
@@ -580,7 +580,7 @@ def _worst(server: Server, items: list[cause_totals.CauseTotal], stretches: pa.T
 
 
 def _skipped(issues: pa.Table) -> list[types.Skipped]:
-    """Frames of a capture without TCP that were not understood, by reason, the most first: they may contain TCP."""
+    """Return frames of a capture without TCP that were not understood, by reason, the most first; they may be TCP."""
     rows = [row for row in issues.select(["kind", "reason", "count"]).to_pylist() if row["kind"] == "skipped"]
     rows.sort(key=lambda row: -row["count"])
     return [{"reason": row["reason"], "frames": row["count"]} for row in rows]
@@ -596,7 +596,7 @@ def _unanswered(streams: pa.Table) -> dict[str, int]:
 
 
 def _open_ms(streams: pa.Table, stretches: pa.Table) -> float:
-    """The longest time that a request without a complete response was open, in ms; 0 without one."""
+    """Return the longest time that a request without a complete response was open, in ms; 0 without one."""
     requests = np.flatnonzero(request_mask(stretches))
     if not len(requests):
         return 0.0
@@ -606,7 +606,7 @@ def _open_ms(streams: pa.Table, stretches: pa.Table) -> float:
 
 
 def _slow_handshakes(streams: pa.Table) -> list[float] | None:
-    """The shortest and longest handshake round trip in ms; None if none is as long as a slow request."""
+    """Return the shortest and longest handshake round trip in ms; None if none is as long as a slow request."""
     trips = arrays.numbers(streams, "initial_rtt_ms").astype(float)
     trips = trips[~np.isnan(trips)]
     if not len(trips) or trips.max() < LIMITS["slow_ms"]:
@@ -656,7 +656,7 @@ def _typical(
     tables: Mapping[str, pa.Table],
     quoted: Callable[[int, list[int]], pa.Table],
 ) -> Typical:
-    """The exchange in the middle of the first finding's time."""
+    """Return the exchange in the middle of the first finding's time."""
     numbers = arrays.numbers(tables["stretches"], "exchange")
     row = int(spill.positions_of(numbers, np.array([first.typical_exchange], numbers.dtype))[0])
     pieces, longest = evidence.pieces(item, first.typical_exchange, tables["causes"])
@@ -687,7 +687,7 @@ def _typical(
 
 
 def _waits_ms(first: cause_totals.CauseTotal, items: Sequence[cause_totals.CauseTotal]) -> tuple[float, float]:
-    """The wait of slow requests for the first cause's family: the median and the longest, in ms; 0 where none is slow.
+    """Return the wait of slow requests for the first cause's family: median and longest, in ms; 0 where none is slow.
 
     Requests without such a wait are left out, and so is the path's round trip unless it is the cause.
     """
@@ -703,7 +703,7 @@ def _waits_ms(first: cause_totals.CauseTotal, items: Sequence[cause_totals.Cause
 
 
 def _closes_late(item: cause_totals.CauseTotal, causes: pa.Table) -> bool:
-    """Whether most of its time passed between the server's last byte and its FIN."""
+    """Return whether most of its time passed between the server's last byte and its FIN."""
     rule, rules = arrays.codes(causes, "rule")
     if "late_close" not in rules:
         return False

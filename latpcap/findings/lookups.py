@@ -38,7 +38,7 @@ MAX_WORK_SHARE = 0.25
 
 
 def _frames(question: Question) -> tuple[int, ...]:
-    """The frames of a question and its answer."""
+    """Return the frames of a question and its answer."""
     return tuple(frame for frame in (question.frame, question.answer) if frame is not None)
 
 
@@ -280,13 +280,13 @@ def summary(tables: Mapping[str, pa.Table]) -> Lookups | None:
 
 
 def _names(table: pa.Table) -> pa.Table:
-    """The rows of "lookups" that look up names: without ARP, NDP and other UDP services."""
+    """Return the rows of "lookups" that look up names: without ARP, NDP and other UDP services."""
     is_other = arrays.equals(table, "method", *NEIGHBOUR, *SERVICES)
     return table.take(arrays.column((~is_other).nonzero()[0])) if is_other.any() else table
 
 
 def matters(dns: Lookups) -> bool:
-    """Whether a connect waited for its name, a lookup took long, or none was answered."""
+    """Return whether a connect waited for its name, a lookup took long, or none was answered."""
     waits = [dns["connect_ms"] or 0.0, dns["max_ms"] or 0.0]
     return max(waits) >= LIMITS["setup_ms"] or dns["unanswered"] == dns["lookups"]
 

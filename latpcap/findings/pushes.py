@@ -52,7 +52,7 @@ class HeldPushes:
     _causes: pa.Table
 
     def frames(self, row: int) -> tuple[int, ...]:
-        """The segment before the message, its ACK, and the segment that the ACK released."""
+        """Return the segment before the message, its ACK, and the segment that the ACK released."""
         return tuple(self._causes["evidence"][int(self._longest[row])].as_py())
 
 
@@ -101,11 +101,11 @@ class Pushed:
         return sum((arrays.numbers(rows, f"{name}_ms") for name in HALVES), np.zeros(rows.num_rows)) > 0
 
     def notices(self) -> pa.Table | None:
-        """The pushes whose method is one of `NOTICES`; None without any."""
+        """Return the pushes whose method is one of `NOTICES`; None without any."""
         return pa.concat_tables(self._notices).unify_dictionaries().combine_chunks() if self._notices else None
 
     def of_streams(self, streams: Array) -> Array:
-        """The number of pushes of each of these streams."""
+        """Return the number of pushes of each of these streams."""
         count = np.append(self._count, 0)  # a stream beyond the last one with pushes has none
         return count[np.minimum(streams, len(count) - 1)]
 
@@ -161,7 +161,7 @@ def _ids(table: pa.Table, number: str) -> tuple[Array, Array]:
 
 
 def _is_stall(rows: pa.Table) -> Array:
-    """A mask of the causes that are stalls of a push or a gap."""
+    """Return a mask of the causes that are stalls of a push or a gap."""
     if all(rows[link].null_count == rows.num_rows for link in ("push", "gap")):
         return np.zeros(rows.num_rows, bool)
     code, texts = arrays.codes(rows, "cause")
@@ -174,7 +174,7 @@ def _is_known(rows: pa.Table, link: str) -> Array:
 
 
 def _numbers(causes: pa.Table) -> Array:
-    """The number of the push or gap that each cause belongs to."""
+    """Return the number of the push or gap that each cause belongs to."""
     push, gap = (arrays.filled(causes, link, 0).astype("int64") for link in ("push", "gap"))
     return np.where(_is_known(causes, "push"), push, gap)
 

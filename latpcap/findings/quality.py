@@ -45,7 +45,7 @@ class Check:
         return self.most <= SUSPECTED
 
     def to_dict(self) -> dict[str, Any]:
-        """The check as plain values (for JSON)."""
+        """Return the check as plain values (for JSON)."""
         return asdict(self)
 
 
@@ -76,7 +76,7 @@ def ceiling(checks: list[Check]) -> float:
 
 
 def one_way(streams: pa.Table) -> arrays.Array:
-    """A mask of the streams that show only one direction, with more than unanswered SYNs in it."""
+    """Return a mask of the streams that show only one direction, with more than unanswered SYNs in it."""
     columns = ("client_packets", "server_packets", "client_payload_bytes", "server_payload_bytes", "completeness")
     mask = np.zeros(streams.num_rows, bool)
     for span, rows in arrays.sliced(streams):
@@ -240,7 +240,7 @@ def _merged(tables: Mapping[str, pa.Table]) -> list[Check]:
 
 
 def _clock_only(silence: Silence) -> bool:
-    """Whether the capture's clock jumped in this silence, by the senders' TCP timestamps (RFC 7323).
+    """Return whether the capture's clock jumped in this silence, by the senders' TCP timestamps (RFC 7323).
 
     Each sender is compared over the silence: if its timestamps advanced, the time really passed, and one such sender
     suffices. If they did not, they stay behind the clock from then on; after a mere delay, a single packet is behind.
@@ -269,7 +269,7 @@ def _clock_only(silence: Silence) -> bool:
 
 
 def _rate(timestamps: arrays.Array, time: arrays.Array) -> float | None:
-    """Ticks per ns of a sender's timestamps; None if the segments cover too little time."""
+    """Return ticks per ns of a sender's timestamps; None if the segments cover too little time."""
     ticks, ns = float((timestamps[-1] - timestamps[0]) % 2**32), float(time[-1] - time[0])
     return ticks / ns if ns >= LIMITS["stamp_rate_ns"] and 2 <= ticks < 2**31 else None
 

@@ -49,7 +49,7 @@ SWITCHING_PROTOCOLS = 101
 
 
 def find(tables: Mapping[str, pa.Table]) -> list[Finding]:
-    """The findings about sessions of all servers."""
+    """Return the findings about sessions of all servers."""
     return [*_shared_client_ids(tables), *_idle_timeouts(tables), *_closed_windows(tables), *_forged_resets(tables)]
 
 

@@ -120,7 +120,7 @@ def pool(evidence: list[dict[str, Any]], sender: str) -> Pool:
 
 
 def nodelay(rows: list[dict[str, Any]], sender: str) -> Option:
-    """The state of TCP_NODELAY on this sender's sockets."""
+    """Return the state of TCP_NODELAY on this sender's sockets."""
     of_sender = [row for row in rows if row["sender"] == sender]
     seen_off = sum(
         row["tight"] if row["verdict"] == "open" else row["held"]
@@ -146,7 +146,7 @@ def nodelay(rows: list[dict[str, Any]], sender: str) -> Option:
 
 
 def delayed_ack(rows: list[dict[str, Any]], sender: str) -> Option:
-    """Whether the peer of this sender delays its ACKs. Only lone small segments show that it does not."""
+    """Return whether the peer of this sender delays its ACKs. Only lone small segments show that it does not."""
     of_sender = [row for row in rows if row["sender"] == sender]
     held = sum(row["held"] for row in of_sender)
     prompt = sum(row["prompt"] for row in of_sender)
@@ -158,7 +158,7 @@ def delayed_ack(rows: list[dict[str, Any]], sender: str) -> Option:
 
 
 def cork(rows: list[dict[str, Any]], sender: str, corked: int) -> Option:
-    """Whether this sender uses TCP_CORK. Small parts of one message that were sent separately show that it does not."""
+    """Return whether this sender uses TCP_CORK. Small parts of one message sent separately show that it does not."""
     separate = sum(row["opportunities"] for row in rows if row["sender"] == sender)
     if corked >= LIMITS["option_few"] and not separate:
         return Option("on", corked, separate, corked + separate)
@@ -203,7 +203,7 @@ def _os_hint(timer_ms: float, tick_ms: float | None) -> str:
 
 
 def _is_linux(timer_ms: float, tick_ms: float | None) -> bool:
-    """Whether other systems with a timer of 40 ms are excluded by the tick."""
+    """Return whether other systems with a timer of 40 ms are excluded by the tick."""
     return timer_ms == 40 and tick_ms is not None and round(1000 / tick_ms) in LINUX_HZ
 
 
@@ -322,7 +322,7 @@ def _suspect(server: str, port: int, seen_side: str, how: str, gaps: list[tuple[
 
 
 def mixed(pool: Pool) -> bool:
-    """Whether Nagle's algorithm may be on for some sockets of a sender that was judged to have TCP_NODELAY.
+    """Return whether Nagle's algorithm may be on for some sockets of a sender that was judged to have TCP_NODELAY.
 
     Pauses that end near ACKs by chance do not follow them. If the holds vary too little for a slope, the number of gaps
     that end at ACKs decides.

@@ -19,7 +19,7 @@ _MAX_NAMED = 3
 
 
 def name_processes(capture: Recorded, events: Any = None) -> list[SideSource]:
-    """The sentence, if the capture names processes; `events` makes the table for a capture that does not have it."""
+    """Return the sentence, if the capture names processes; `events` makes the table for a capture without it."""
     try:
         if not processes.has_named_processes(capture):
             return []
@@ -29,7 +29,7 @@ def name_processes(capture: Recorded, events: Any = None) -> list[SideSource]:
 
 
 def of_table(table: pa.Table) -> list[SideSource]:
-    """The sentence about the rows of `processes`."""
+    """Return the sentence about the rows of `processes`."""
     counts: Counter[str] = Counter()
     for row in table.to_pylist():
         place = row["pod"] or row["container"]

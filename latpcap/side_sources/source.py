@@ -32,7 +32,7 @@ class SideSource:
 
 
 def lines_of(path: str | Path) -> list[str]:
-    """The lines of a text file; LatpcapError where it cannot be read, or is longer than 1 GiB."""
+    """Return the lines of a text file; LatpcapError where it cannot be read, or is longer than 1 GiB."""
     files.note_input(path)
     try:
         if Path(path).stat().st_size > MAX_BYTES:

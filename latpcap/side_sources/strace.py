@@ -86,7 +86,7 @@ def compare(capture: HasTables, path: str | Path) -> SideSource:
 
 
 def _calls(lines: list[str]) -> Iterator[tuple[float, str, str, str, int, str]]:
-    """Calls as time, process, name, arguments, result, text after the result; interrupted calls are joined."""
+    """Yield calls as time, process, name, arguments, result, text after the result; interrupted calls are joined."""
     begun: dict[str, tuple[float, str]] = {}
     for line in lines:
         call = _CALL.match(line)
@@ -133,7 +133,7 @@ class _Descriptors:
 
 
 def _sockets(calls: list[tuple[float, str, str, str, int, str]]) -> list[_Socket]:
-    """The connections, each with its options and writes; an accepted one inherits its listener's options."""
+    """Return the connections, each with its options and writes; an accepted one inherits its listener's options."""
     sockets: list[_Socket] = []
     descriptors = _Descriptors()
     fresh: dict[str, dict[str, list[tuple[float, int]]]] = {}
@@ -171,7 +171,7 @@ def _sockets(calls: list[tuple[float, str, str, str, int, str]]) -> list[_Socket
 def _paired(
     sockets: list[_Socket], streams: list[dict[str, Any]], starts: list[float], *, has_date: bool
 ) -> tuple[list[tuple[_Socket, int]], float]:
-    """Each socket with the position of its stream, and the offset to add to the trace's times."""
+    """Return each socket with the position of its stream, and the offset to add to the trace's times."""
     rows_of_end: dict[tuple[str, int], list[int]] = {}
     for number, stream in enumerate(streams):
         rows_of_end.setdefault((stream["client"], stream["client_port"]), []).append(number)
@@ -199,7 +199,7 @@ def _paired(
 
 
 def _step(difference_s: float, *, has_date: bool) -> float:
-    """The difference of clocks by date and time zone: a multiple of 15 minutes; 0 for times since 1970 (`has_date`)."""
+    """Return the difference of clocks by time zone, a multiple of 15 minutes; 0 for times since 1970 (`has_date`)."""
     return 0.0 if has_date else round(difference_s / _ZONE_S) * _ZONE_S
 
 
@@ -208,7 +208,7 @@ def _ports(row: dict[str, Any]) -> tuple[int, int]:
 
 
 def _options(pairs: list[tuple[_Socket, int]], numbers: dict[str, Any]) -> str:
-    """The sentence about the options that were set on the matched connections."""
+    """Return the sentence about the options that were set on the matched connections."""
     sides = {socket.is_server for socket, _ in pairs}
     numbers["side"] = " and ".join(word for word, side in (("client", False), ("server", True)) if side in sides)
     seen = []
@@ -228,7 +228,7 @@ def _state(values: list[tuple[float, int]]) -> str:
 def _dated(
     capture: HasTables, pairs: list[tuple[_Socket, int]], offset: float, numbers: dict[str, Any]
 ) -> Iterator[str]:
-    """Sentences about when late segments were written: for waits of the kernel, and for those of the program."""
+    """Yield sentences about when late segments were written: for waits of the kernel, and for those of the program."""
     causes, streams = capture.arrow("causes"), capture.arrow("streams")
     exchanges = capture.arrow("exchanges")
     stream_of = dict(

@@ -81,7 +81,7 @@ class _Row:
 
 
 def expert(capture: Recorded) -> pa.Table:
-    """Each remark with its count and frames; see `Capture.expert`."""
+    """Return each remark with its count and frames; see `Capture.expert`."""
     remarks = [*_of_segments(capture), *_of_messages(capture), *_of_issues(capture)]
     remarks.sort(key=lambda row: (SEVERITIES.index(row.severity), -row.count, row.protocol, row.summary))
     rows = [
@@ -147,7 +147,7 @@ class _Flags:
         return pc.and_(pc.not_equal(self.events["ack"], 0), self._where(lambda flags: "ACK" not in flags))
 
     def fin(self, *, first: bool) -> Any:
-        """FINs of the side that closed first, or of the other one."""
+        """Return FINs of the side that closed first, or of the other one."""
         fins = self.all("FIN").to_pylist()
         closed: dict[int, bool] = {}
         streams, sides = self.events["stream"].to_pylist(), self.events["from_client"].to_pylist()
@@ -157,7 +157,7 @@ class _Flags:
 
 
 def _of_messages(capture: Recorded) -> Iterator[_Row]:
-    """Requests and answers of HTTP/1, repeated questions to name servers, pings without a reply."""
+    """Yield requests and answers of HTTP/1, repeated questions to name servers, pings without a reply."""
     from latpcap.reading.filters.http import completed
 
     exchanges = completed(capture.arrow("exchanges"), capture.arrow("events"), "http")
@@ -189,7 +189,7 @@ _ISSUES: dict[str, Severity] = {"refused": "error", "damaged": "error", "skipped
 
 
 def _of_issues(capture: Recorded) -> Iterator[_Row]:
-    """What latpcap itself could not read or trust."""
+    """Yield what latpcap itself could not read or trust."""
     for row in capture.arrow("issues").to_pylist():
         frames = [row["frame"]] if row["frame"] is not None else []
         yield _Row(_ISSUES[row["kind"]], "Malformed", row["layer"], row["reason"], None, frames, row["count"])

@@ -22,7 +22,7 @@ _MAX_DEPTH = 32
 
 
 def hierarchy(capture: Recorded) -> pa.Table:
-    """One row per protocol below the one that carries it; see `Capture.hierarchy`."""
+    """Return one row per protocol below the one that carries it; see `Capture.hierarchy`."""
     from latpcap.statistics.conversations import left_by_filter
 
     whole = capture.unfiltered
@@ -72,7 +72,7 @@ def _in_tree(counts: dict[tuple[str, ...], list[int]], below: tuple[str, ...]) -
 
 
 def _above_tcp(capture: Recorded) -> dict[int, str]:
-    """The protocol of each frame's payload, where its stream was recognised."""
+    """Return the protocol of each frame's payload, where its stream was recognised."""
     streams = capture.arrow("streams").select(["stream", "protocol"]).to_pylist()
     protocols = {row["stream"]: _NAMES.get(row["protocol"], row["protocol"]) for row in streams if row["protocol"]}
     events = (capture.arrow("events")[name].to_pylist() for name in ("frame", "stream", "len"))

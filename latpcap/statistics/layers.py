@@ -72,7 +72,7 @@ def decode(records: Iterable[Record]) -> Iterator[Layers]:
 
 
 def _head(record: Record) -> bytes | None:
-    """The bytes of an untagged Ethernet frame that its layers depend on, if it carries unfragmented TCP."""
+    """Return the bytes of an untagged Ethernet frame that its layers depend on, if it carries unfragmented TCP."""
     data = record.data
     if record.link != 1 or len(data) < 54:
         return None
@@ -92,7 +92,7 @@ class _Datagrams:
         self._sizes: dict[Datagram, int] = {}
 
     def whole(self, datagram: Datagram, offset: int, last: bool, data: bytes) -> bytes | None:
-        """The datagram, if this fragment completes it."""
+        """Return the datagram, if this fragment completes it."""
         if datagram not in self._parts and len(self._parts) >= _MAX_DATAGRAMS:
             oldest = next(iter(self._parts))
             del self._parts[oldest]

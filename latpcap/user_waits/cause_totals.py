@@ -103,7 +103,7 @@ class CauseTotals:
         return self._spent[server.name]
 
     def _split_up(self, server: Server) -> list[CauseTotal]:
-        """The causes of this server's time, in the order of `spent`."""
+        """Return the causes of this server's time, in the order of `spent`."""
         index = int(self._server_of[server.rows[0]])
         causes = self._causes[slice(*self._bounds[index : index + 2].tolist())]
         has_all = len(causes) == len(self._label)  # then positions in `causes` are rows
@@ -115,7 +115,7 @@ class CauseTotals:
         return _by_importance([total for total in totals if total is not None], server)
 
     def _total(self, server: Server, label: int, cause_rows: Array) -> CauseTotal | None:
-        """The sum of rows with one label; None if they took no time."""
+        """Return the sum of rows with one label; None if they took no time."""
         row, duration = spill.take(self._row, cause_rows), spill.take(self._duration, cause_rows)
         rows, ms = arrays.sums(row, duration)
         if ms.sum() <= 0:

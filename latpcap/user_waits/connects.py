@@ -135,7 +135,7 @@ def opened_streams(rows: dict[str, Array], wanted_streams: Array | None = None) 
 
 
 def _opened(rows: dict[str, Array], first: int, end: int) -> Opened:
-    """How the stream of the rows from `first` to `end` began. An instant may be 0."""
+    """Return how the stream of the rows from `first` to `end` began. An instant may be 0."""
     syns: list[int] = []
     answered = answer_frame = refused = gave_up = first_data = last_line = client_spoke = None
     server_first = False
