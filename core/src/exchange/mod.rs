@@ -207,7 +207,15 @@ impl BodyPartStats {
     }
 }
 
-/// One request with its response, or another interval of a connection that has a row.
+/// One request with its response, or another interval of a connection that has a row. What `request` and `response` are
+/// depends on `row`:
+///
+/// - `Exchange`: the two messages. `response` is None if none began.
+/// - `Connect`: the SYNs; and from the answer to them (SYN-ACK or RST) to the last packet of the set-up.
+/// - `Push`: an empty message where the push begins; and the push itself.
+/// - `Pause`: from the response's last byte, or the client's small segment before, to the client's next data; and None.
+/// - `Held`: from the segment before, or the server's last data, to the segment that an ACK released; and None.
+/// - `OneWay`: from the packet before the suspected stall to the one after it; and None.
 #[derive(Debug, Clone, Default)]
 pub struct Exchange {
     pub id: u64,
