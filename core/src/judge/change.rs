@@ -7,7 +7,7 @@
 
 use ahash::AHashMap;
 
-use super::sender::{NagleUse, SenderVerdict};
+use super::sender::{NagleUse, SenderMeasures};
 use crate::evidence::SenderEvidence;
 use crate::limits::{MIN_SAMPLES, OUTLIER_ONE_IN};
 
@@ -35,9 +35,13 @@ struct Shown {
 }
 
 /// Returns the change of a sender if there is exactly one.
-pub(super) fn find(evidence: &SenderEvidence, judged: &SenderVerdict) -> Option<Change> {
-    let waits_for_acks = matches!(judged.nagle_use, NagleUse::Acts | NagleUse::Mixed);
-    if !waits_for_acks || judged.refuted < MIN_SAMPLES.get() as u64 {
+pub(super) fn find(
+    evidence: &SenderEvidence,
+    measures: &SenderMeasures,
+    nagle_use: NagleUse,
+) -> Option<Change> {
+    let waits_for_acks = matches!(nagle_use, NagleUse::Acts | NagleUse::Mixed);
+    if !waits_for_acks || measures.refuted < MIN_SAMPLES.get() as u64 {
         return None; // the usual case; pauses that drift past the ACKs look like changes otherwise
     }
     let mut shown: Vec<Shown> = Vec::new();
@@ -51,9 +55,9 @@ pub(super) fn find(evidence: &SenderEvidence, judged: &SenderVerdict) -> Option<
     }
     let candidates = evidence.candidates.iter();
     for candidate in candidates.filter(|candidate| !candidate.is_ack_unseen) {
-        let is_early = judged.path.left_before_ack(candidate);
-        let is_prompt = judged.path.late_ns(candidate) <= judged.path.prompt_limit_ns;
-        if is_early || judged.path.is_held(candidate) && is_prompt {
+        let is_early = measures.path.left_before_ack(candidate);
+        let is_prompt = measures.path.late_ns(candidate) <= measures.path.prompt_limit_ns;
+        if is_early || measures.path.is_held(candidate) && is_prompt {
             shown.push(Shown {
                 time_ns: candidate.freed.time_ns,
                 frame: candidate.freed.frame,

@@ -59,7 +59,10 @@ pub(super) fn judge_turn(cutter: &mut Cutter<'_>, turn: &Turn, late_ns: u32, jud
     let waited = slice.step.to.time_ns - turn.since.time_ns;
     let is_as_long_as_timer = |longest_ack| has_timer_length(waited, paths.rtt_to(side), longest_ack);
     match judged {
-        Some(judged) if judged.is_always_corked && is_as_long_as_timer(judged.path.longest_ack_ns) => {
+        Some(judged)
+            if judged.measures.is_always_corked
+                && is_as_long_as_timer(judged.measures.path.longest_ack_ns) =>
+        {
             attribute_turn_path(cutter, turn.since);
             // a program that sleeps on the same tick would look alike
             let grounds = Grounds::probable(Because::TimerOnTick, Cause::program_of(side));
@@ -69,8 +72,8 @@ pub(super) fn judge_turn(cutter: &mut Cutter<'_>, turn: &Turn, late_ns: u32, jud
         }
         _ if paths.rtt_behind_middlebox(side, waited).is_some() => turn::judge(cutter, turn),
         Some(judged)
-            if (judged.is_sometimes_corked || judged.is_always_corked)
-                && is_as_long_as_timer(judged.path.longest_ack_ns.max(CORK_ROUND_NS.get())) =>
+            if (judged.measures.is_sometimes_corked || judged.measures.is_always_corked)
+                && is_as_long_as_timer(judged.measures.path.longest_ack_ns.max(CORK_ROUND_NS.get())) =>
         {
             attribute_turn_path(cutter, turn.since);
             let mut program = turn_attribution_bounded_by_ack(cutter, turn, 0);
@@ -117,7 +120,7 @@ mod tests {
     use crate::evidence::{Key, SenderStore};
     use crate::judge::partition::slices::{slice, step};
     use crate::judge::sender::SenderPath;
-    use crate::judge::{Grade, Paths, Row};
+    use crate::judge::{Grade, Paths, Row, SenderMeasures};
 
     const MS: i64 = 1_000_000;
     /// Multiples of 4 ms that lie on no longer tick.
@@ -166,13 +169,17 @@ mod tests {
         let judged = |waited, corked, to_answer| {
             let step = step(waited);
             let slice = slice(&step, Side::Server);
-            let judged = SenderVerdict {
+            let measures = SenderMeasures {
                 path: SenderPath {
                     longest_ack_ns: to_answer,
                     ..SenderPath::default()
                 },
                 is_sometimes_corked: true,
                 is_always_corked: corked,
+                ..SenderMeasures::default()
+            };
+            let judged = SenderVerdict {
+                measures,
                 ..SenderVerdict::default()
             };
             let paths = Paths {

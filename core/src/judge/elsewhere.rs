@@ -32,7 +32,7 @@ pub(super) fn on_tick(starts: &MessageStarts, rtt: i64) -> bool {
 /// Judges the first segment of a turn, sent after about the timer's length.
 pub(super) fn judge_turn(cutter: &mut Cutter<'_>, turn: &Turn, judged: Option<&SenderVerdict>) {
     let (slice, paths) = (cutter.slice, cutter.paths);
-    let waits_elsewhere = judged.is_some_and(|judged| judged.waits_elsewhere);
+    let waits_elsewhere = judged.is_some_and(|judged| judged.measures.waits_elsewhere);
     let is_direct = paths
         .rtt_behind_middlebox(Side::Server, slice.step.to.time_ns - turn.since.time_ns)
         .is_none();

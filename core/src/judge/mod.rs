@@ -45,7 +45,7 @@ pub use nagle::{ProgramTime, Ruling, held_since};
 use partition::Cutter;
 pub use partition::{EvidenceFrames, Row};
 pub use path::Paths;
-pub use sender::{NagleUse, SenderVerdict, Senders, Tick};
+pub use sender::{NagleUse, SenderMeasures, SenderVerdict, Senders, Tick};
 pub use vocabulary::{Because, Cause, Family, Grade, Hypothesis, Limiter, Owner, Rival, Rule};
 
 /// What a verdict on one exchange needs besides its steps: facts of the exchange, of its senders and of the capture.
@@ -350,20 +350,14 @@ mod tests {
             nagle_use,
             ..paused(0, &[1_000_000; 20])
         };
-        let (corked, timed, elsewhere) = (
-            SenderVerdict {
-                is_always_corked: true,
-                ..nagle(NagleUse::Unknown)
-            },
-            SenderVerdict {
-                is_sometimes_corked: true,
-                ..nagle(NagleUse::Unknown)
-            },
-            SenderVerdict {
-                waits_elsewhere: true,
-                ..nagle(NagleUse::Unknown)
-            },
-        );
+        let with = |set: fn(&mut SenderMeasures)| {
+            let mut verdict = nagle(NagleUse::Unknown);
+            set(&mut verdict.measures);
+            verdict
+        };
+        let corked = with(|measures| measures.is_always_corked = true);
+        let timed = with(|measures| measures.is_sometimes_corked = true);
+        let elsewhere = with(|measures| measures.waits_elsewhere = true);
         let verdicts = [
             nagle(NagleUse::Acts),
             nagle(NagleUse::Off),

@@ -73,8 +73,8 @@ impl SenderVerdict {
     /// `freed_bytes` is the true size of the freed segment.
     fn rule_sized(&self, sender: Side, candidate: &Candidate, freed_bytes: u32) -> Ruling {
         let (stream, freed_frame) = (candidate.stream, candidate.freed.frame);
-        let hold_ns = self.path.hold_ns(candidate);
-        let late_ns = self.path.late_ns(candidate);
+        let hold_ns = self.measures.path.hold_ns(candidate);
+        let late_ns = self.measures.path.late_ns(candidate);
         let pause = |mut grounds: Grounds| {
             if candidate.may_be_delayed {
                 // the path (by the timestamps) or pacing may have made it
@@ -83,9 +83,9 @@ impl SenderVerdict {
             Ruling::Pause { grounds }
         };
         let probable_pause = |because| pause(Grounds::probable(because, Cause::Nagle));
-        if self.path.left_before_ack(candidate) {
+        if self.measures.path.left_before_ack(candidate) {
             // the round trip may contain a program's time, and a kernel is sooner
-            return if self.path.is_rtt_best || candidate.arrived.is_some() {
+            return if self.measures.path.is_rtt_best || candidate.arrived.is_some() {
                 pause(self.early_grounds(candidate.total_ns(), freed_bytes))
             } else {
                 probable_pause(Because::RoundTripByProgram)
@@ -94,10 +94,10 @@ impl SenderVerdict {
         if candidate.is_ack_unseen {
             return self.rule_unseen(candidate, hold_ns, late_ns);
         }
-        if !self.is_prompt(candidate) {
+        if !self.measures.is_prompt(candidate) {
             return pause(self.late_grounds(candidate, late_ns));
         }
-        if self.may_be_pause(candidate) {
+        if self.measures.may_be_pause(candidate) {
             return probable_pause(Because::ControlUnclear);
         }
         if candidate.is_pure_ack() && HELD_NS.contains(hold_ns) {
@@ -110,7 +110,7 @@ impl SenderVerdict {
             // a segment that a kernel sends upon an ACK that was not held may have lacked congestion window before
             let is_by_kernel =
                 late_ns <= AT_HOST_NS.get() && hold_ns < HELD_NS.least() && candidate.ack_lacks_data;
-            return if is_by_kernel || !self.controls.leaves_early(stream, freed_frame) {
+            return if is_by_kernel || !self.measures.controls.leaves_early(stream, freed_frame) {
                 pause(Grounds::probable(Because::WithTheAck, Cause::Cwnd))
             } else {
                 pause(Grounds::proven(Because::GoesWithoutAck))
@@ -128,7 +128,7 @@ impl SenderVerdict {
 
     /// Returns the grounds for the program's time before a small segment that left over another small one.
     pub(super) fn early_grounds(&self, waited: i64, bytes: u32) -> Grounds {
-        if self.controls.may_flush(waited, bytes) {
+        if self.measures.controls.may_flush(waited, bytes) {
             Grounds::probable(Because::OptionMayChange, Cause::Nagle)
         } else {
             Grounds::proven(Because::LeftBeforeAck)
@@ -141,7 +141,7 @@ impl SenderVerdict {
             NagleUse::Off if self.goes_without(candidate.stream, candidate.freed.frame) => {
                 Grounds::proven(Because::GoesWithoutAck)
             }
-            NagleUse::AppPause if self.keeps_its_length(candidate, late_ns) => {
+            NagleUse::AppPause if self.measures.keeps_its_length(candidate, late_ns) => {
                 Grounds::proven(Because::KeepsItsLength)
             }
             // no kernel holds a segment for so long; a person may have typed it
@@ -173,23 +173,26 @@ impl SenderVerdict {
         sender: Side,
     ) -> Result<Ruling, Because> {
         let stream = candidate.stream;
-        let control = self.compare_last(candidate);
-        let is_proven = self.proves_nagle(stream, control);
+        let control = self.measures.compare_last(candidate);
+        let is_proven = self.measures.proves_nagle(stream, control);
         let because = match control {
             // a kernel sent it upon the ACK, so it had been written before; when is not known
             Control::Explains { .. } if self.sent_by_kernel(stream, late_ns) => Because::ControlExplains,
             Control::Explains { .. } => return Err(Because::ControlExplains),
-            _ if !is_proven && self.nagle_use == NagleUse::Off && !self.controls.follows_alone(stream) => {
+            _ if !is_proven
+                && self.nagle_use == NagleUse::Off
+                && !self.measures.controls.follows_alone(stream) =>
+            {
                 return Err(Because::OptionMayChange);
             }
-            _ if !self.controls.may_be_kernels() => return Err(Because::NotAsKernel),
-            _ if !self.controls.are_kernels() => Because::NotAsKernel,
+            _ if !self.measures.controls.may_be_kernels() => return Err(Because::NotAsKernel),
+            _ if !self.measures.controls.are_kernels() => Because::NotAsKernel,
             Control::Nothing if !is_proven && self.nagle_use == NagleUse::AppPause => {
                 return Err(Because::KeepsItsLength);
             }
             Control::Unclear => Because::ControlUnclear,
             // later writes in it may have been made at any time of the wait
-            Control::Shorter { .. } if self.controls.may_gather(candidate) => Because::FollowsAcks,
+            Control::Shorter { .. } if self.measures.controls.may_gather(candidate) => Because::FollowsAcks,
             Control::Shorter { .. } => Because::ControlShorter,
             Control::Nothing => Because::FollowsAcks,
         };
@@ -210,12 +213,12 @@ impl SenderVerdict {
 
     /// Judges a segment after an ACK that the capture lacks.
     fn rule_unseen(&self, candidate: &Candidate, hold_ns: i64, late_ns: i64) -> Ruling {
-        let control = self.compare_last(candidate);
+        let control = self.measures.compare_last(candidate);
         let is_dated =
-            late_ns.abs() <= NOISE_NS.get() + self.path.prompt_limit_ns && HELD_NS.contains(hold_ns);
+            late_ns.abs() <= NOISE_NS.get() + self.measures.path.prompt_limit_ns && HELD_NS.contains(hold_ns);
         if matches!(control, Control::Shorter { .. })
             && is_dated
-            && self.proves_nagle(candidate.stream, control)
+            && self.measures.proves_nagle(candidate.stream, control)
         {
             return Ruling::Held {
                 hold_ns,
@@ -230,7 +233,7 @@ impl SenderVerdict {
 
     /// Returns the grounds of a stall that is not proven.
     fn probable_stall(&self, sender: Side) -> Grounds {
-        let because = if self.holds.count >= MIN_SAMPLES.get() {
+        let because = if self.measures.holds.count >= MIN_SAMPLES.get() {
             Because::SenderNotKnown
         } else {
             Because::FewWaits

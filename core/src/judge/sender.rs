@@ -20,6 +20,7 @@ use crate::limits::{AT_HOST_NS, GROWN, OUTLIER_ONE_IN, SEVERAL, SOON_NS};
 pub use controls::Control;
 use controls::Controls;
 pub use path::SenderPath;
+use prompt::Promptness;
 pub use spread::Tick;
 pub(super) use spread::fit_tick;
 use spread::{at_share, slope, sorted};
@@ -74,10 +75,9 @@ pub struct StreamCounts {
     pub nodelay: usize,
 }
 
-/// Judgement on one sender.
+/// What the evidence on one sender shows of its path, its holds and its pauses.
 #[derive(Debug, Clone, Default)]
-pub struct SenderVerdict {
-    pub nagle_use: NagleUse,
+pub struct SenderMeasures {
     pub path: SenderPath,
     pub holds: Holds,
     /// Observations in favour of Nagle's algorithm or against it.
@@ -96,11 +96,19 @@ pub struct SenderVerdict {
     pub is_sometimes_corked: bool,
     /// Answers end on a timer's tick after about the length of a held ACK, which must be on another connection.
     pub waits_elsewhere: bool,
+    /// Pauses of the program where nothing was held.
+    pub controls: Controls,
+}
+
+/// Judgement on one sender.
+#[derive(Debug, Clone, Default)]
+pub struct SenderVerdict {
+    pub measures: SenderMeasures,
+    /// Shown in a table, and decides where no control group does.
+    pub nagle_use: NagleUse,
     pub streams: StreamCounts,
     /// Change of the socket option during the capture, if there was exactly one.
     pub change: Option<Change>,
-    /// Pauses of the program where nothing was held.
-    pub controls: Controls,
 }
 
 /// Judgements on all senders, by their numbers.
@@ -122,7 +130,7 @@ impl Senders {
             let observations = evidence.observations() + starts.count() + starts.prompt_count;
             let stands = before.is_some_and(|judged_with| {
                 evidence.is_quiet()
-                    || judged_with == observations && judged.path.has_same_rtts(evidence, pairs)
+                    || judged_with == observations && judged.measures.path.has_same_rtts(evidence, pairs)
                     || !is_last && (observations as f64) < judged_with as f64 * (1.0 + GROWN.get())
             });
             if !stands {
@@ -151,7 +159,8 @@ impl Senders {
         let slots = self.judged.get_mut(index).zip(self.judged_with.get_mut(index));
         if let Some((evidence, (judged, judged_with))) = store.get(id).zip(slots) {
             *judged = SenderVerdict::new(evidence, pairs);
-            (judged.controls, judged.batched_frames) = Default::default();
+            let measures = &mut judged.measures;
+            (measures.controls, measures.batched_frames) = Default::default();
             *judged_with = Some(0);
             store.evict(id);
         }
@@ -161,33 +170,32 @@ impl Senders {
 impl SenderVerdict {
     /// Judges a sender.
     pub fn new(evidence: &SenderEvidence, pairs: &Pairs) -> SenderVerdict {
-        let path = SenderPath::new(evidence, pairs);
-        let candidates = &evidence.candidates;
-        let cork_use = |longest_ack| cork::cork_use(&evidence.starts, path.sender_rtt_ns, longest_ack);
-        let left_early = candidates
-            .iter()
-            .filter(|candidate| path.left_before_ack(candidate));
-        let mut judged = SenderVerdict {
-            path,
-            opportunities: evidence.observations(),
-            refuted: evidence.refutations + left_early.count() as u64,
-            prompt: holds::count_prompt_acks(evidence, path.receiver_rtt_ns),
-            is_scattered: holds::are_scattered(evidence, &path),
-            batched_frames: together::freed_in_batches(candidates, &path),
-            is_sometimes_corked: cork_use(path.receiver_rtt_ns).0,
-            is_always_corked: cork_use(path.longest_ack_ns).1,
-            waits_elsewhere: elsewhere::on_tick(&evidence.starts, path.sender_rtt_ns),
-            ..SenderVerdict::default()
-        };
-        judged.holds = judged.measure_holds(candidates);
-        judged.controls = Controls::new(evidence, &judged);
-        judged.decide(evidence);
-        judged.change = change::find(evidence, &judged);
-        judged
+        let measures = SenderMeasures::new(evidence, pairs);
+        let stalled_streams = measures.stalled_streams(&evidence.candidates);
+        let nagle_use = measures.nagle_use(!stalled_streams.is_empty(), &evidence.candidates);
+        SenderVerdict {
+            nagle_use,
+            streams: measures.controls.count_streams(stalled_streams),
+            change: change::find(evidence, &measures, nagle_use),
+            measures,
+        }
     }
 
-    fn measure_holds(&self, candidates: &[Candidate]) -> Holds {
-        let path = &self.path;
+    /// Whether a kernel sent one segment `late` ns after the ACK: seen beside the sender, on a connection without early
+    /// ones.
+    pub(super) fn sent_by_kernel(&self, stream: u32, late: i64) -> bool {
+        let controls = &self.measures.controls;
+        self.measures.path.is_at_sender()
+            && late <= AT_HOST_NS.get()
+            && self.nagle_use != NagleUse::Off
+            && controls.may_be_kernels()
+            && controls.follows_alone(stream)
+    }
+}
+
+impl Holds {
+    fn new(candidates: &[Candidate], promptness: Promptness<'_>) -> Holds {
+        let path = promptness.path;
         let is_held = |candidate: &&Candidate| !path.left_before_ack(candidate) && path.is_held(candidate);
         let held: Vec<&Candidate> = candidates.iter().filter(is_held).collect();
         let holds = sorted(held.iter().map(|candidate| path.hold_ns(candidate)));
@@ -196,9 +204,10 @@ impl SenderVerdict {
             .clock_shows_path
             .then(|| sorted(held.iter().map(|candidate| path.sent_late_ns(candidate).max(0))));
         let release_median_ns = at_share(&releases, 0.5);
+        let prompt = held.iter().filter(|candidate| promptness.is_prompt(candidate));
         Holds {
             count: held.len(),
-            prompt_count: held.iter().filter(|candidate| self.is_prompt(candidate)).count(),
+            prompt_count: prompt.count(),
             shortest_ns: holds.first().copied(),
             median_ns: at_share(&holds, 0.5),
             longest_ns: holds.last().copied(),
@@ -210,18 +219,50 @@ impl SenderVerdict {
             sent_median_ns: sent.map_or(release_median_ns, |sent| at_share(&sent, 0.5)),
         }
     }
+}
 
-    /// Sets the verdict on the whole sender, which is shown in a table and decides where no control group does.
-    fn decide(&mut self, evidence: &SenderEvidence) {
-        let stalls = evidence
-            .candidates
+impl SenderMeasures {
+    fn new(evidence: &SenderEvidence, pairs: &Pairs) -> SenderMeasures {
+        let path = SenderPath::new(evidence, pairs);
+        let candidates = &evidence.candidates;
+        let batched_frames = together::freed_in_batches(candidates, &path);
+        let promptness = Promptness {
+            path: &path,
+            batched_frames: &batched_frames,
+        };
+        let cork_use = |longest_ack| cork::cork_use(&evidence.starts, path.sender_rtt_ns, longest_ack);
+        let left_early = candidates
+            .iter()
+            .filter(|candidate| path.left_before_ack(candidate));
+        SenderMeasures {
+            holds: Holds::new(candidates, promptness),
+            opportunities: evidence.observations(),
+            refuted: evidence.refutations + left_early.count() as u64,
+            prompt: holds::count_prompt_acks(evidence, path.receiver_rtt_ns),
+            is_scattered: holds::are_scattered(evidence, &path),
+            is_sometimes_corked: cork_use(path.receiver_rtt_ns).0,
+            is_always_corked: cork_use(path.longest_ack_ns).1,
+            waits_elsewhere: elsewhere::on_tick(&evidence.starts, path.sender_rtt_ns),
+            controls: Controls::new(evidence, promptness),
+            path,
+            batched_frames,
+        }
+    }
+
+    /// Returns the streams of the waits for held ACKs that Nagle's algorithm made, one for each wait.
+    fn stalled_streams(&self, candidates: &[Candidate]) -> Vec<u32> {
+        let stalls = candidates
             .iter()
             .filter(|candidate| self.path.is_held(candidate) && self.is_stall(candidate));
-        let stalls: Vec<u32> = stalls.map(|candidate| candidate.stream).collect();
+        stalls.map(|candidate| candidate.stream).collect()
+    }
+
+    /// Returns whether Nagle's algorithm acts at this sender as a whole.
+    fn nagle_use(&self, has_stalls: bool, candidates: &[Candidate]) -> NagleUse {
         let refuted_share = self.refuted as f64 / (self.holds.count as f64 + self.refuted as f64).max(1.0);
-        self.nagle_use = if !stalls.is_empty() && self.refuted >= SEVERAL.get() as u64 {
+        if has_stalls && self.refuted >= SEVERAL.get() as u64 {
             NagleUse::Mixed
-        } else if !stalls.is_empty() {
+        } else if has_stalls {
             NagleUse::Acts
         } else if refuted_share * OUTLIER_ONE_IN.get() as f64 > 1.0 && self.refuted_often() {
             // several small writes in a queue leave at once but for the last (tcp_nagle_test), which looks like
@@ -237,12 +278,11 @@ impl SenderVerdict {
             } else {
                 NagleUse::Off
             }
-        } else if self.pauses_explain_most(evidence) {
+        } else if self.pauses_explain_most(candidates) {
             NagleUse::AppPause
         } else {
             NagleUse::Unknown
-        };
-        self.streams = self.controls.count_streams(stalls);
+        }
     }
 
     /// Whether refutations are too many for chance: several, or a large share of the opportunities.
@@ -252,11 +292,8 @@ impl SenderVerdict {
     }
 
     /// Whether the program's own pauses explain most waits that ended with held ACKs.
-    fn pauses_explain_most(&self, evidence: &SenderEvidence) -> bool {
-        let held = evidence
-            .candidates
-            .iter()
-            .filter(|candidate| self.path.is_held(candidate));
+    fn pauses_explain_most(&self, candidates: &[Candidate]) -> bool {
+        let held = candidates.iter().filter(|candidate| self.path.is_held(candidate));
         let explained = held.filter(|candidate| {
             let control = self.compare(candidate);
             matches!(control, Control::Explains { .. })
@@ -285,16 +322,6 @@ impl SenderVerdict {
             SOON_NS.get() + self.path.jitter_within_kind_ns
         };
         self.holds.sent_median_ns.is_some_and(|release| release <= limit)
-    }
-
-    /// Whether a kernel sent one segment `late` ns after the ACK: seen beside the sender, on a connection without early
-    /// ones.
-    pub(super) fn sent_by_kernel(&self, stream: u32, late: i64) -> bool {
-        self.path.is_at_sender()
-            && late <= AT_HOST_NS.get()
-            && self.nagle_use != NagleUse::Off
-            && self.controls.may_be_kernels()
-            && self.controls.follows_alone(stream)
     }
 }
 

@@ -15,9 +15,12 @@ pub fn proven() -> SenderVerdict {
         nagle_use: NagleUse::Acts,
         ..SenderVerdict::default()
     };
-    judged.holds.count = 20;
-    judged.path.prompt_limit_ns = 2 * MS;
-    (judged.path.sender_rtt_ns, judged.path.receiver_rtt_ns) = (2 * MS, 2 * MS);
+    judged.measures.holds.count = 20;
+    judged.measures.path.prompt_limit_ns = 2 * MS;
+    (
+        judged.measures.path.sender_rtt_ns,
+        judged.measures.path.receiver_rtt_ns,
+    ) = (2 * MS, 2 * MS);
     judged
 }
 

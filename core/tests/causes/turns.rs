@@ -1,7 +1,7 @@
 //! A server's turn: its program, its path, or an ACK elsewhere.
 
 use latpcap_core::base::At;
-use latpcap_core::judge::{Because, Cause, Grade, Paths, Row, SenderVerdict};
+use latpcap_core::judge::{Because, Cause, Grade, Paths, Row};
 use latpcap_core::observe::{Turn, TurnDoubt, Wait};
 
 use crate::common::MS;
@@ -230,10 +230,8 @@ fn an_answer_that_ends_with_a_timer_may_wait_for_a_held_ack_elsewhere() {
         (true, 53 * MS + 750 * US + 1, Cause::ServerThink), // its program had worked before, or instead
         (false, 44 * MS, Cause::ServerThink),
     ] {
-        let judged = SenderVerdict {
-            waits_elsewhere: waits,
-            ..proven()
-        };
+        let mut judged = proven();
+        judged.measures.waits_elsewhere = waits;
         let since = At { frame: 1, time_ns: 0 };
         let wait = Wait::Turn(Turn {
             since,

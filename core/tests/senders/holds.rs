@@ -18,7 +18,7 @@ fn a_path_of_40_ms_is_no_hold() {
         for i in 0..20 {
             e.nagle(i * 90 * MS, 30 * US, 20 * US);
         }
-        assert_eq!(e.judged().holds.count, 0);
+        assert_eq!(e.judged().measures.holds.count, 0);
         for ruling in e.rulings() {
             assert!(
                 matches!(
@@ -50,8 +50,8 @@ fn the_tick_shows_in_the_ends_of_the_holds() {
         }
         let judged = e.judged();
         (
-            judged.holds.tick.map(|tick| tick.period_ns),
-            judged.holds.tick.map(|tick| tick.luck),
+            judged.measures.holds.tick.map(|tick| tick.period_ns),
+            judged.measures.holds.tick.map(|tick| tick.luck),
         )
     };
     for seed in 1..20 {
@@ -77,7 +77,7 @@ fn answers_that_end_on_a_tick_wait_for_a_held_ack_elsewhere() {
         for i in 0..n {
             e.store.answered_late(e.id, took, i * 47 * tick + i % 3 * 50 * US);
         }
-        e.judged().waits_elsewhere
+        e.judged().measures.waits_elsewhere
     };
     assert!(waits(12, 44 * MS, 4 * MS));
     assert!(!waits(7, 44 * MS, 4 * MS)); // too few to show a tick
@@ -115,7 +115,7 @@ fn lone_segments_that_are_acknowledged_at_once_are_counted_past_the_quick_acks()
         for i in 0..late {
             e.nagle((100 + i) * 47 * MS, 16 * MS, 10 * US);
         }
-        e.judged().prompt
+        e.judged().measures.prompt
     };
     assert_eq!(prompt(&[(16, 0)], 0), 0);
     assert_eq!(prompt(&[(17, 0)], 0), 1);
@@ -139,7 +139,7 @@ fn lone_segments_that_are_acknowledged_at_once_are_counted_past_the_quick_acks()
             change(&mut c);
             e.add(c);
         }
-        e.judged().prompt
+        e.judged().measures.prompt
     });
     assert_eq!(counted, [24, 0, 0, 0, 0]);
 }

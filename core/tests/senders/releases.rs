@@ -19,11 +19,18 @@ fn true_nagle_is_proven_and_held() {
         }
         let judged = e.judged();
         assert_eq!(
-            (judged.nagle_use, judged.holds.count, judged.refuted),
+            (
+                judged.nagle_use,
+                judged.measures.holds.count,
+                judged.measures.refuted
+            ),
             (NagleUse::Acts, 42, 0),
             "{rtts:?}"
         );
-        assert!(judged.holds.slope.is_some_and(|slope| slope > 0.9), "{judged:?}");
+        assert!(
+            judged.measures.holds.slope.is_some_and(|slope| slope > 0.9),
+            "{judged:?}"
+        );
         let rulings = e.rulings();
         for (c, ruling) in e.candidates.iter().zip(rulings) {
             let Ruling::Held { hold_ns, grounds, .. } = ruling else {
@@ -122,7 +129,10 @@ fn jittered_releases_are_proven() {
             let judged = e.judged();
             assert_eq!(judged.nagle_use, NagleUse::Acts, "{rtts:?} {seed}: {judged:?}");
             let sure = e.rulings().iter().filter(|r| confident(r) == Some(0.99)).count();
-            assert!(judged.holds.slope.is_some() && sure >= 36, "{sure} of 42"); // beyond what the path does they are not sure
+            assert!(
+                judged.measures.holds.slope.is_some() && sure >= 36,
+                "{sure} of 42"
+            ); // beyond what the path does they are not sure
         }
     }
 }

@@ -107,7 +107,10 @@ fn what_left_before_its_ack_is_a_pause_as_sure_as_the_path() {
     // a path of 2 ms: the sender cannot have had an ACK that came less than 1.8 ms ago
     let early = |by_kernel, arrived, release| {
         let mut judged = Seen::with(0, 0).judged();
-        (judged.path.sender_rtt_ns, judged.path.is_rtt_best) = (2 * MS, by_kernel);
+        (
+            judged.measures.path.sender_rtt_ns,
+            judged.measures.path.is_rtt_best,
+        ) = (2 * MS, by_kernel);
         let candidate = Candidate {
             arrived,
             ..candidate(41 * MS, release)
@@ -133,7 +136,10 @@ fn an_option_may_send_early_what_outlasts_the_usual_pauses() {
     // three pauses of 5 ms, the round trip of 20 us included; a wait lies 5 ms above them, with its release
     let early = |wait, freed_bytes| {
         let mut judged = Seen::with(0, 3).judged();
-        (judged.path.sender_rtt_ns, judged.path.is_rtt_best) = (2 * MS, true);
+        (
+            judged.measures.path.sender_rtt_ns,
+            judged.measures.path.is_rtt_best,
+        ) = (2 * MS, true);
         let candidate = Candidate {
             freed_bytes,
             ..candidate(wait, MS)

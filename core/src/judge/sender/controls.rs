@@ -18,8 +18,9 @@ pub(super) use self::group::Pause;
 use self::group::{Group, partition_about};
 #[cfg(test)]
 use super::SenderPath;
+use super::StreamCounts;
+use super::prompt::Promptness;
 use super::spread::{at_share, sorted};
-use super::{SenderVerdict, StreamCounts};
 use crate::evidence::SenderEvidence;
 use crate::limits::{
     HELD_AWAY, HELD_NS, LONGER_TIMES, MAJORITY_ONE_IN, MIN_SAMPLES, NOISE_NS, OUTLASTED, OUTLIER_ONE_IN,
@@ -125,9 +126,10 @@ impl Sorted {
 
 impl Controls {
     /// Sorts the evidence on a sender into the lists of pauses.
-    pub(in crate::judge) fn new(evidence: &SenderEvidence, judged: &SenderVerdict) -> Controls {
+    pub(super) fn new(evidence: &SenderEvidence, promptness: Promptness<'_>) -> Controls {
+        let path = promptness.path;
         let mut controls = Controls {
-            is_at_host: judged.path.is_at_sender(),
+            is_at_host: path.is_at_sender(),
             ..Controls::default()
         };
         let early = evidence.early.iter().map(|(stream, early)| Pause {
@@ -148,8 +150,8 @@ impl Controls {
                 .filter(|held| held.freed.time_ns == sent_at);
             // a larger segment may hold several writes, the last of which waited for less time
             let written = held.filter(|held| held.freed_bytes <= candidate.freed_bytes);
-            controls.add(candidate, written.map_or(0, |held| held.total_ns()), judged);
-            if judged.path.is_held(candidate) {
+            controls.add(candidate, written.map_or(0, |held| held.total_ns()), promptness);
+            if path.is_held(candidate) {
                 freed.insert(candidate.stream, candidate);
             }
         }
@@ -178,13 +180,14 @@ impl Controls {
 
     /// Adds a candidate. Its small segment may have been written up to `before` ns before it left: the pause began
     /// then.
-    fn add(&mut self, candidate: &Candidate, before: i64, judged: &SenderVerdict) {
+    fn add(&mut self, candidate: &Candidate, before: i64, promptness: Promptness<'_>) {
+        let path = promptness.path;
         let pause = |exact| Pause {
             stream: candidate.stream,
             ns: candidate.total_ns() + if exact { before } else { 0 },
             exact,
         };
-        if judged.path.left_before_ack(candidate) {
+        if path.left_before_ack(candidate) {
             self.all.early.push(pause(true));
             self.left_before(candidate.stream, candidate.freed.frame);
             return;
@@ -193,29 +196,29 @@ impl Controls {
             self.lacks_acks = true;
             return; // the time of the ACK is too coarse
         }
-        let late_ns = judged.path.late_ns(candidate);
-        let is_prompt = judged.is_prompt(candidate);
-        if judged.path.is_held(candidate) {
-            self.soon_count += usize::from(late_ns <= PROMPT_NS.get().max(judged.path.prompt_limit_ns));
-            let limits = judged.path.kernel_limits;
-            self.kernel_count += usize::from(judged.is_by_kernel(candidate, limits.prompt_ns));
-            self.slow_kernel_count += usize::from(judged.is_by_kernel(candidate, limits.slow_ns));
+        let late_ns = path.late_ns(candidate);
+        let is_prompt = promptness.is_prompt(candidate);
+        if path.is_held(candidate) {
+            self.soon_count += usize::from(!path.outlasts(late_ns));
+            let limits = path.kernel_limits;
+            self.kernel_count += usize::from(promptness.is_by_kernel(candidate, limits.prompt_ns));
+            self.slow_kernel_count += usize::from(promptness.is_by_kernel(candidate, limits.slow_ns));
             self.slightly_late +=
-                usize::from(self.is_at_host && late_ns > SOON_NS.get() && !judged.outlasts(late_ns));
+                usize::from(self.is_at_host && late_ns > SOON_NS.get() && !path.outlasts(late_ns));
             if is_prompt {
                 self.all.held.push(candidate.stream);
                 self.longest_held_ns = self.longest_held_ns.max(candidate.total_ns());
             } else {
                 self.late_waits.push(candidate.total_ns());
-                self.has_written_late |= judged.path.wrote_after_ack(candidate);
-                if judged.outlasts(late_ns) {
+                self.has_written_late |= path.wrote_after_ack(candidate);
+                if path.outlasts(late_ns) {
                     self.all.outlasting.push(pause(true));
                 }
             }
         } else if candidate.is_pure_ack()
             && !candidate.is_after_peer_end
             // `ack_late` is not subtracted: the hold of an ACK that the path delayed is not known well enough
-            && candidate.covered_ns() - judged.path.receiver_rtt_ns < UNHELD_NS.get()
+            && candidate.covered_ns() - path.receiver_rtt_ns < UNHELD_NS.get()
         {
             let pause = pause(!is_prompt);
             self.goes_on |= !candidate.begins_message && !pause.is_at_once();

@@ -9,7 +9,7 @@ use crate::evidence::SenderEvidence;
 use crate::evidence::rtt::{Pairs, Rtt};
 use crate::limits::{
     AT_HOST_NS, CORK_ROUND_NS, HELD_NS, KERNEL_NS, LARGE_RATIO, MAJORITY_ONE_IN, MIN_SAMPLES, NOISE_NS,
-    SOON_NS, TICK_NS,
+    PROMPT_NS, SOON_NS, TICK_NS,
 };
 use crate::observe::Candidate;
 
@@ -155,6 +155,11 @@ impl SenderPath {
         let delay = i64::from(candidate.lateness_ns.unwrap_or_default());
         is_known
             && candidate.release_ns() - self.sender_rtt_ns - delay > self.prompt_limit_ns + NOISE_NS.get()
+    }
+
+    /// Whether a segment left `late` ns after its ACK, longer than a busy host explains: the program wrote it then.
+    pub(super) fn outlasts(&self, late: i64) -> bool {
+        late > PROMPT_NS.get().max(self.prompt_limit_ns)
     }
 
     /// Whether the timestamps show that this was sent more than `limit` after the ACK had arrived.

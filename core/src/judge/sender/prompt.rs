@@ -4,7 +4,7 @@
 //! keeps its length wherever the ACK falls, and the path's delay does not.
 
 use super::spread::{at_share, deviation, sorted};
-use super::{SenderPath, SenderVerdict};
+use super::{SenderMeasures, SenderPath};
 use crate::evidence::rtt::{Rtt, p95};
 use crate::limits::{
     AT_HOST_NS, CLEAR_RATIO, HELD_NS, MIN_SAMPLES, NOISE_NS, OUTLIER_ONE_IN, PROMPT_NS, SOON_NS, TICK_NS,
@@ -85,21 +85,42 @@ pub(super) fn clock_shows_path(candidates: &[Candidate], path: &SenderPath) -> b
         && OUTLIER_ONE_IN.get() * beyond <= count
 }
 
-impl SenderVerdict {
+/// What a release is compared with to be prompt: the path, and the frames that were freed in one batch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Promptness<'a> {
+    pub(super) path: &'a SenderPath,
+    pub(super) batched_frames: &'a [u64],
+}
+
+impl Promptness<'_> {
     /// Whether this left as promptly as a kernel sends, given the path's variation.
-    pub(in crate::judge) fn is_prompt(&self, candidate: &Candidate) -> bool {
+    pub(super) fn is_prompt(self, candidate: &Candidate) -> bool {
         self.path.late_ns(candidate) <= self.path.prompt_limit_ns
             && !self.path.wrote_after_ack_by_clock(candidate)
             || self.is_together(candidate)
     }
 
     /// Whether this left within `limit_ns`, one of `KernelLimits`.
-    pub(super) fn is_by_kernel(&self, candidate: &Candidate, limit_ns: i64) -> bool {
+    pub(super) fn is_by_kernel(self, candidate: &Candidate, limit_ns: i64) -> bool {
         self.path.late_ns(candidate) <= limit_ns.min(self.path.prompt_limit_ns) || self.is_together(candidate)
     }
 
-    fn is_together(&self, candidate: &Candidate) -> bool {
+    fn is_together(self, candidate: &Candidate) -> bool {
         self.batched_frames.binary_search(&candidate.freed.frame).is_ok()
+    }
+}
+
+impl SenderMeasures {
+    /// Whether this left as promptly as a kernel sends, given the path's variation.
+    pub(in crate::judge) fn is_prompt(&self, candidate: &Candidate) -> bool {
+        self.promptness().is_prompt(candidate)
+    }
+
+    pub(super) fn promptness(&self) -> Promptness<'_> {
+        Promptness {
+            path: &self.path,
+            batched_frames: &self.batched_frames,
+        }
     }
 
     /// Whether this left later than a kernel sends, and the whole wait is as long as pauses of the program that

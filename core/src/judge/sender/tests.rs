@@ -14,13 +14,17 @@ const MS: i64 = 1_000_000;
 /// A sender with this round trip, and with pauses of these lengths where nothing was held; in ns.
 pub(in crate::judge) fn paused(sender_rtt: i64, pauses: &[i64]) -> SenderVerdict {
     let of_program = pauses.iter().map(|ns| Pause::of_program(*ns));
-    SenderVerdict {
+    let measures = SenderMeasures {
         path: SenderPath {
             sender_rtt_ns: sender_rtt,
             prompt_limit_ns: 3 * MS,
             ..SenderPath::default()
         },
         controls: Controls::paused(of_program.collect()),
+        ..SenderMeasures::default()
+    };
+    SenderVerdict {
+        measures,
         ..SenderVerdict::default()
     }
 }
@@ -84,21 +88,21 @@ fn judged(store: &SenderStore, pairs: &Pairs) -> SenderVerdict {
 }
 
 fn refuted(judged: &[SenderVerdict]) -> Vec<u64> {
-    judged.iter().map(|judged| judged.refuted).collect()
+    judged.iter().map(|judged| judged.measures.refuted).collect()
 }
 
 #[test]
 fn a_segment_that_left_before_the_ack_came_is_told_to_the_nanosecond() {
     let before = |sender_jitter, release| {
-        let judged = SenderVerdict {
+        let measures = SenderMeasures {
             path: SenderPath {
                 sender_rtt_ns: 2 * MS,
                 sender_jitter_ns: sender_jitter,
                 ..SenderPath::default()
             },
-            ..SenderVerdict::default()
+            ..SenderMeasures::default()
         };
-        judged.path.left_before_ack(&Candidate::of_times(0, release))
+        measures.path.left_before_ack(&Candidate::of_times(0, release))
     };
     // the path wavers by AT_HOST_NS at least, and by a quarter at most (WAVER_PART)
     for (jitter, granted) in [
@@ -111,7 +115,7 @@ fn a_segment_that_left_before_the_ack_came_is_told_to_the_nanosecond() {
         assert!(!before(jitter, 2 * MS - granted), "{jitter}");
         assert!(before(jitter, 2 * MS - granted - 1), "{jitter}");
     }
-    let stamped = SenderVerdict::default();
+    let stamped = SenderMeasures::default();
     let left_before = |release, arrived| {
         stamped.path.left_before_ack(&Candidate {
             arrived,
@@ -124,7 +128,7 @@ fn a_segment_that_left_before_the_ack_came_is_told_to_the_nanosecond() {
 #[test]
 fn a_kernel_sends_half_of_them_at_once_beside_it_and_as_the_path_wavers_elsewhere() {
     let by_kernel = |sender_rtt, median, [sender_jitter, sender_jitter_within_kind]: [i64; 2]| {
-        let judged = SenderVerdict {
+        let measures = SenderMeasures {
             path: SenderPath {
                 sender_rtt_ns: sender_rtt,
                 sender_jitter_ns: sender_jitter,
@@ -135,9 +139,9 @@ fn a_kernel_sends_half_of_them_at_once_beside_it_and_as_the_path_wavers_elsewher
                 sent_median_ns: Some(median),
                 ..Holds::default()
             },
-            ..SenderVerdict::default()
+            ..SenderMeasures::default()
         };
-        judged.kernel_sends_most()
+        measures.kernel_sends_most()
     };
     let near = |median, jitter| by_kernel(70 * US - 1, median, [jitter, 9 * MS]);
     assert!(near(70 * US, 0) && !near(70 * US + 1, 0));
@@ -145,7 +149,7 @@ fn a_kernel_sends_half_of_them_at_once_beside_it_and_as_the_path_wavers_elsewher
     let far = |median, wavering| by_kernel(70 * US, median, [9 * MS, wavering]);
     assert!(far(750 * US, 0) && !far(750 * US + 1, 0));
     assert!(far(2_750 * US, 2 * MS) && !far(2_751 * US, 2 * MS));
-    assert!(!SenderVerdict::default().kernel_sends_most());
+    assert!(!SenderMeasures::default().kernel_sends_most());
 }
 
 #[test]
@@ -155,15 +159,15 @@ fn by_its_clock_a_kernel_sends_half_of_them_at_once_on_a_late_path() {
             lateness_ns: way,
             ..Candidate::of_times(41 * MS, 6 * MS + late)
         };
-        let judged = SenderVerdict {
+        let measures = SenderMeasures {
             path: SenderPath {
                 sender_rtt_ns: 6 * MS,
                 clock_shows_path,
                 ..SenderPath::default()
             },
-            ..SenderVerdict::default()
+            ..SenderMeasures::default()
         };
-        let holds = judged.measure_holds(&[gap; 3]);
+        let holds = Holds::new(&[gap; 3], measures.promptness());
         (holds.release_median_ns, holds.sent_median_ns)
     };
     let both = |ns| (Some(ns), Some(ns));
@@ -186,9 +190,11 @@ fn seen_from_elsewhere_even_what_a_control_group_bounds_leaves_as_a_kernel_sends
         follow(&mut store, 0, 8, sender_rtt + release);
         add(&mut store, 0, 0, MS, sender_rtt + 5 * MS);
         let judged = judged(&store, &pairs);
-        let control = judged.compare(&Candidate::of_times(0, 41 * MS + release));
+        let control = judged
+            .measures
+            .compare(&Candidate::of_times(0, 41 * MS + release));
         assert!(matches!(control, Control::Shorter { .. }));
-        judged.proves_nagle(0, control)
+        judged.measures.proves_nagle(0, control)
     };
     assert!(proves(2 * MS, 750 * US) && !proves(2 * MS, 751 * US));
 }
@@ -205,7 +211,7 @@ fn a_connection_that_goes_without_late_acks_is_no_proof() {
             frame: 1,
         };
         store.refute(0, 0, &vec![early; refutations]);
-        judged(&store, &pairs).proves_nagle(
+        judged(&store, &pairs).measures.proves_nagle(
             0,
             Control::Shorter {
                 max_ns: MS,
@@ -226,25 +232,24 @@ fn a_connection_that_goes_without_late_acks_is_no_proof() {
 #[test]
 fn one_in_twenty_may_go_without_its_ack() {
     let follows = |held, refuted| {
-        let judged = SenderVerdict {
+        let measures = SenderMeasures {
             holds: Holds {
                 count: held,
                 sent_median_ns: Some(0),
                 ..Holds::default()
             },
             refuted,
-            ..SenderVerdict::default()
+            ..SenderMeasures::default()
         };
-        judged.follows_alone()
+        measures.follows_alone()
     };
     assert!(follows(20, 1) && !follows(19, 1) && follows(8, 0));
 }
 
 #[test]
 fn what_refutes_is_weighed_against_what_was_held() {
-    let (store, _) = seen(2 * MS, 0);
     let verdict = |refuted, held, sender_rtt, release_max| {
-        let mut judged = SenderVerdict {
+        let measures = SenderMeasures {
             path: SenderPath {
                 sender_rtt_ns: sender_rtt,
                 ..SenderPath::default()
@@ -255,10 +260,9 @@ fn what_refutes_is_weighed_against_what_was_held() {
                 ..Holds::default()
             },
             refuted,
-            ..SenderVerdict::default()
+            ..SenderMeasures::default()
         };
-        store.iter().for_each(|evidence| judged.decide(evidence));
-        judged.nagle_use
+        measures.nagle_use(false, &[])
     };
     // one in ten is not above OUTLIER_ONE_IN
     assert_eq!(verdict(1, 9, 2 * MS, 0), NagleUse::Unknown);
@@ -290,7 +294,7 @@ fn a_judgement_stands_until_its_evidence_has_grown_by_a_quarter() {
     let rtts = |judged: &[SenderVerdict]| {
         judged
             .iter()
-            .map(|judged| judged.path.sender_rtt_ns)
+            .map(|judged| judged.measures.path.sender_rtt_ns)
             .collect::<Vec<_>>()
     };
     pairs.add(0, Side::Server, MS, false);
@@ -308,7 +312,7 @@ fn messages_that_begin_promptly_end_the_judgement_of_a_cork() {
     let corked = |judged: &[SenderVerdict]| {
         judged
             .iter()
-            .map(|judged| judged.is_always_corked)
+            .map(|judged| judged.measures.is_always_corked)
             .collect::<Vec<_>>()
     };
     assert_eq!(corked(senders.judge(&store, &pairs, false)), [true]);
@@ -336,7 +340,7 @@ fn what_is_let_go_stands_and_who_comes_back_is_judged_anew() {
         assert_eq!(
             judged
                 .iter()
-                .map(|verdict| verdict.controls.followed())
+                .map(|verdict| verdict.measures.controls.followed())
                 .sum::<usize>(),
             0
         );
@@ -351,7 +355,7 @@ fn the_path_grants_a_release_what_it_wavers() {
     let tight = |pairs: &Pairs| {
         store
             .iter()
-            .map(|evidence| SenderVerdict::new(evidence, pairs).path.prompt_limit_ns)
+            .map(|evidence| SenderVerdict::new(evidence, pairs).measures.path.prompt_limit_ns)
             .sum::<i64>()
     };
     assert_eq!(tight(&pairs), 2 * MS, "PROMPT_NS");
@@ -372,17 +376,20 @@ fn beside_its_sender_a_kernel_sends_at_once() {
     let (mut store, pairs) = seen(20 * US, 0);
     follow(&mut store, 0, 3, 40 * US);
     let mut judged = judged(&store, &pairs);
-    assert_eq!((judged.holds.count, judged.holds.prompt_count), (3, 3));
+    assert_eq!(
+        (judged.measures.holds.count, judged.measures.holds.prompt_count),
+        (3, 3)
+    );
     assert!(judged.sent_by_kernel(0, 70 * US) && !judged.sent_by_kernel(0, 70 * US + 1));
     assert!(
         !judged.sent_by_kernel(1, 0),
         "nothing is known of that connection"
     );
-    judged.path.sender_rtt_ns = 70 * US - 1;
+    judged.measures.path.sender_rtt_ns = 70 * US - 1;
     assert!(judged.sent_by_kernel(0, 0));
-    judged.path.sender_rtt_ns = 70 * US;
+    judged.measures.path.sender_rtt_ns = 70 * US;
     assert!(!judged.sent_by_kernel(0, 0), "elsewhere");
-    (judged.path.sender_rtt_ns, judged.nagle_use) = (0, NagleUse::Off);
+    (judged.measures.path.sender_rtt_ns, judged.nagle_use) = (0, NagleUse::Off);
     assert!(!judged.sent_by_kernel(0, 0));
 }
 
@@ -412,9 +419,9 @@ fn releases_are_counted_from_the_soonest() {
     let judged = judged(&store, &pairs);
     assert_eq!(
         [
-            judged.holds.release_median_ns,
-            judged.holds.release_p95_ns,
-            judged.holds.release_max_ns
+            judged.measures.holds.release_median_ns,
+            judged.measures.holds.release_p95_ns,
+            judged.measures.holds.release_max_ns
         ],
         [10, 19, 20].map(|us| Some(us * US))
     );
@@ -428,7 +435,7 @@ fn an_ack_within_fifteen_milliseconds_was_not_held() {
         follow(&mut store, 0, 3, 40 * US);
         add(&mut store, 0, 0, wait, 3 * MS);
         let judged = judged(&store, &pairs);
-        judged.controls.compare(0, 41 * MS) != Control::Nothing
+        judged.measures.controls.compare(0, 41 * MS) != Control::Nothing
     };
     assert!(bounded(15 * MS - 1) && !bounded(15 * MS));
 }
@@ -499,7 +506,7 @@ fn late_waits_of_one_length_lie_three_milliseconds_beyond_the_longest_hold() {
         for number in 0..3 {
             add(&mut store, 1, number * 50 * MS, 38 * MS, wait - 38 * MS);
         }
-        judged(&store, &pairs).controls.always_follow()
+        judged(&store, &pairs).measures.controls.always_follow()
     };
     assert!(follow_always(46 * MS) && !follow_always(46 * MS - 1));
 }
@@ -513,7 +520,7 @@ fn acks_on_both_sides_of_the_shortest_timer_are_a_lines() {
                 add(&mut store, 0, number * 50 * MS, wait, 40 * US);
             }
         }
-        judged(&store, &pairs).is_scattered
+        judged(&store, &pairs).measures.is_scattered
     };
     assert!(is_scattered(8, 15) && !is_scattered(8, 16), "SCATTERED_PARTS");
     assert!(is_scattered(15, 8) && !is_scattered(16, 8) && !is_scattered(30, 0));
@@ -538,7 +545,12 @@ fn what_an_ack_was_late_on_its_way_is_no_hold() {
             .iter()
             .next()
             .and_then(|evidence| evidence.candidates.last().copied());
-        last.map(|gap| (judged.path.hold_ns(&gap), judged.path.is_held(&gap)))
+        last.map(|gap| {
+            (
+                judged.measures.path.hold_ns(&gap),
+                judged.measures.path.is_held(&gap),
+            )
+        })
     };
     assert_eq!(hold(20 * MS), Some((40 * MS, true)));
     assert_eq!(hold(40 * MS), Some((20 * MS, false)));
@@ -563,7 +575,7 @@ fn an_echo_of_the_ack_bounds_the_way_to_a_host_for_which_only_programs_answered(
             ..Candidate::default()
         };
         store.add(&candidate);
-        judged(&store, &pairs).path.sender_rtt_ns
+        judged(&store, &pairs).measures.path.sender_rtt_ns
     };
     assert_eq!(sender_rtt(true, Some(true)), 20 * US);
     assert_eq!(sender_rtt(true, None), MS, "it may have left before the ACK came");
@@ -576,7 +588,7 @@ fn one_segment_that_its_program_wrote_behind_the_ack_shows_that_it_works_as_long
         let (mut store, pairs) = seen(20 * US, 0);
         follow(&mut store, 0, 20, 30 * US);
         add(&mut store, 0, 2_000 * MS, 41 * MS, 20 * US + late);
-        judged(&store, &pairs).controls.always_follow()
+        judged(&store, &pairs).measures.controls.always_follow()
     };
     assert!(always(750 * US), "a busy host");
     assert!(!always(751 * US) && !always(1_900 * US));

@@ -2,11 +2,11 @@
 //! made it, and proof that the program did.
 
 use super::controls::Control;
-use super::{NagleUse, SenderVerdict};
-use crate::limits::{PROMPT_NS, RARE_ONE_IN, RTO_MIN_NS};
+use super::{NagleUse, SenderMeasures, SenderVerdict};
+use crate::limits::{RARE_ONE_IN, RTO_MIN_NS};
 use crate::observe::Candidate;
 
-impl SenderVerdict {
+impl SenderMeasures {
     /// Compares this wait with the control group.
     pub(in crate::judge) fn compare(&self, candidate: &Candidate) -> Control {
         self.controls.compare(candidate.stream, candidate.total_ns())
@@ -24,22 +24,6 @@ impl SenderVerdict {
             }
         }
         control
-    }
-
-    /// Returns after about how long the program made the first of several writes that filled a segment together. None
-    /// unless the sender waits for ACKs on this connection and is known to write several times within a message.
-    pub(in crate::judge) fn first_write_ns(&self, stream: u32, waited: i64) -> Option<i64> {
-        let writes_are_held = self.nagle_use == NagleUse::Acts
-            && self.controls.goes_on()
-            && self.controls.follows_alone(stream);
-        match self.controls.compare(stream, waited) {
-            Control::Shorter {
-                likely_ns,
-                exact: true,
-                ..
-            } if writes_are_held => Some(likely_ns),
-            _ => None,
-        }
     }
 
     /// Whether Nagle's algorithm made a wait beyond doubt, given its comparison with the control group.
@@ -63,18 +47,11 @@ impl SenderVerdict {
         self.refuted * RARE_ONE_IN.get() as u64 <= self.holds.count as u64 && self.kernel_sends_most()
     }
 
-    /// Whether the option was off on this connection at this frame: segments around it left early, or none of this
-    /// sender ever followed a held ACK.
-    pub(in crate::judge) fn goes_without(&self, stream: u32, frame: u64) -> bool {
-        self.nagle_use == NagleUse::Off
-            && (self.controls.leaves_early(stream, frame) || self.controls.followed() == 0)
-    }
-
     /// Whether a wait that ended `late` ns after the ACK is the program's beyond doubt: more than a busy host explains.
     /// Away from the sender the path may have delayed the ACK, though not by a retransmission timeout. Below that,
     /// pauses where nothing was held must not be shorter.
     pub(in crate::judge) fn keeps_its_length(&self, candidate: &Candidate, late: i64) -> bool {
-        let outlasts = self.outlasts(late);
+        let outlasts = self.path.outlasts(late);
         if outlasts && (self.path.is_at_sender() || late >= RTO_MIN_NS.get()) {
             return true;
         }
@@ -84,10 +61,30 @@ impl SenderVerdict {
                 Control::Explains { .. } | Control::Nothing
             )
     }
+}
 
-    /// Whether a segment left `late` ns after its ACK, longer than a busy host explains: the program wrote it then.
-    pub(super) fn outlasts(&self, late: i64) -> bool {
-        late > PROMPT_NS.get().max(self.path.prompt_limit_ns)
+impl SenderVerdict {
+    /// Returns after about how long the program made the first of several writes that filled a segment together. None
+    /// unless the sender waits for ACKs on this connection and is known to write several times within a message.
+    pub(in crate::judge) fn first_write_ns(&self, stream: u32, waited: i64) -> Option<i64> {
+        let controls = &self.measures.controls;
+        let writes_are_held =
+            self.nagle_use == NagleUse::Acts && controls.goes_on() && controls.follows_alone(stream);
+        match controls.compare(stream, waited) {
+            Control::Shorter {
+                likely_ns,
+                exact: true,
+                ..
+            } if writes_are_held => Some(likely_ns),
+            _ => None,
+        }
+    }
+
+    /// Whether the option was off on this connection at this frame: segments around it left early, or none of this
+    /// sender ever followed a held ACK.
+    pub(in crate::judge) fn goes_without(&self, stream: u32, frame: u64) -> bool {
+        let controls = &self.measures.controls;
+        self.nagle_use == NagleUse::Off && (controls.leaves_early(stream, frame) || controls.followed() == 0)
     }
 }
 
@@ -103,7 +100,9 @@ mod tests {
     fn from_afar_a_wait_that_outlasts_its_ack_is_a_pause_where_nothing_was_sooner() {
         let keeps = |sender_rtt, pauses: &[i64], late| {
             let candidate = Candidate::of_times(44 * MS, sender_rtt + late);
-            paused(sender_rtt, pauses).keeps_its_length(&candidate, late)
+            paused(sender_rtt, pauses)
+                .measures
+                .keeps_its_length(&candidate, late)
         };
         assert!(keeps(AT_HOST_NS.get() - 1, &[MS; 3], 4 * MS), "beside it");
         assert!(!keeps(AT_HOST_NS.get(), &[MS; 3], 4 * MS), "a line may be late");
@@ -118,12 +117,15 @@ mod tests {
     fn the_last_of_several_writes_is_held_for_what_the_pauses_before_leave() {
         let compare = |bytes, waited| {
             let mut judged = paused(6 * MS, &[12 * MS; 3]);
-            judged.controls.writes(150);
+            judged.measures.controls.writes(150);
             let candidate = Candidate {
                 freed_bytes: bytes,
                 ..Candidate::of_times(waited - 20 * MS, 20 * MS)
             };
-            (judged.compare(&candidate), judged.compare_last(&candidate))
+            (
+                judged.measures.compare(&candidate),
+                judged.measures.compare_last(&candidate),
+            )
         };
         let shorter = |most| Control::Shorter {
             max_ns: most,

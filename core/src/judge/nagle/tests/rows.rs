@@ -152,7 +152,7 @@ fn a_program_has_its_part_of_a_stall_first_wherever_it_is_seen() {
 #[test]
 fn what_began_a_message_was_held_since_it_was_written() {
     let held_by = |side, mut judged: SenderVerdict, ack| {
-        judged.path.receiver_rtt_ns = MS;
+        judged.measures.path.receiver_rtt_ns = MS;
         let wait = Wait::Small(Box::new(candidate(ack, 40 * US)));
         let since = held_since(&wait, side, &[judged], &Paths::default());
         since.map(|at| at.time_ns)

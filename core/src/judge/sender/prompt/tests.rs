@@ -4,14 +4,14 @@ use super::*;
 
 const MS: i64 = 1_000_000;
 
-fn judged() -> SenderVerdict {
-    SenderVerdict {
+fn measures() -> SenderMeasures {
+    SenderMeasures {
         path: SenderPath {
             sender_rtt_ns: 2 * MS,
             prompt_limit_ns: 20 * MS,
             ..SenderPath::default()
         },
-        ..SenderVerdict::default()
+        ..SenderMeasures::default()
     }
 }
 
@@ -49,7 +49,7 @@ fn paused_beside(
 #[test]
 fn no_path_makes_pauses_that_keep_their_length_late() {
     let limit = |paused, total: &dyn Fn(i64, i64) -> i64, passed| {
-        limit_by_clock(&paused_beside(paused, total, passed, 4_000_000), &judged().path)
+        limit_by_clock(&paused_beside(paused, total, passed, 4_000_000), &measures().path)
     };
     let pause = |_, _| 60 * MS;
     assert_eq!(limit(8, &pause, 3), Some(3 * MS), "NOISE_NS");
@@ -59,18 +59,18 @@ fn no_path_makes_pauses_that_keep_their_length_late() {
     // 3 ms later than the ACK lets them is not late, nor by 3 ms on the way
     let sent = |late: i64| limit(8, &|n, _| 49 * MS + late + n % 2, 3);
     assert_eq!((sent(2), sent(0)), (Some(3 * MS), None));
-    let passed = |late| limit_by_clock(&paused_beside(8, &pause, 4, late), &judged().path);
+    let passed = |late| limit_by_clock(&paused_beside(8, &pause, 4, late), &measures().path);
     assert_eq!((passed(3_000_000), passed(3_000_001)), (Some(3 * MS), None));
     let among = |path: SenderPath| limit_by_clock(&paused_beside(8, &pause, 3, 4_000_000), &path);
     let near = SenderPath {
         sender_rtt_ns: AT_HOST_NS.get() - 1,
-        ..judged().path
+        ..measures().path
     };
     assert_eq!(among(near), None, "beside it");
     let tight = |prompt_limit_ns| {
         among(SenderPath {
             prompt_limit_ns,
-            ..judged().path
+            ..measures().path
         })
     };
     assert_eq!((tight(3 * MS + 1), tight(3 * MS)), (Some(3 * MS), None));
@@ -91,7 +91,7 @@ fn clocked(each: &[(usize, i64, u32)], fine: bool) -> Vec<Candidate> {
 
 #[test]
 fn a_clock_tells_what_the_path_took_where_that_was_possible() {
-    let tells = |each: &[(usize, i64, u32)]| clock_shows_path(&clocked(each, true), &judged().path);
+    let tells = |each: &[(usize, i64, u32)]| clock_shows_path(&clocked(each, true), &measures().path);
     assert!(
         tells(&[(8, 9 * MS, 9_000_000)]) && !tells(&[(7, 9 * MS, 9_000_000)]),
         "MIN_SAMPLES"
@@ -105,13 +105,13 @@ fn a_clock_tells_what_the_path_took_where_that_was_possible() {
     let strays = |right| tells(&[(1, 0, 9_000_000), (right, 9 * MS, 9_000_000)]);
     assert!(strays(9) && !strays(8), "OUTLIER_ONE_IN");
     assert!(
-        !clock_shows_path(&clocked(&[(20, 9 * MS, 9_000_000)], false), &judged().path),
+        !clock_shows_path(&clocked(&[(20, 9 * MS, 9_000_000)], false), &measures().path),
         "a coarse clock"
     );
     let mut one_fine = clocked(&[(20, 9 * MS, 9_000_000)], false);
     one_fine.extend(clocked(&[(1, 9 * MS, 9_000_000)], true));
     assert!(
-        clock_shows_path(&one_fine, &judged().path),
+        clock_shows_path(&one_fine, &measures().path),
         "of another connection"
     );
     let untold: Vec<Candidate> = one_fine
@@ -121,7 +121,7 @@ fn a_clock_tells_what_the_path_took_where_that_was_possible() {
             ..*gap
         })
         .collect();
-    assert!(!clock_shows_path(&untold, &judged().path));
+    assert!(!clock_shows_path(&untold, &measures().path));
     let unheld: Vec<Candidate> = one_fine
         .iter()
         .map(|gap| Candidate {
@@ -129,7 +129,7 @@ fn a_clock_tells_what_the_path_took_where_that_was_possible() {
             ..*gap
         })
         .collect();
-    assert!(!clock_shows_path(&unheld, &judged().path));
+    assert!(!clock_shows_path(&unheld, &measures().path));
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn what_the_path_took_was_not_late() {
         let gaps = clocked(&[(1, late, way)], true);
         SenderPath {
             clock_shows_path,
-            ..judged().path
+            ..measures().path
         }
         .late_ns(&gaps[0])
     };
@@ -155,7 +155,7 @@ fn a_clock_that_tells_of_the_path_tells_when_a_segment_was_sent() {
         let gaps = clocked(&[(1, late, way)], true);
         let path = SenderPath {
             clock_shows_path,
-            ..judged().path
+            ..measures().path
         };
         (path.late_ns(&gaps[0]), path.sent_late_ns(&gaps[0]))
     };
@@ -176,12 +176,12 @@ fn a_clock_that_tells_of_the_path_tells_when_a_segment_was_sent() {
 fn what_its_program_wrote_later_is_not_prompt() {
     let prompt = |pause_limit| {
         let gaps = clocked(&[(1, 9 * MS, 2_000_000)], true);
-        SenderVerdict {
+        SenderMeasures {
             path: SenderPath {
                 pause_limit_ns: pause_limit,
-                ..judged().path
+                ..measures().path
             },
-            ..judged()
+            ..measures()
         }
         .is_prompt(&gaps[0])
     };
@@ -191,7 +191,7 @@ fn what_its_program_wrote_later_is_not_prompt() {
 #[test]
 fn what_left_later_than_any_path_its_program_wrote_then() {
     let wrote = |late, lateness| {
-        judged().path.wrote_after_ack(&Candidate {
+        measures().path.wrote_after_ack(&Candidate {
             lateness_ns: lateness,
             ..Candidate::of_times(0, 2 * MS + late)
         })

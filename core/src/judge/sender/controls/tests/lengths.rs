@@ -1,6 +1,7 @@
 //! Programs that pause for two lengths, and what is written one by one into one segment.
 
 use super::*;
+use crate::judge::SenderMeasures;
 
 /// What such pauses say of a wait of 50 ms, nine of which were held.
 fn says(short: &[Pause], longer: &[i64], outlasting: &[i64]) -> Control {
@@ -65,12 +66,12 @@ fn pauses_of_two_lengths_say_nothing_of_what_ends_in_between() {
 
 /// A sender whose unheld segment had 300 bytes, and which paused so long after it or after the one before.
 fn of_300_bytes(first: bool, pause: i64) -> Controls {
-    let judged = SenderVerdict {
+    let measures = SenderMeasures {
         path: SenderPath {
             prompt_limit_ns: 100_000,
             ..SenderPath::default()
         },
-        ..SenderVerdict::default()
+        ..SenderMeasures::default()
     };
     let gap = Candidate {
         freed_bytes: 300,
@@ -78,7 +79,7 @@ fn of_300_bytes(first: bool, pause: i64) -> Controls {
         ..Candidate::of_times(MS, pause - MS)
     };
     let mut controls = Controls::default();
-    controls.add(&gap, 0, &judged);
+    controls.add(&gap, 0, measures.promptness());
     controls
 }
 
@@ -102,14 +103,14 @@ fn whether_a_long_segment_holds_several_writes_is_open_where_none_was_seen_to_fo
 #[test]
 fn a_segment_behind_the_first_may_hold_the_third_write_where_messages_have_three() {
     let may = |third, first, bytes| {
-        let (judged, mut controls) = (SenderVerdict::default(), of_300_bytes(true, 12 * MS));
+        let (measures, mut controls) = (SenderMeasures::default(), of_300_bytes(true, 12 * MS));
         if third {
             // an ACK that came at once let it go
             let gap = Candidate {
                 freed_bytes: 300,
                 ..Candidate::of_times(4 * MS, 0)
             };
-            controls.add(&gap, 0, &judged);
+            controls.add(&gap, 0, measures.promptness());
         }
         controls.may_gather(&Candidate {
             freed_bytes: bytes,

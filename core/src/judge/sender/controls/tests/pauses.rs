@@ -1,27 +1,28 @@
 //! What is told to be a program's pause by what its sender's clock and its other pauses say.
 
 use super::*;
+use crate::judge::SenderMeasures;
 use crate::limits::AT_HOST_NS;
 
 #[test]
 fn what_left_later_than_the_path_wavers_was_the_programs_pause() {
     // an ACK that came at once, and a segment 12 ms later than the path's best: as prompt as what others take there
     let exact = |pause_limit, lateness| {
-        let judged = SenderVerdict {
+        let measures = SenderMeasures {
             path: SenderPath {
                 sender_rtt_ns: 6 * MS,
                 prompt_limit_ns: 25 * MS,
                 pause_limit_ns: pause_limit,
                 ..SenderPath::default()
             },
-            ..SenderVerdict::default()
+            ..SenderMeasures::default()
         };
         let gap = Candidate {
             lateness_ns: lateness,
             ..Candidate::of_times(MS, 18 * MS)
         };
         let mut controls = Controls::default();
-        controls.add(&gap, 0, &judged);
+        controls.add(&gap, 0, measures.promptness());
         controls.all.unheld.first().map(|pause| pause.exact)
     };
     assert_eq!(exact(Some(12 * MS - 1), Some(0)), Some(true));
@@ -37,17 +38,17 @@ fn what_left_later_than_the_path_wavers_was_the_programs_pause() {
 fn what_comes_late_after_as_long_as_pauses_take_may_be_one() {
     // so many left 60 ms after their small segments, and one after `total`, so late after its ACK
     let may_be = |pauses, sender_rtt, total, late| {
-        let judged = SenderVerdict {
+        let measures = SenderMeasures {
             path: SenderPath {
                 sender_rtt_ns: sender_rtt,
                 jitter_within_kind_ns: MS,
                 ..SenderPath::default()
             },
             controls: followed(0, &vec![60 * MS; pauses]),
-            ..SenderVerdict::default()
+            ..SenderMeasures::default()
         };
         let release = sender_rtt + late;
-        judged.may_be_pause(&Candidate::of_times(total - release, release))
+        measures.may_be_pause(&Candidate::of_times(total - release, release))
     };
     let soon = SOON_NS.get() + MS;
     assert!(
