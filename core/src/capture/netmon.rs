@@ -140,7 +140,7 @@ impl Netmon {
         let (mut data, trailer) = cursor::split(cursor::from(record, self.record_header()), captured);
         self.last_ns = self.time(record, trailer).unwrap_or(self.last_ns);
         let media = match Header::<2>::of(trailer) {
-            Some(own) => own.u16::<false, 0>(),
+            Some(trailer) => trailer.u16::<false, 0>(),
             None => self.media,
         };
         let mut medium = medium(media);

@@ -117,7 +117,7 @@ impl Pcapng {
                 return Err(damaged(position, kind, reason, min_length(kind), total));
             }
             // a length that is not a multiple of four is rounded up, as in Wireshark
-            let whole = u64::from(total).next_multiple_of(4);
+            let padded = u64::from(total).next_multiple_of(4);
             if !is_read(kind, total, position, sink) {
                 self.skipped = Some(SkippedBlock {
                     total,
@@ -125,14 +125,14 @@ impl Pcapng {
                     is_frame: packet::is_counted(kind),
                 });
                 position.offset += 8;
-                return Ok(Next::Skip(whole - 12));
+                return Ok(Next::Skip(padded - 12));
             }
             if total > MAX_BLOCK_BYTES {
                 let reason = "block is beyond the longest block";
                 return Err(damaged(position, kind, reason, total, MAX_BLOCK_BYTES));
             }
-            let Some((block, next)) = rest.split_at_checked(whole as usize) else {
-                return Ok(Next::Need(whole as usize));
+            let Some((block, next)) = rest.split_at_checked(padded as usize) else {
+                return Ok(Next::Need(padded as usize));
             };
             let (body, end) = cursor::split(block, block.len() - 4);
             let end = Header::<4>::of(end).map_or(0, |end| end.u32::<BIG, 0>());
@@ -144,7 +144,7 @@ impl Pcapng {
                 STATISTICS => report_drops::<BIG>(body, position, sink),
                 _ => self.packet::<BIG>(kind, body, position, sink)?,
             }
-            position.offset += whole;
+            position.offset += padded;
             rest = next;
         }
     }

@@ -60,8 +60,9 @@ struct Direction {
 enum Lost {
     #[default]
     Nothing,
-    /// Bytes of one record, whose end is known: `left` bytes of it are still to come, `body` is the length of its body.
-    Inside { left: usize, body: usize },
+    /// Bytes of one record, whose end is known: `remaining` bytes of it are still to come, `body` is the length of its
+    /// body.
+    Inside { remaining: usize, body: usize },
     /// It is unknown where the next record begins. `passed` bytes lie between the last record and `buffer`. Packet `at`
     /// was the one that showed the loss.
     Somewhere { passed: u64, at: At },
@@ -139,10 +140,10 @@ impl Connection {
             let direction = self.direction(side);
             match direction.lost {
                 Lost::Nothing => rest = self.read_record(side, at, rest, log, &mut out, taker),
-                Lost::Inside { left, body } => {
-                    let (passed, after) = cursor::split(rest, left);
-                    let left = left.saturating_sub(passed.len());
-                    direction.lost = Lost::Inside { left, body };
+                Lost::Inside { remaining, body } => {
+                    let (passed, after) = cursor::split(rest, remaining);
+                    let remaining = remaining.saturating_sub(passed.len());
+                    direction.lost = Lost::Inside { remaining, body };
                     rest = after;
                     self.end_damaged(side, at, taker);
                 }
@@ -169,19 +170,19 @@ impl Connection {
         let lost = usize::try_from(len).unwrap_or(usize::MAX);
         let held = std::mem::take(&mut direction.buffer);
         let before = match direction.lost {
-            Lost::Inside { left, body } if lost <= left => {
+            Lost::Inside { remaining, body } if lost <= remaining => {
                 direction.lost = Lost::Inside {
-                    left: left - lost,
+                    remaining: remaining - lost,
                     body,
                 };
                 return self.end_damaged(side, at, taker);
             }
-            Lost::Inside { left, body } => (HEADER + body - left.min(body)) as u64,
+            Lost::Inside { remaining, body } => (HEADER + body - remaining.min(body)) as u64,
             Lost::Somewhere { passed, .. } => passed.saturating_add(held.len() as u64),
             Lost::Nothing => match header(&held) {
                 Some((_, body)) if is_encrypted && held.len() + lost <= HEADER + body => {
-                    let left = HEADER + body - held.len() - lost;
-                    direction.lost = Lost::Inside { left, body };
+                    let remaining = HEADER + body - held.len() - lost;
+                    direction.lost = Lost::Inside { remaining, body };
                     return self.end_damaged(side, at, taker);
                 }
                 _ => held.len() as u64,
@@ -196,7 +197,7 @@ impl Connection {
 
     /// Ends a record with lost bytes once all of its bytes have passed.
     fn end_damaged(&mut self, side: Side, at: At, taker: &mut impl Taker) {
-        if let Lost::Inside { left: 0, body } = self.direction(side).lost {
+        if let Lost::Inside { remaining: 0, body } = self.direction(side).lost {
             self.direction(side).lost = Lost::Nothing;
             match self.session.lose_one(side, body) {
                 0 => {}
@@ -232,8 +233,8 @@ impl Connection {
             Next::Needs(needs) => needs,
             _ => 0,
         };
-        let (part, rest) = cursor::split(bytes, needs.saturating_sub(direction.buffer.len()));
-        direction.buffer.extend_from_slice(part);
+        let (beginning, rest) = cursor::split(bytes, needs.saturating_sub(direction.buffer.len()));
+        direction.buffer.extend_from_slice(beginning);
         if direction.buffer.len() < needs {
             return rest;
         }

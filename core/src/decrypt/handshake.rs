@@ -94,9 +94,9 @@ impl HandshakeMessages {
 
 /// Returns the random of a ClientHello.
 pub(super) fn client_random(hello: &[u8]) -> Option<Random> {
-    let mut left = Cursor::new(hello);
-    left.u16be()?;
-    left.take(32)?.try_into().ok()
+    let mut cursor = Cursor::new(hello);
+    cursor.u16be()?;
+    cursor.take(32)?.try_into().ok()
 }
 
 /// Whether a ClientHello announces early data.
@@ -108,17 +108,17 @@ pub(super) fn offers_early_data(hello: &[u8]) -> bool {
 
 /// Returns a cursor at the extensions of a ClientHello; empty if the fields before them are cut.
 pub(crate) fn of_client(hello: &[u8]) -> Cursor<'_> {
-    let mut left = Cursor::new(hello);
+    let mut cursor = Cursor::new(hello);
     let mut fields = || {
-        left.take(2 + 32)?;
-        let session = left.u8()?;
-        left.take(session.into())?;
-        let suites = left.u16be()?;
-        left.take(suites.into())?;
-        let compressions = left.u8()?;
-        left.take(compressions.into())
+        cursor.take(2 + 32)?;
+        let session = cursor.u8()?;
+        cursor.take(session.into())?;
+        let suites = cursor.u16be()?;
+        cursor.take(suites.into())?;
+        let compressions = cursor.u8()?;
+        cursor.take(compressions.into())
     };
-    fields().map_or(Cursor::new(&[]), |_| left)
+    fields().map_or(Cursor::new(&[]), |_| cursor)
 }
 
 /// The fields of a ServerHello that are used.
@@ -138,15 +138,15 @@ pub(crate) struct ServerHello {
 }
 
 pub(crate) fn server_hello(hello: &[u8]) -> Option<ServerHello> {
-    let mut left = Cursor::new(hello);
-    let mut version = left.u16be()?;
-    let random: Random = left.take(32)?.try_into().ok()?;
-    let session = left.u8()?;
-    left.take(session.into())?;
-    let suite = left.u16be()?;
-    left.u8()?;
+    let mut cursor = Cursor::new(hello);
+    let mut version = cursor.u16be()?;
+    let random: Random = cursor.take(32)?.try_into().ok()?;
+    let session = cursor.u8()?;
+    cursor.take(session.into())?;
+    let suite = cursor.u16be()?;
+    cursor.u8()?;
     let (mut encrypt_then_mac, mut by_key, mut alpn) = (false, false, None);
-    each_extension(left, |kind, body| match (kind, body) {
+    each_extension(cursor, |kind, body| match (kind, body) {
         (SUPPORTED_VERSIONS, [high, low]) => version = u16::from_be_bytes([*high, *low]),
         (ENCRYPT_THEN_MAC, _) => encrypt_then_mac = true,
         (PRE_SHARED_KEY, _) => by_key = true,
@@ -177,10 +177,10 @@ pub(super) fn encrypted_extensions(extensions: &[u8]) -> (bool, Option<SmolStr>)
 
 /// Returns the names in an ALPN extension (RFC 7301 3.1).
 pub(crate) fn protocols(body: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut left = Cursor::new(crate::cursor::from(body, 2));
+    let mut cursor = Cursor::new(crate::cursor::from(body, 2));
     std::iter::from_fn(move || {
-        let len = left.u8()?;
-        left.take(len.into())
+        let len = cursor.u8()?;
+        cursor.take(len.into())
     })
 }
 
@@ -191,12 +191,12 @@ fn chosen_protocol(body: &[u8]) -> Option<SmolStr> {
 }
 
 /// Calls `extension` with the type and body of each extension.
-pub(crate) fn each_extension(mut left: Cursor<'_>, mut extension: impl FnMut(u16, &[u8])) {
-    if left.u16be().is_none() {
+pub(crate) fn each_extension(mut cursor: Cursor<'_>, mut extension: impl FnMut(u16, &[u8])) {
+    if cursor.u16be().is_none() {
         return;
     }
-    while let (Some(kind), Some(len)) = (left.u16be(), left.u16be()) {
-        let Some(body) = left.take(len.into()) else {
+    while let (Some(kind), Some(len)) = (cursor.u16be(), cursor.u16be()) {
+        let Some(body) = cursor.take(len.into()) else {
             return;
         };
         extension(kind, body);

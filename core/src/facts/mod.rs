@@ -349,14 +349,14 @@ impl Analysis<'_> {
         if len > 0 || !ORDINARY && segment.flags & (SYN | FIN) != 0 {
             next = self.fwd.keep_sent(segment, next, at);
         }
-        let own = &mut self.fwd.marks;
+        let marks = &mut self.fwd.marks;
         if flags & flag::ZERO_WINDOW_PROBE == 0 {
-            own.advance(seq, next, now);
+            marks.advance(seq, next, now);
         }
-        own.window = u32::from(segment.window);
-        own.last_ack = ack;
-        own.last_ack_time_ns = now;
-        own.last_flags = flags;
+        marks.window = u32::from(segment.window);
+        marks.last_ack = ack;
+        marks.last_ack_time_ns = now;
+        marks.last_flags = flags;
 
         let peer_base = self.rev.marks.base.unwrap_or(0);
         self.rev.unacked.acknowledge(peer_base, ack, now, facts);
@@ -371,9 +371,9 @@ impl Analysis<'_> {
     /// unknown.
     #[inline(always)]
     fn in_flight(&mut self, segment: &Segment<'_>) -> (Option<u32>, Option<u32>) {
-        let own = &mut self.fwd.marks;
-        let extremes = self.fwd.unacked.extremes(own.base.unwrap_or(0));
-        let Some((low, high)) = extremes.filter(|_| own.bytes_in_flight_valid) else {
+        let marks = &mut self.fwd.marks;
+        let extremes = self.fwd.unacked.extremes(marks.base.unwrap_or(0));
+        let Some((low, high)) = extremes.filter(|_| marks.bytes_in_flight_valid) else {
             return (None, None);
         };
         let mut flying = high.wrapping_sub(low).wrapping_sub(self.rev.marks.sacked_bytes);
@@ -382,37 +382,40 @@ impl Analysis<'_> {
         } else if segment.flags & (SYN | FIN) != 0 {
             flying -= 1;
         }
-        own.push_bytes_sent = if own.push_set_last {
+        marks.push_bytes_sent = if marks.push_set_last {
             segment.len
         } else {
-            own.push_bytes_sent.wrapping_add(segment.len)
+            marks.push_bytes_sent.wrapping_add(segment.len)
         };
-        own.push_set_last = segment.has(PSH);
+        marks.push_set_last = segment.has(PSH);
         if flying == 0 {
             (None, None)
         } else {
-            (Some(flying), Some(own.push_bytes_sent))
+            (Some(flying), Some(marks.push_bytes_sent))
         }
     }
 
     /// Sets the scaled window and the relative numbers.
     #[inline(always)]
     fn set_numbers<const ORDINARY: bool>(&mut self, segment: &Segment<'_>, facts: &mut Facts) {
-        let (own, peer) = (&mut self.fwd.marks, &self.rev.marks);
+        let (marks, peer_marks) = (&mut self.fwd.marks, &self.rev.marks);
         let has = |flags| !ORDINARY && segment.flags & flags != 0;
         let window = u32::from(segment.window);
-        facts.window = match own.scale {
+        facts.window = match marks.scale {
             Scale::Shift(shift) if !has(SYN) => window << shift.min(14),
             _ => window,
         };
-        facts.seq = unwrap_near(segment.seq.wrapping_sub(own.base.unwrap_or(0)), own.highest_seq);
+        facts.seq = unwrap_near(
+            segment.seq.wrapping_sub(marks.base.unwrap_or(0)),
+            marks.highest_seq,
+        );
         facts.next_seq = facts.seq + i64::from(segment.len) + i64::from(has(SYN | FIN));
-        if facts.next_seq > own.highest_seq {
-            own.highest_seq = facts.next_seq;
+        if facts.next_seq > marks.highest_seq {
+            marks.highest_seq = facts.next_seq;
         }
-        facts.ack = match peer.base {
+        facts.ack = match peer_marks.base {
             Some(base) if ORDINARY || segment.has(ACK) => {
-                unwrap_near(segment.ack.wrapping_sub(base), peer.highest_seq)
+                unwrap_near(segment.ack.wrapping_sub(base), peer_marks.highest_seq)
             }
             _ => i64::from(segment.ack),
         };

@@ -386,7 +386,7 @@ impl Sorted {
     /// None if the ACK is, modulo 2^32, above some and below others of the segments although it is far from all.
     fn acknowledge(&mut self, base: u32, ack: u32) -> Option<Acknowledged> {
         let number = ack.wrapping_sub(base);
-        let mut all = false;
+        let mut are_all_below = false;
         if let (false, Some((low, high))) = (self.is_near(number), self.extremes()) {
             let [first, last] = [low, high].map(|end| lt(end.wrapping_add(base), ack));
             if first != last {
@@ -394,16 +394,16 @@ impl Sorted {
             } else if !first {
                 return Some((None, None));
             }
-            all = true;
+            are_all_below = true;
         }
-        let (mut found, mut cut) = (AckedSegments::default(), Vec::new());
+        let (mut acked, mut cut) = (AckedSegments::default(), Vec::new());
         while let Some(first) = self.by_start.first_entry() {
             let (start, added) = *first.key();
-            if !all && start >= number {
+            if !are_all_below && start >= number {
                 break;
             }
             let sent = first.remove();
-            found.add(sent, ack);
+            acked.add(sent, ack);
             if lt(ack, sent.next) {
                 cut.push(((number, added), Sent { seq: ack, ..sent }));
             }
@@ -411,7 +411,7 @@ impl Sorted {
         for ((start, added), sent) in cut {
             self.insert(start, added, sent);
         }
-        Some(found.covered(ack))
+        Some(acked.covered(ack))
     }
 
     fn in_order_of_sending(self) -> VecDeque<Sent> {
@@ -446,21 +446,21 @@ impl Outstanding {
         Some(Box::new(match only {
             Some((from_low, sent)) => Outstanding::One { from_low, sent },
             None => {
-                let mut both = Box::new([low, high]);
-                both.iter_mut().for_each(|unacked| unacked.shrink(0));
-                Outstanding::More(both)
+                let mut lists = Box::new([low, high]);
+                lists.iter_mut().for_each(|unacked| unacked.shrink(0));
+                Outstanding::More(lists)
             }
         }))
     }
 
     /// Restores the segments.
     pub fn give_back(self, flows: &mut [Flow; 2]) {
-        let both = match self {
+        let lists = match self {
             Outstanding::One { from_low: true, sent } => [sent.into(), Unacked::default()],
             Outstanding::One { sent, .. } => [Unacked::default(), sent.into()],
-            Outstanding::More(both) => *both,
+            Outstanding::More(lists) => *lists,
         };
-        for (flow, unacked) in flows.iter_mut().zip(both) {
+        for (flow, unacked) in flows.iter_mut().zip(lists) {
             flow.unacked = unacked;
         }
     }

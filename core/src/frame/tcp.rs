@@ -37,10 +37,10 @@ pub(super) fn decode<'a>(view: View<'a>, ends: impl Fn() -> Ends) -> Packet<'a> 
     };
     // fast path for nearly every segment of a Linux connection: the options are two NOPs and the time stamps
     if size == 32
-        && let Some((whole, payload)) = Header::<32>::split(view.captured)
-        && whole.be32::<20>() == 0x0101_080a
+        && let Some((header, payload)) = Header::<32>::split(view.captured)
+        && header.be32::<20>() == 0x0101_080a
     {
-        let timestamps = Some((whole.be32::<24>(), whole.be32::<28>()));
+        let timestamps = Some((header.be32::<24>(), header.be32::<28>()));
         return segment(head, ends(), len, payload, timestamps);
     }
     let payload = cursor::from(view.captured, size as usize);

@@ -22,9 +22,9 @@ pub struct Sought {
 impl Lookups {
     /// Reads a request or an answer.
     #[cold]
-    pub fn neighbour(&mut self, seen: &Neighbour, at: At) {
-        let key = (seen.asker, seen.target);
-        if seen.is_answer {
+    pub fn neighbour(&mut self, message: &Neighbour, at: At) {
+        let key = (message.asker, message.target);
+        if message.is_answer {
             if let Some(sought) = self
                 .neighbours
                 .remove(&key)

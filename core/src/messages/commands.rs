@@ -89,8 +89,8 @@ struct Client {
 enum Reads {
     #[default]
     Lines,
-    /// `left` octets of a literal or of BDAT, of the command with this key.
-    Octets { key: u64, left: u64 },
+    /// `remaining` octets of a literal or of BDAT, of the command with this key.
+    Octets { key: u64, remaining: u64 },
     /// A mail's text; `key` is None until its first byte.
     Content {
         key: Option<u64>,
@@ -179,10 +179,10 @@ impl Commands {
     fn read_client(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: &mut &[u8]) -> Result<(), Leave> {
         while !bytes.is_empty() {
             match self.client.reads {
-                Reads::Octets { key, left } => {
-                    let count = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+                Reads::Octets { key, remaining } => {
+                    let count = usize::try_from(remaining).unwrap_or(usize::MAX).min(bytes.len());
                     *bytes = bytes.get(count..).unwrap_or_default();
-                    self.octets(sink, key, left, count as u64);
+                    self.octets(sink, key, remaining, count as u64);
                 }
                 Reads::Content { .. } => self.content(sink, bytes),
                 Reads::Lines => {
@@ -200,12 +200,12 @@ impl Commands {
         Ok(())
     }
 
-    /// Counts octets of a command's literal, or of BDAT, of which `left` were to come.
-    fn octets(&mut self, sink: &mut Sink<'_, impl Listener>, key: u64, left: u64, count: u64) {
+    /// Counts octets of a command's literal, or of BDAT, of which `remaining` were to come.
+    fn octets(&mut self, sink: &mut Sink<'_, impl Listener>, key: u64, remaining: u64, count: u64) {
         sink.exchange(key).count(count);
-        let left = left - count;
-        self.client.reads = Reads::Octets { key, left };
-        if left == 0 {
+        let remaining = remaining - count;
+        self.client.reads = Reads::Octets { key, remaining };
+        if remaining == 0 {
             self.client.reads = Reads::Lines;
             if self.client.literal.is_none() {
                 sink.exchange(key).end_request();
@@ -318,10 +318,10 @@ impl Commands {
     /// Expects the octets after a command's line, or ends its request.
     fn end_line(&mut self, sink: &mut Sink<'_, impl Listener>, key: u64, line: &Line, octets: u64) {
         let literal = line.literal().filter(|_| self.dialect == Dialect::Imap);
-        let left = literal.unwrap_or(octets);
+        let remaining = literal.unwrap_or(octets);
         self.client.literal = literal.map(|_| key);
-        if left > 0 {
-            self.client.reads = Reads::Octets { key, left };
+        if remaining > 0 {
+            self.client.reads = Reads::Octets { key, remaining };
         } else if literal.is_none() {
             sink.exchange(key).end_request();
         }
@@ -368,9 +368,9 @@ impl Commands {
     fn skip_client(&mut self, sink: &mut Sink<'_, impl Listener>, missing: u64) -> Result<(), Leave> {
         self.client.is_after_hole = true;
         match &mut self.client.reads {
-            Reads::Octets { key, left } if missing <= *left => {
-                let (key, left) = (*key, *left);
-                self.octets(sink, key, left, missing);
+            Reads::Octets { key, remaining } if missing <= *remaining => {
+                let (key, remaining) = (*key, *remaining);
+                self.octets(sink, key, remaining, missing);
                 return Ok(());
             }
             Reads::Content {

@@ -40,7 +40,7 @@ struct Half {
     /// Length of the present message.
     len: usize,
     /// Bytes of the message that are still to come.
-    left: usize,
+    remaining: usize,
     /// The message's beginning: header and question, and a response's records.
     head: Vec<u8>,
     /// Bytes after `head` are missing, so that no more is kept.
@@ -117,8 +117,8 @@ impl MessageReader for Dns {
             Stretch::Bytes(bytes) => half.read_bytes(&mut sink, bytes),
             Stretch::Missing(missing) => {
                 // a hole inside the records hides no name and no end
-                if half.head.len() >= MAX_QUESTION_BYTES && missing <= half.left as u64 {
-                    half.left -= missing as usize;
+                if half.head.len() >= MAX_QUESTION_BYTES && missing <= half.remaining as u64 {
+                    half.remaining -= missing as usize;
                     half.has_hole = true;
                     half.end(&mut sink);
                     return Outcome::All;
@@ -142,8 +142,8 @@ impl Half {
     fn read_bytes<'a>(&mut self, sink: &mut Sink<'_, impl Listener>, mut bytes: &'a [u8]) -> Outcome<'a> {
         while let Some((next, rest)) = bytes.split_first() {
             sink.mark();
-            if self.left > 0 {
-                let (body, after) = bytes.split_at_checked(self.left).unwrap_or((bytes, &[]));
+            if self.remaining > 0 {
+                let (body, after) = bytes.split_at_checked(self.remaining).unwrap_or((bytes, &[]));
                 let max_kept = match sink.side() {
                     _ if self.has_hole => 0,
                     Side::Client => MAX_QUESTION_BYTES,
@@ -151,7 +151,7 @@ impl Half {
                 };
                 let room = max_kept.saturating_sub(self.head.len());
                 self.head.extend_from_slice(body.get(..room).unwrap_or(body));
-                self.left -= body.len();
+                self.remaining -= body.len();
                 bytes = after;
                 self.end(sink);
                 continue;
@@ -162,7 +162,7 @@ impl Half {
             self.have += 1;
             if self.have == LENGTH {
                 self.len = usize::from(u16::from_be_bytes(self.length));
-                (self.have, self.left) = (0, self.len);
+                (self.have, self.remaining) = (0, self.len);
                 if self.len < HEADER {
                     sink.lost("not a DNS message");
                     return Outcome::Lost(Stretch::Bytes(bytes));
@@ -175,7 +175,7 @@ impl Half {
 
     /// Reports the message, if it is whole.
     fn end(&mut self, sink: &mut Sink<'_, impl Listener>) {
-        if self.left > 0 {
+        if self.remaining > 0 {
             return;
         }
         let (head, bytes) = (std::mem::take(&mut self.head), (LENGTH + self.len) as u64);

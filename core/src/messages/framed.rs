@@ -297,8 +297,8 @@ impl<D: WireFormat> Framed<D> {
             sink.mark();
             let half = &mut self.sides[side];
             if half.role.is_some() {
-                let left = half.len.unwrap_or(0).saturating_sub(half.have);
-                let body_len = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+                let remaining = half.len.unwrap_or(0).saturating_sub(half.have);
+                let body_len = usize::try_from(remaining).unwrap_or(usize::MAX).min(bytes.len());
                 bytes = bytes.get(body_len..).unwrap_or_default();
                 self.count_body(sink, body_len as u64);
                 continue;
@@ -408,12 +408,12 @@ impl<D: WireFormat> Framed<D> {
         } else {
             half.head.len() as u64
         };
-        let left = half.len.unwrap_or(0).saturating_sub(read);
-        if half.role.is_none() && half.head.len() >= D::MIN_PROOF && missing <= left {
+        let remaining = half.len.unwrap_or(0).saturating_sub(read);
+        if half.role.is_none() && half.head.len() >= D::MIN_PROOF && missing <= remaining {
             self.finish_head(sink); // the hole is in its head: the bytes before the hole have to do
         }
         let half = &mut self.sides[side];
-        if half.role.is_some() && missing <= left {
+        if half.role.is_some() && missing <= remaining {
             return self.count_body(sink, missing);
         }
         *half = Half {

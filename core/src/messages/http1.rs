@@ -174,10 +174,10 @@ impl Http1 {
             State::Chunked(_) | State::UntilClose if half.pieces.is_some() => {
                 half.streamed(sink.lend(), bytes)
             }
-            State::Length(left) => {
-                let (body, rest) = cursor::split_left(bytes, left);
+            State::Length(remaining) => {
+                let (body, rest) = cursor::split_left(bytes, remaining);
                 sink.piece(body.len() as u64);
-                if *left == 0 {
+                if *remaining == 0 {
                     half.state = State::Head;
                     sink.end();
                 }

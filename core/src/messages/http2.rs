@@ -182,13 +182,13 @@ impl Http2 {
                     if half.frames.is_between() {
                         sink.mark();
                     }
-                    let fits = match half.frames.next(&mut bytes) {
+                    let is_legal = match half.frames.next(&mut bytes) {
                         Part::Partly => true,
                         Part::Header(frame) => self.begin_frame(sink, frame),
                         Part::Payload(piece, last) => self.payload(sink, piece, last),
                         Part::Wrong => false,
                     };
-                    if !fits {
+                    if !is_legal {
                         sink.lost("not a frame of HTTP/2");
                         return Err(unread);
                     }
@@ -200,13 +200,13 @@ impl Http2 {
 
     /// Reads on in the preface, after its first `have` bytes. Returns false if these bytes are not of it.
     fn read_preface(&mut self, sink: &mut Sink<'_, impl Listener>, have: usize, bytes: &mut &[u8]) -> bool {
-        let (part, rest) = cursor::split(bytes, PREFACE.len() - have);
-        if !cursor::from(PREFACE, have).starts_with(part) {
+        let (preface_bytes, rest) = cursor::split(bytes, PREFACE.len() - have);
+        if !cursor::from(PREFACE, have).starts_with(preface_bytes) {
             return false;
         }
         *bytes = rest;
         self.from_beginning = true;
-        let have = have + part.len();
+        let have = have + preface_bytes.len();
         let is_whole = have == PREFACE.len();
         self.sides[sink.side()].phase = if is_whole {
             Phase::Frames
@@ -391,7 +391,7 @@ impl Http2 {
         match frame.kind {
             frames::DATA => {
                 let data = u64::from(half.data_left.unwrap_or_default()).min(missing);
-                half.data_left = half.data_left.map(|left| left - data as u32);
+                half.data_left = half.data_left.map(|remaining| remaining - data as u32);
                 self.calls.skip(sink, frame.stream, missing, data);
             }
             frames::HEADERS | frames::PUSH_PROMISE | frames::CONTINUATION => {
@@ -450,13 +450,13 @@ impl Half {
 
     /// Returns the data in a piece of a DATA frame's payload, without padding and its length (6.1).
     fn data_of<'a>(&mut self, piece: &'a [u8]) -> &'a [u8] {
-        let (left, piece) = match (self.data_left, piece.split_first()) {
-            (Some(left), _) => (left, piece),
+        let (remaining, piece) = match (self.data_left, piece.split_first()) {
+            (Some(remaining), _) => (remaining, piece),
             (None, Some((padding, rest))) => (self.frame.len.saturating_sub(1 + u32::from(*padding)), rest),
             (None, None) => return &[],
         };
-        let data = cursor::upto(piece, left as usize);
-        self.data_left = Some(left - data.len() as u32);
+        let data = cursor::upto(piece, remaining as usize);
+        self.data_left = Some(remaining - data.len() as u32);
         data
     }
 }

@@ -7,7 +7,7 @@ pub(super) struct LengthPrefixed<const N: usize> {
     /// Bytes of the header read so far.
     have: usize,
     /// Bytes of the body not read yet.
-    left: u64,
+    remaining: u64,
     /// The beginning of the body.
     head: Vec<u8>,
     /// Upper bound on the length of `head`.
@@ -36,7 +36,7 @@ impl<const N: usize> Default for LengthPrefixed<N> {
         LengthPrefixed {
             header: [0; N],
             have: 0,
-            left: 0,
+            remaining: 0,
             head: Vec::new(),
             max_head: 0,
             has_hole: false,
@@ -59,11 +59,11 @@ impl<const N: usize> LengthPrefixed<N> {
             self.head.clear();
         }
         if self.have < N {
-            let (part, rest) = crate::cursor::split(bytes, N - self.have);
-            if let Some(slots) = self.header.get_mut(self.have..self.have + part.len()) {
-                slots.copy_from_slice(part);
+            let (header_bytes, rest) = crate::cursor::split(bytes, N - self.have);
+            if let Some(slots) = self.header.get_mut(self.have..self.have + header_bytes.len()) {
+                slots.copy_from_slice(header_bytes);
             }
-            self.have += part.len();
+            self.have += header_bytes.len();
             *bytes = rest;
             if self.have < N {
                 return Progress::Partly;
@@ -71,12 +71,12 @@ impl<const N: usize> LengthPrefixed<N> {
             let Some((len, max_head)) = measure(&self.header) else {
                 return Progress::Wrong;
             };
-            (self.len, self.left, self.max_head) = (len, len, max_head);
+            (self.len, self.remaining, self.max_head) = (len, len, max_head);
         }
-        let (part, rest) = crate::cursor::split_left(bytes, &mut self.left);
+        let (body, rest) = crate::cursor::split_left(bytes, &mut self.remaining);
         let room = self.max_head.saturating_sub(self.head.len());
         if !self.has_hole {
-            self.head.extend_from_slice(part.get(..room).unwrap_or(part));
+            self.head.extend_from_slice(body.get(..room).unwrap_or(body));
         }
         *bytes = rest;
         self.progress()
@@ -84,16 +84,16 @@ impl<const N: usize> LengthPrefixed<N> {
 
     /// Passes over a hole. `None` where the hole covers a part of this message's header, or of the next one's.
     pub(super) fn skip(&mut self, missing: u64) -> Option<Progress> {
-        if !self.is_inside() || missing > self.left {
+        if !self.is_inside() || missing > self.remaining {
             return None;
         }
         self.has_hole |= self.head.len() < self.max_head;
-        self.left -= missing;
+        self.remaining -= missing;
         Some(self.progress())
     }
 
     fn progress(&mut self) -> Progress {
-        self.is_whole = self.left == 0;
+        self.is_whole = self.remaining == 0;
         if self.is_whole {
             Progress::Whole
         } else {

@@ -142,7 +142,7 @@ impl Pending {
 #[derive(Debug, Clone, Copy)]
 struct Value {
     /// Bytes still to come.
-    left: u64,
+    remaining: u64,
     /// The response ends with the value.
     is_last: bool,
 }
@@ -178,8 +178,8 @@ impl Memcached {
         mut bytes: &'a [u8],
     ) -> Result<(), Stop<'a>> {
         while !bytes.is_empty() {
-            if let Some((left, _)) = self.storing {
-                let count = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+            if let Some((remaining, _)) = self.storing {
+                let count = usize::try_from(remaining).unwrap_or(usize::MAX).min(bytes.len());
                 let (value, rest) = crate::cursor::split(bytes, count);
                 bytes = rest;
                 self.is_torn = value.last() != Some(&b'\n');
@@ -202,15 +202,15 @@ impl Memcached {
 
     /// Counts bytes of the client's value.
     fn client_value(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u64) {
-        let Some((left, key)) = &mut self.storing else {
+        let Some((remaining, key)) = &mut self.storing else {
             return;
         };
-        *left = left.saturating_sub(bytes);
-        let (left, key) = (*left, *key);
+        *remaining = remaining.saturating_sub(bytes);
+        let (remaining, key) = (*remaining, *key);
         if let Some(key) = key {
             sink.exchange(key).count(bytes);
         }
-        if left == 0 {
+        if remaining == 0 {
             self.storing = None;
             if let Some(key) = key {
                 sink.exchange(key).end_request();
@@ -286,7 +286,7 @@ impl Memcached {
     ) -> Result<(), Stop<'a>> {
         while !bytes.is_empty() {
             if let Some(value) = self.value {
-                let value_left = usize::try_from(value.left).unwrap_or(usize::MAX);
+                let value_left = usize::try_from(value.remaining).unwrap_or(usize::MAX);
                 let count = value_left.min(bytes.len());
                 bytes = bytes.get(count..).unwrap_or_default();
                 self.server_value(sink, count as u64);
@@ -311,10 +311,10 @@ impl Memcached {
         let Some(value) = &mut self.value else {
             return;
         };
-        value.left = value.left.saturating_sub(bytes);
-        let Value { left, is_last } = *value;
+        value.remaining = value.remaining.saturating_sub(bytes);
+        let Value { remaining, is_last } = *value;
         self.piece(sink, bytes);
-        if left == 0 {
+        if remaining == 0 {
             self.value = None;
             if is_last {
                 self.end_response(sink);
@@ -386,8 +386,8 @@ impl Memcached {
     }
 
     fn begin_value(&mut self, len: u64, is_last: bool) {
-        let left = len + LINE_END;
-        self.value = Some(Value { left, is_last });
+        let remaining = len + LINE_END;
+        self.value = Some(Value { remaining, is_last });
     }
 
     /// Finds the oldest command that this line can answer, and how it does. Ends quiet commands before that one, which
@@ -442,8 +442,10 @@ impl Memcached {
     /// Skips bytes that are not in the capture. An error unless they lie inside a value.
     fn skip(&mut self, sink: &mut Sink<'_, impl Listener>, missing: u64) -> Result<(), Stop<'static>> {
         match (sink.side(), self.storing, self.value) {
-            (Side::Client, Some((left, _)), _) if missing <= left => self.client_value(sink, missing),
-            (Side::Server, _, Some(value)) if missing <= value.left => self.server_value(sink, missing),
+            (Side::Client, Some((remaining, _)), _) if missing <= remaining => {
+                self.client_value(sink, missing)
+            }
+            (Side::Server, _, Some(value)) if missing <= value.remaining => self.server_value(sink, missing),
             _ => return Err(Stop::Lost("a line's beginning is not in the capture", None)),
         }
         Ok(())

@@ -166,7 +166,7 @@ impl Events {
 pub(super) struct GrpcFrames {
     header: [u8; 5],
     have: usize,
-    left: u32,
+    remaining: u32,
 }
 
 impl GrpcFrames {
@@ -175,9 +175,9 @@ impl GrpcFrames {
         loop {
             let rest = bytes.get(at..).unwrap_or_default();
             if self.have == self.header.len() {
-                let taken = rest.len().min(self.left as usize);
-                self.left -= taken as u32;
-                if self.left > 0 {
+                let taken = rest.len().min(self.remaining as usize);
+                self.remaining -= taken as u32;
+                if self.remaining > 0 {
                     return None;
                 }
                 self.have = 0;
@@ -187,14 +187,14 @@ impl GrpcFrames {
             at += 1;
             self.have += 1;
             let [_, length @ ..] = self.header;
-            self.left = u32::from_be_bytes(length);
+            self.remaining = u32::from_be_bytes(length);
         }
     }
 
     fn skip(&mut self, missing: u64) -> bool {
-        let is_within = self.have == self.header.len() && missing < u64::from(self.left);
+        let is_within = self.have == self.header.len() && missing < u64::from(self.remaining);
         if is_within {
-            self.left -= missing as u32;
+            self.remaining -= missing as u32;
         }
         is_within
     }

@@ -201,18 +201,18 @@ impl Postgres {
     ) -> Result<(), Stop<'static>> {
         let side = sink.side();
         let Half { message, unreported } = &self.sides[side];
-        let (whole, bytes) = (progress == Progress::Whole, *unreported);
+        let (is_whole, bytes) = (progress == Progress::Whole, *unreported);
         let [kind, ..] = *message.header();
         match side {
-            Side::Client if whole => self.dialog.client_message(sink, kind, message, bytes)?,
-            Side::Server if whole => self.dialog.server_message(sink, kind, message, bytes),
+            Side::Client if is_whole => self.dialog.client_message(sink, kind, message, bytes)?,
+            Side::Server if is_whole => self.dialog.server_message(sink, kind, message, bytes),
             // the answer begins with the first byte of a row, not with its last
             Side::Server
                 if message.is_inside() && matches!(kind, b'D' | b'd') && self.dialog.part(sink, bytes) => {}
             _ => return Ok(()),
         }
         self.sides[side].unreported = 0;
-        if whole {
+        if is_whole {
             sink.unmark();
         }
         Ok(())

@@ -72,13 +72,13 @@ impl Messages {
                 .flat_map(|(.., bytes)| bytes.iter().copied())
                 .collect::<Vec<_>>()
         };
-        let (mut all, other) = (Vec::new(), undecided_bytes(side.other()));
+        let (mut joined, other) = (Vec::new(), undecided_bytes(side.other()));
         let input = if self.undecided.is_empty() {
             bytes
         } else {
-            all.append(&mut undecided_bytes(side));
-            all.extend_from_slice(bytes);
-            &all
+            joined.append(&mut undecided_bytes(side));
+            joined.extend_from_slice(bytes);
+            &joined
         };
         let first = FirstBytes {
             side,
@@ -86,8 +86,8 @@ impl Messages {
             other: &other,
             began: self.undecided.first().map_or(side, |(whose, ..)| *whose),
         };
-        let few = input.len() < MAX_UNDECIDED;
-        let fits = input.len() + other.len() <= MAX_HELD && self.undecided.len() < MAX_HELD_PACKETS;
+        let may_wait = input.len() < MAX_UNDECIDED;
+        let may_hold = input.len() + other.len() <= MAX_HELD && self.undecided.len() < MAX_HELD_PACKETS;
         let mut stage = Some(Stage::Turns);
         for entry in &KNOWN {
             match (entry.sniff)(&first) {
@@ -95,8 +95,8 @@ impl Messages {
                     self.reader = (entry.reader)(memory);
                     return Some(Stage::Following);
                 }
-                Guess::More if few => stage = None,
-                Guess::NeedsOtherSide if fits => stage = None,
+                Guess::More if may_wait => stage = None,
+                Guess::NeedsOtherSide if may_hold => stage = None,
                 Guess::More | Guess::NeedsOtherSide | Guess::No => {}
             }
         }
@@ -206,9 +206,9 @@ impl Messages {
             let sink = Sink::new(&mut self.open, listener, side, at);
             match self.reader.feed(sink, rest) {
                 Outcome::All => return,
-                Outcome::Lost(left) => return self.lost(side, at, left, listener),
-                Outcome::Switch(reader, left) => (next, rest) = (reader, left),
-                Outcome::Restart(left) => return self.restart(side, at, left, listener),
+                Outcome::Lost(unread) => return self.lost(side, at, unread, listener),
+                Outcome::Switch(reader, unread) => (next, rest) = (reader, unread),
+                Outcome::Restart(unread) => return self.restart(side, at, unread, listener),
             }
         }
         self.lost(side, at, rest, listener);

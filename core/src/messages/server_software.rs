@@ -42,7 +42,7 @@ pub(super) fn of_greeting(first: &[u8]) -> Option<Box<str>> {
     let has_word = |word: &[u8]| {
         words
             .windows(word.len())
-            .any(|part| part.eq_ignore_ascii_case(word))
+            .any(|product| product.eq_ignore_ascii_case(word))
     };
     (has_word(b"smtp") || has_word(b"ftp")).then(|| software_name(program(words)))?
 }

@@ -66,7 +66,7 @@ struct Half {
 struct Frame {
     role: Role,
     /// Bytes still to come, with the zero byte. None: unknown, the body ends at a zero byte.
-    left: Option<u64>,
+    remaining: Option<u64>,
     /// Bytes read, with the head.
     bytes: u64,
 }
@@ -153,8 +153,10 @@ impl MessageReader for Stomp {
             }
             Stretch::Missing(missing) => {
                 let frame = self.sides[side].frame.as_mut();
-                if let Some(frame) = frame.filter(|frame| frame.left.is_some_and(|left| missing < left)) {
-                    frame.left = frame.left.map(|left| left - missing);
+                if let Some(frame) =
+                    frame.filter(|frame| frame.remaining.is_some_and(|remaining| missing < remaining))
+                {
+                    frame.remaining = frame.remaining.map(|remaining| remaining - missing);
                     self.count(&mut sink, missing);
                     return Outcome::All;
                 }
@@ -200,13 +202,17 @@ impl Stomp {
         let head = std::mem::take(&mut half.head);
         let length =
             header(&head, b"content-length").map(|value| std::str::from_utf8(value).ok()?.parse().ok());
-        let left = match length {
+        let remaining = match length {
             Some(None) => return false,
             Some(Some(length)) => Some(u64::saturating_add(length, 1)),
             None => None,
         };
         let role = self.role(sink, &head);
-        let frame = Frame { role, left, bytes: 0 };
+        let frame = Frame {
+            role,
+            remaining,
+            bytes: 0,
+        };
         self.sides[side].frame = Some(frame);
         self.count(sink, head.len() as u64);
         true
@@ -218,11 +224,11 @@ impl Stomp {
         let Some(frame) = &mut self.sides[side].frame else {
             return;
         };
-        let (count, ends) = match &mut frame.left {
-            Some(left) => {
-                let count = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
-                *left -= count as u64;
-                (count, *left == 0)
+        let (count, ends) = match &mut frame.remaining {
+            Some(remaining) => {
+                let count = usize::try_from(*remaining).unwrap_or(usize::MAX).min(bytes.len());
+                *remaining -= count as u64;
+                (count, *remaining == 0)
             }
             None => match memchr::memchr(0, bytes) {
                 Some(end) => (end + 1, true),

@@ -92,7 +92,7 @@ struct Half {
     /// Bytes of the header read so far.
     have: usize,
     /// Bytes of the body not read yet.
-    left: u32,
+    remaining: u32,
     kind: u8,
     len: u32,
     counts_for: CountsFor,
@@ -164,8 +164,8 @@ impl Tls {
     fn read_bytes<'a>(&mut self, sink: &mut Sink<'_, impl Listener>, mut bytes: &'a [u8]) -> Outcome<'a> {
         while let Some(&next) = bytes.first() {
             let half = &mut self.sides[sink.side()];
-            if half.left > 0 {
-                let body_len = bytes.len().min(half.left as usize);
+            if half.remaining > 0 {
+                let body_len = bytes.len().min(half.remaining as usize);
                 let (body, rest) = bytes.split_at_checked(body_len).unwrap_or((bytes, &[]));
                 let in_clear = half.kind == HANDSHAKE
                     && half.counts_for == CountsFor::Message
@@ -198,7 +198,7 @@ impl Tls {
                 return Outcome::Lost(Stretch::Bytes(bytes));
             }
             bytes = bytes.get(1..).unwrap_or_default();
-            (half.have, half.kind, half.len, half.left) = (0, kind, len, len);
+            (half.have, half.kind, half.len, half.remaining) = (0, kind, len, len);
             self.begin_record(sink);
             if len == 0 {
                 self.end_record(sink);
@@ -214,8 +214,8 @@ impl Tls {
 
     /// Counts a hole inside a record. Any other hole hides where the next record begins.
     fn skip_hole<'a>(&mut self, sink: &mut Sink<'_, impl Listener>, missing: u64) -> Outcome<'a> {
-        let left = self.sides[sink.side()].left;
-        if missing > u64::from(left) || left == 0 {
+        let remaining = self.sides[sink.side()].remaining;
+        if missing > u64::from(remaining) || remaining == 0 {
             if self.has_keys() {
                 return Outcome::Lost(Stretch::Missing(missing));
             }
@@ -305,8 +305,8 @@ impl Tls {
     /// Counts bytes of the record's body.
     fn count(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u32) {
         let half = &mut self.sides[sink.side()];
-        half.left -= bytes.min(half.left);
-        let is_done = half.left == 0;
+        half.remaining -= bytes.min(half.remaining);
+        let is_done = half.remaining == 0;
         if half.counts_for == CountsFor::Message {
             sink.count(u64::from(bytes));
         }

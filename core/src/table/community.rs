@@ -16,8 +16,8 @@ const DIGEST_LETTERS: usize = 28;
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Returns the id of the TCP connection between two ends, in either order.
-pub fn id(one: SocketAddr, other: SocketAddr) -> String {
-    let (low, high) = if one <= other { (one, other) } else { (other, one) };
+pub fn id(a: SocketAddr, b: SocketAddr) -> String {
+    let (low, high) = if a <= b { (a, b) } else { (b, a) };
     let mut hash = Sha1::new_with_prefix(SEED);
     for end in [low, high] {
         match end.ip() {

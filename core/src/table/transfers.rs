@@ -134,7 +134,7 @@ fn bytes_in(ns: i64, rate_mbit: f64) -> u64 {
 
 pub fn columns(rows: &[Row]) -> Vec<Column> {
     let queue_bytes = |row: &Row| Some(bytes_in(row.judged.queue_ns?, row.rate_mbit()?));
-    let share =
+    let share_column =
         |name, ns: fn(&Waited) -> i64| required(name, rows, move |row| row.share(ns(&row.judged.waited)));
     vec![
         required("stream", rows, |row| row.stream),
@@ -169,13 +169,13 @@ pub fn columns(rows: &[Row]) -> Vec<Column> {
         required("retransmissions", rows, |row| row.retransmissions),
         required("ecn_marks", rows, |row| row.ecn_marks),
         required("at_sender", rows, |row| row.is_at_sender),
-        share("window_share", |waited| waited.window_ns),
-        share("program_share", |waited| waited.program_ns),
-        share("timer_share", |waited| waited.timer_ns),
-        share("congestion_share", |waited| waited.repair_ns + waited.cut_ns),
-        share("start_share", |waited| waited.growing_ns),
-        share("level_share", |waited| waited.level_ns),
-        share("http2_share", |waited| waited.http2_ns),
+        share_column("window_share", |waited| waited.window_ns),
+        share_column("program_share", |waited| waited.program_ns),
+        share_column("timer_share", |waited| waited.timer_ns),
+        share_column("congestion_share", |waited| waited.repair_ns + waited.cut_ns),
+        share_column("start_share", |waited| waited.growing_ns),
+        share_column("level_share", |waited| waited.level_ns),
+        share_column("http2_share", |waited| waited.http2_ns),
         optional("http2_window_bytes", rows, |row| {
             Some(row.http2_window?.1.max(0) as u64)
         }),

@@ -43,7 +43,7 @@ pub(super) struct Content {
     /// None: the content of an unconfirmed publish, or of a method that is not in the capture.
     owner: Option<Owner>,
     /// Payload bytes still to come, once the content's header was read.
-    left: u64,
+    remaining: u64,
     /// Bytes of the frames that were read.
     bytes: u64,
 }
@@ -190,14 +190,14 @@ impl Content {
 
     /// Reads the header frame, of `len` bytes, of a content of `size` bytes.
     pub(super) fn header(&mut self, size: u64, len: u64) -> Role {
-        self.left = size;
+        self.remaining = size;
         self.body(0, len)
     }
 
     /// Reads a body frame of `len` bytes with `size` bytes of payload.
     pub(super) fn body(&mut self, size: u64, len: u64) -> Role {
-        self.left = self.left.saturating_sub(size);
-        if self.left > 0 {
+        self.remaining = self.remaining.saturating_sub(size);
+        if self.remaining > 0 {
             return self.part(len);
         }
         let Content { owner, bytes, .. } = std::mem::take(self);

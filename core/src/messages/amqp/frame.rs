@@ -163,7 +163,7 @@ const CLASSES: [(u16, u16, u16); 8] = [
 
 pub(super) fn length(first: &[u8]) -> Length {
     let protocol = HEADER.get(..4).unwrap_or(HEADER);
-    if first.iter().zip(protocol).all(|(got, want)| got == want) {
+    if first.iter().zip(protocol).all(|(byte, want)| byte == want) {
         // a header of any version: the server answers others with its own
         return if first.len() < 4 {
             Length::More
@@ -221,7 +221,9 @@ pub(super) fn fits(side: Side, head: Head<'_>) -> bool {
     }
     let ends = is_cut || bytes.last() == Some(&END);
     ends && match read(head) {
-        Some((_, Frame::Method(method))) => method.exists() && method.sender().is_none_or(|got| got == side),
+        Some((_, Frame::Method(method))) => {
+            method.exists() && method.sender().is_none_or(|sender| sender == side)
+        }
         Some((_, Frame::Header(size))) => cursor::be16_at(bytes, 7) == Some(class::BASIC) && size < 1 << 40,
         Some(_) => true,
         None => is_cut,

@@ -16,8 +16,8 @@ const POINTER: u8 = 0xC0;
 pub fn addresses(message: &[u8]) -> Vec<IpAddr> {
     let mut records = Vec::new();
     let count = |at: usize| {
-        let bytes = message.get(at..at + 2).and_then(|two| two.first_chunk::<2>());
-        bytes.map_or(0, |two| u16::from_be_bytes(*two))
+        let bytes = message.get(at..at + 2).and_then(|bytes| bytes.first_chunk::<2>());
+        bytes.map_or(0, |bytes| u16::from_be_bytes(*bytes))
     };
     let mut rest = message.get(HEADER..).unwrap_or_default();
     for _ in 0..count(4).min(1) {

@@ -16,15 +16,15 @@ impl Http1 {
     #[inline(never)]
     pub(super) fn skip_hole(&mut self, mut sink: Sink<'_, impl Listener>, missing: u64) -> Result<(), u64> {
         let half = &mut self.sides[sink.side()];
-        if let State::StreamedLength(left) = half.state {
-            (half.pieces, half.state) = (None, State::Length(left));
+        if let State::StreamedLength(remaining) = half.state {
+            (half.pieces, half.state) = (None, State::Length(remaining));
         }
         match &mut half.state {
-            State::Length(left) | State::StreamedLength(left) => {
-                let skipped = missing.min(*left);
-                *left -= skipped;
+            State::Length(remaining) | State::StreamedLength(remaining) => {
+                let skipped = missing.min(*remaining);
+                *remaining -= skipped;
                 sink.piece(skipped);
-                if *left == 0 {
+                if *remaining == 0 {
                     half.state = State::Head;
                     sink.end();
                 }
@@ -102,10 +102,10 @@ impl Http1 {
         }
         let end = end_of_head(&half.head, bytes);
         let room = MAX_HEAD.saturating_sub(half.head.len());
-        let (part, rest) = cursor::split(bytes, end.unwrap_or(bytes.len()).min(room));
-        half.head.extend_from_slice(part);
-        sink.count(part.len() as u64);
-        if half.is_wrong(side, part) {
+        let (taken, rest) = cursor::split(bytes, end.unwrap_or(bytes.len()).min(room));
+        half.head.extend_from_slice(taken);
+        sink.count(taken.len() as u64);
+        if half.is_wrong(side, taken) {
             half.head = Vec::new();
             sink.lost("not an HTTP/1 start line");
             return Err(rest);

@@ -36,15 +36,15 @@ impl Chunked {
         while let Some(byte) = bytes.get(read_len) {
             read_len += 1;
             *self = match (*self, *byte) {
-                (Chunked::Data(left), _) => {
-                    // this byte and up to `left - 1` after it
-                    let data_len = usize::try_from(left - 1)
+                (Chunked::Data(remaining), _) => {
+                    // this byte and up to `remaining - 1` after it
+                    let data_len = usize::try_from(remaining - 1)
                         .unwrap_or(usize::MAX)
                         .min(bytes.len() - read_len);
                     read_len += data_len;
-                    match left - 1 - data_len as u64 {
+                    match remaining - 1 - data_len as u64 {
                         0 => Chunked::AfterData,
-                        left => Chunked::Data(left),
+                        remaining => Chunked::Data(remaining),
                     }
                 }
                 (Chunked::Size(Some(size)) | Chunked::Extension(size), b'\n') => match size {
@@ -82,9 +82,11 @@ impl Chunked {
     /// Passes over a hole in a chunk's data; `None` for any other hole. The hole may include the line end after the
     /// data (2 bytes), or that and the last chunk (2 + 5 bytes), as a snap length cuts a chunk that was sent at once.
     pub(super) fn skip(&mut self, missing: u64) -> Option<Step> {
-        let Chunked::Data(left) = *self else { return None };
-        match missing.checked_sub(left) {
-            None => *self = Chunked::Data(left - missing),
+        let Chunked::Data(remaining) = *self else {
+            return None;
+        };
+        match missing.checked_sub(remaining) {
+            None => *self = Chunked::Data(remaining - missing),
             Some(0) => *self = Chunked::AfterData,
             Some(2) => *self = Chunked::Size(None),
             Some(7) => return Some(Step::Done(0)),

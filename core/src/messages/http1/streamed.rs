@@ -20,9 +20,9 @@ impl Half {
         };
         let chunked = match state {
             State::Chunked(chunked) => chunked,
-            State::StreamedLength(left) => {
-                let (body, rest) = cursor::split_left(bytes, left);
-                let ends = *left == 0;
+            State::StreamedLength(remaining) => {
+                let (body, rest) = cursor::split_left(bytes, remaining);
+                let ends = *remaining == 0;
                 report_pieces(&mut sink, pieces, body);
                 if ends {
                     *self = Half::default();
@@ -37,7 +37,7 @@ impl Half {
         };
         while !bytes.is_empty() {
             let data = match *chunked {
-                Chunked::Data(left) => usize::try_from(left).unwrap_or(usize::MAX),
+                Chunked::Data(remaining) => usize::try_from(remaining).unwrap_or(usize::MAX),
                 _ => 0,
             };
             let (chunk, rest) = cursor::split(bytes, data.clamp(1, bytes.len()));

@@ -151,8 +151,8 @@ fn chained(mut bytes: &[u8]) -> Option<u32> {
     while let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() {
         let frame = Frame::new(*header);
         // after the first frame, pushes and extensions are accepted; the reserved bit is never set (4.1)
-        let fits = frame.is_sure() || frames > 0 && frame.is_legal() && frame.len <= USUAL_PAYLOAD;
-        if !fits || header.get(5).is_some_and(|byte| byte & 0x80 != 0) {
+        let may_follow = frame.is_sure() || frames > 0 && frame.is_legal() && frame.len <= USUAL_PAYLOAD;
+        if !may_follow || header.get(5).is_some_and(|byte| byte & 0x80 != 0) {
             return None;
         }
         frames += 1;
@@ -166,8 +166,8 @@ fn chained(mut bytes: &[u8]) -> Option<u32> {
 /// Whether bytes begin with a short SETTINGS frame, the first of every server (3.4).
 pub(super) fn greets(bytes: &[u8]) -> bool {
     let settings = [0, 0, 0, SETTINGS, 0, 0, 0, 0, 0];
-    let mut given = bytes.iter().take(HEADER).zip(settings).enumerate();
-    given.all(|(offset, (byte, wanted))| *byte == wanted || offset == 2)
+    let mut pairs = bytes.iter().take(HEADER).zip(settings).enumerate();
+    pairs.all(|(offset, (byte, wanted))| *byte == wanted || offset == 2)
 }
 
 /// Returns the static table's index of the first field, if bytes in mid-stream begin with a header block: 1 to 7 are of
@@ -195,7 +195,7 @@ pub(super) struct Frames {
     /// Bytes of the header read so far.
     have: usize,
     /// Bytes of the payload not read yet.
-    left: u32,
+    remaining: u32,
 }
 
 /// The next part of the bytes.
@@ -214,18 +214,18 @@ pub(super) enum Part<'a> {
 impl Frames {
     /// Takes the next part off the front of `bytes`, which are not empty.
     pub(super) fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Part<'a> {
-        if self.left > 0 {
-            let (payload, rest) = cursor::split(bytes, self.left as usize);
+        if self.remaining > 0 {
+            let (payload, rest) = cursor::split(bytes, self.remaining as usize);
             *bytes = rest;
-            self.left -= payload.len() as u32;
-            return Part::Payload(payload, self.left == 0);
+            self.remaining -= payload.len() as u32;
+            return Part::Payload(payload, self.remaining == 0);
         }
-        let (part, rest) = cursor::split(bytes, HEADER - self.have);
-        let room = self.header.get_mut(self.have..self.have + part.len());
+        let (header_bytes, rest) = cursor::split(bytes, HEADER - self.have);
+        let room = self.header.get_mut(self.have..self.have + header_bytes.len());
         if let Some(room) = room {
-            room.copy_from_slice(part);
+            room.copy_from_slice(header_bytes);
         }
-        self.have += part.len();
+        self.have += header_bytes.len();
         *bytes = rest;
         if self.have < HEADER {
             return Part::Partly;
@@ -235,22 +235,22 @@ impl Frames {
         if !frame.is_legal() {
             return Part::Wrong;
         }
-        self.left = frame.len;
+        self.remaining = frame.len;
         Part::Header(frame)
     }
 
     /// Passes over a hole in the payload that is being read. Returns false, and skips nothing, for any other hole.
     pub(super) fn skip(&mut self, missing: u64) -> bool {
-        let is_within = self.left > 0 && missing <= u64::from(self.left);
+        let is_within = self.remaining > 0 && missing <= u64::from(self.remaining);
         if is_within {
-            self.left -= missing as u32;
+            self.remaining -= missing as u32;
         }
         is_within
     }
 
     /// Whether the next byte begins a frame.
     pub(super) fn is_between(&self) -> bool {
-        self.left == 0 && self.have == 0
+        self.remaining == 0 && self.have == 0
     }
 }
 
@@ -272,7 +272,7 @@ mod tests {
             while !bytes.is_empty() {
                 match frames.next(&mut bytes) {
                     Part::Header(frame) => input.push((frame, Vec::new())),
-                    Part::Payload(here, _) => input.last_mut().unwrap().1.extend_from_slice(here),
+                    Part::Payload(payload, _) => input.last_mut().unwrap().1.extend_from_slice(payload),
                     Part::Partly => assert!(bytes.is_empty()),
                     Part::Wrong => return (input, false),
                 }

@@ -250,11 +250,11 @@ pub(super) fn matches(filter: &[u8], topic: &[u8]) -> bool {
         rest.get(end + 1..)
     });
     let mut levels = topic.split(|byte| *byte == b'/');
-    for part in shared.unwrap_or(filter).split(|byte| *byte == b'/') {
-        match (part, levels.next()) {
+    for filter_level in shared.unwrap_or(filter).split(|byte| *byte == b'/') {
+        match (filter_level, levels.next()) {
             (b"#", _) => return true,
             (b"+", Some(_)) => {}
-            (part, Some(level)) if part == level => {}
+            (filter_level, Some(level)) if filter_level == level => {}
             _ => return false,
         }
     }

@@ -75,10 +75,10 @@ enum Expects {
     /// Nothing: the client sends a file (LOAD DATA LOCAL).
     File,
     Prepared,
-    /// `left` definitions of a prepared statement's parameters and columns, and `ends` EOF packets.
+    /// Definitions of a prepared statement's parameters and columns, and EOF packets, that are still to come.
     Statement {
-        left: u32,
-        ends: u32,
+        definitions: u32,
+        eofs: u32,
     },
     /// Definitions up to an EOF.
     Fields,
@@ -250,12 +250,12 @@ impl Dialog {
             _ => (Expects::Result, Kind::Request),
         };
         let named = RequestName::new(&method, &target);
-        let fits = self.begin(sink, expects, kind, named, bytes);
+        let read = self.begin(sink, expects, kind, named, bytes);
         if let (com::PREPARE, Some((_, pending))) = (code, self.waiting.last()) {
             pending.sql = target.clone();
             self.newest_sql = target;
         }
-        fits
+        read
     }
 
     /// Returns the masked SQL of a prepared statement; empty if it is not known.

@@ -41,7 +41,7 @@ pub(super) struct Resp {
     /// Length of the line so far.
     line_len: u64,
     /// Bytes still to come of a string and its line end.
-    left: u64,
+    remaining: u64,
     /// Stack of open arrays: the values still to come in each, itself included.
     counts: Vec<u64>,
     /// The first words of the value, joined.
@@ -85,9 +85,9 @@ impl Resp {
 
     /// Skips bytes that are not in the capture. Returns false unless they lie inside a string.
     pub(super) fn skip(&mut self, missing: u64) -> bool {
-        let is_within = missing < self.left;
+        let is_within = missing < self.remaining;
         if is_within {
-            self.left -= missing;
+            self.remaining -= missing;
         }
         is_within
     }
@@ -98,9 +98,9 @@ impl Resp {
             self.begin();
         }
         while !bytes.is_empty() {
-            if self.left > 0 {
+            if self.remaining > 0 {
                 self.string(bytes);
-                if self.left > 0 {
+                if self.remaining > 0 {
                     return Progress::Partly;
                 }
                 self.end_word();
@@ -108,7 +108,7 @@ impl Resp {
                 match self.header(is_client, bytes) {
                     None => return Progress::Partly,
                     Some(false) => return Progress::Wrong,
-                    Some(true) if self.left > 0 => continue,
+                    Some(true) if self.remaining > 0 => continue,
                     Some(true) => {}
                 }
             }
@@ -147,11 +147,11 @@ impl Resp {
     }
 
     fn string(&mut self, bytes: &mut &[u8]) {
-        let taken = self.left.min(bytes.len() as u64);
-        let content = self.left.saturating_sub(LINE_END).min(taken);
+        let taken = self.remaining.min(bytes.len() as u64);
+        let content = self.remaining.saturating_sub(LINE_END).min(taken);
         let (string, rest) = crate::cursor::split(bytes, taken as usize);
         self.keep(string.get(..content as usize).unwrap_or_default());
-        self.left -= taken;
+        self.remaining -= taken;
         *bytes = rest;
     }
 
@@ -215,7 +215,7 @@ impl Resp {
         match kind {
             b'$' | b'=' | b'!' => match number(text) {
                 Some(None) => self.end_word(),
-                Some(Some(length)) if length <= MAX_BULK => self.left = length + LINE_END,
+                Some(Some(length)) if length <= MAX_BULK => self.remaining = length + LINE_END,
                 _ => return false,
             },
             b'*' | b'~' | b'>' | b'%' | b'|' => {
@@ -255,8 +255,8 @@ impl Resp {
         }
         if kind == b'|' {
             // attributes count at this depth, and are not a value by themselves
-            if let Some(left) = self.counts.last_mut() {
-                *left = left.saturating_add(count).saturating_add(1);
+            if let Some(remaining) = self.counts.last_mut() {
+                *remaining = remaining.saturating_add(count).saturating_add(1);
             }
         } else if count > 0 {
             if self.counts.len() >= MAX_DEPTH {

@@ -108,8 +108,8 @@ impl Command {
 /// Returns the length of the message that these bytes begin.
 pub(super) fn length(first: &[u8]) -> Length {
     let marked = |mark: &[u8]| {
-        let got = cursor::from(first, BEFORE);
-        got.iter().zip(mark).all(|(got, want)| got == want)
+        let protocol_id = cursor::from(first, BEFORE);
+        protocol_id.iter().zip(mark).all(|(byte, want)| byte == want)
     };
     match cursor::be32_at(first, 0) {
         None if matches!(first.first(), Some(0 | &KEEP_ALIVE)) || first.is_empty() => Length::More,

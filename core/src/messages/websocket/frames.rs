@@ -123,7 +123,7 @@ pub(super) struct Frames {
     /// Length of the header, once two bytes are read.
     need: usize,
     /// Bytes of the payload not read yet.
-    left: u64,
+    remaining: u64,
     mask: [u8; 4],
     /// The payload's next byte is masked by `mask[mask_index % 4]`.
     mask_index: usize,
@@ -145,8 +145,8 @@ pub(super) enum Part<'a> {
 impl Frames {
     /// Takes the next part off the front of `bytes`, which are not empty.
     pub(super) fn next<'a>(&mut self, side: Side, bytes: &mut &'a [u8]) -> Part<'a> {
-        if self.left > 0 {
-            let (payload, rest) = cursor::split_left(bytes, &mut self.left);
+        if self.remaining > 0 {
+            let (payload, rest) = cursor::split_left(bytes, &mut self.remaining);
             *bytes = rest;
             self.mask_index += payload.len();
             return Part::Payload(payload);
@@ -177,7 +177,7 @@ impl Frames {
             return Part::Wrong;
         };
         self.have = 0;
-        (self.left, self.mask, self.mask_index) = (frame.len, frame.mask, 0);
+        (self.remaining, self.mask, self.mask_index) = (frame.len, frame.mask, 0);
         Part::Header(frame)
     }
 
@@ -190,14 +190,14 @@ impl Frames {
 
     /// Whether a frame was read in part.
     pub(super) fn is_inside(&self) -> bool {
-        self.left > 0 || self.have > 0
+        self.remaining > 0 || self.have > 0
     }
 
     /// Passes over a hole in the payload that is being read. Returns false, and skips nothing, for any other hole.
     pub(super) fn skip(&mut self, missing: u64) -> bool {
-        let is_within = self.left > 0 && missing <= self.left;
+        let is_within = self.remaining > 0 && missing <= self.remaining;
         if is_within {
-            self.left -= missing;
+            self.remaining -= missing;
             self.mask_index += (missing % 4) as usize;
         }
         is_within

@@ -80,18 +80,18 @@ impl Dialog {
             (Expects::Rows { .. }, _) => after_row(last),
             (Expects::Prepared, _) => {
                 let expects = self.prepared(rest);
-                Some(expects).filter(|expects| !matches!(expects, Expects::Statement { left: 0, .. }))
+                Some(expects).filter(|expects| !matches!(expects, Expects::Statement { definitions: 0, .. }))
             }
-            (Expects::Statement { left, ends }, _) => {
-                let (left, ends) = match last {
+            (Expects::Statement { definitions, eofs }, _) => {
+                let (definitions, eofs) = match last {
                     Some(_) => {
                         self.without_eof = Some(false);
-                        (left, ends.saturating_sub(1))
+                        (definitions, eofs.saturating_sub(1))
                     }
-                    None => (left.saturating_sub(1), ends),
+                    None => (definitions.saturating_sub(1), eofs),
                 };
-                let is_last = left == 0 && (ends == 0 || self.without_eof != Some(false));
-                (!is_last).then_some(Expects::Statement { left, ends })
+                let is_last = definitions == 0 && (eofs == 0 || self.without_eof != Some(false));
+                (!is_last).then_some(Expects::Statement { definitions, eofs })
             }
             (Expects::Fields, _) => last.is_none().then_some(Expects::Fields),
             (Expects::Binlog, _) => {
@@ -143,8 +143,8 @@ impl Dialog {
             push_dropping_oldest(&mut self.statements, MAX_STATEMENTS, (id, sql));
         }
         Expects::Statement {
-            left: columns + parameters,
-            ends: u32::from(columns > 0) + u32::from(parameters > 0),
+            definitions: columns + parameters,
+            eofs: u32::from(columns > 0) + u32::from(parameters > 0),
         }
     }
 
