@@ -95,14 +95,14 @@ impl WireFormat for Amqp {
                 None
             }
             Frame::Method(method) if self.is_login && method.is_of_login() => {
-                self.is_login = !login_method(sink, method, head.len);
+                self.is_login = !read_login_method(sink, method, head.len);
                 None
             }
             Frame::Protocol | Frame::Heartbeat => None,
-            Frame::Method(method) if side == Side::Client => client_method(sink, channel, key, method),
-            Frame::Method(method) => server_method(sink, channel, method, head.len),
-            Frame::Header(size) => Some(channel.contents[side].header(size, head.len)),
-            Frame::Body(size) => Some(channel.contents[side].body(size, head.len)),
+            Frame::Method(method) if side == Side::Client => read_client_method(sink, channel, key, method),
+            Frame::Method(method) => read_server_method(sink, channel, method, head.len),
+            Frame::Header(size) => Some(channel.contents[side].begin(size, head.len)),
+            Frame::Body(size) => Some(channel.contents[side].count_body(size, head.len)),
         };
         self.next_key += 1;
         role.unwrap_or_default()
@@ -123,7 +123,7 @@ fn begin_login(sink: &mut Sink<'_, impl Listener>, len: u64) {
 }
 
 /// Reads a method of the log-in. Returns whether it was the last.
-fn login_method(sink: &mut Sink<'_, impl Listener>, method: Method<'_>, len: u64) -> bool {
+fn read_login_method(sink: &mut Sink<'_, impl Listener>, method: Method<'_>, len: u64) -> bool {
     if sink.side() == Side::Client {
         return false;
     }
@@ -143,7 +143,7 @@ fn login_method(sink: &mut Sink<'_, impl Listener>, method: Method<'_>, len: u64
     true
 }
 
-fn client_method(
+fn read_client_method(
     sink: &mut Sink<'_, impl Listener>,
     channel: &mut Channel,
     key: u64,
@@ -176,7 +176,7 @@ fn client_method(
     Some(Role::Last(key))
 }
 
-fn server_method(
+fn read_server_method(
     sink: &mut Sink<'_, impl Listener>,
     channel: &mut Channel,
     method: Method<'_>,
@@ -219,7 +219,7 @@ fn server_method(
             }
         };
         channel.contents.server = Content::of(Some(owner));
-        return Some(channel.contents.server.part(len));
+        return Some(channel.contents.server.count(len));
     }
     if method.is_unsolicited() {
         return Some(Role::push(method.name(), method.target()));

@@ -118,7 +118,7 @@ impl Leave {
 
 impl PendingCommand {
     /// Counts bytes of the reply.
-    fn reply_bytes(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u64) {
+    fn count_reply(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u64) {
         if !std::mem::replace(&mut self.has_begun, true) {
             sink.exchange(self.key).begin_answer();
         }
@@ -182,15 +182,15 @@ impl Commands {
                 Reads::Octets { key, remaining } => {
                     let count = usize::try_from(remaining).unwrap_or(usize::MAX).min(bytes.len());
                     *bytes = bytes.get(count..).unwrap_or_default();
-                    self.octets(sink, key, remaining, count as u64);
+                    self.count_octets(sink, key, remaining, count as u64);
                 }
-                Reads::Content { .. } => self.content(sink, bytes),
+                Reads::Content { .. } => self.read_content(sink, bytes),
                 Reads::Lines => {
                     if self.client.line.is_new() {
                         sink.mark();
                     }
                     if self.client.line.take(bytes) {
-                        self.command(sink)?;
+                        self.read_command(sink)?;
                     } else if self.client.line.len() > MAX_LINE {
                         return Err(Leave::Lost("a line without end"));
                     }
@@ -201,7 +201,7 @@ impl Commands {
     }
 
     /// Counts octets of a command's literal, or of BDAT, of which `remaining` were to come.
-    fn octets(&mut self, sink: &mut Sink<'_, impl Listener>, key: u64, remaining: u64, count: u64) {
+    fn count_octets(&mut self, sink: &mut Sink<'_, impl Listener>, key: u64, remaining: u64, count: u64) {
         sink.exchange(key).count(count);
         let remaining = remaining - count;
         self.client.reads = Reads::Octets { key, remaining };
@@ -214,7 +214,7 @@ impl Commands {
     }
 
     /// Reads a mail's text, up to its lone dot.
-    fn content(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: &mut &[u8]) {
+    fn read_content(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: &mut &[u8]) {
         let Reads::Content {
             key,
             mut dots,
@@ -255,7 +255,7 @@ impl Commands {
     }
 
     /// Reads a whole line of the client.
-    fn command(&mut self, sink: &mut Sink<'_, impl Listener>) -> Result<(), Leave> {
+    fn read_command(&mut self, sink: &mut Sink<'_, impl Listener>) -> Result<(), Leave> {
         let line = std::mem::take(&mut self.client.line);
         if !line.is_text() {
             return Err(Leave::Lost("not a line of text"));
@@ -370,7 +370,7 @@ impl Commands {
         match &mut self.client.reads {
             Reads::Octets { key, remaining } if missing <= *remaining => {
                 let (key, remaining) = (*key, *remaining);
-                self.octets(sink, key, remaining, missing);
+                self.count_octets(sink, key, remaining, missing);
                 return Ok(());
             }
             Reads::Content {
@@ -388,7 +388,7 @@ impl Commands {
         if !self.client.line.is_new() {
             // mostly cut by the snap length: the line ends in the missing bytes
             self.client.line.count(missing);
-            self.command(sink).or_else(Leave::skip_cut_line)?;
+            self.read_command(sink).or_else(Leave::skip_cut_line)?;
         } else if !self.waiting.is_empty() && self.dialect != Dialect::Imap {
             // a command may be missing, so the replies cannot be paired
             self.give_up(sink);

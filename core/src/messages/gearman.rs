@@ -212,7 +212,7 @@ impl Gearman {
         | types::WORK_DATA
         | types::WORK_WARNING = kind
         {
-            return self.job_message(sink, kind, head);
+            return self.read_job_message(sink, kind, head);
         }
         let index = match kind {
             types::ERROR => (!self.waiting.is_empty()).then_some(0),
@@ -235,7 +235,7 @@ impl Gearman {
     }
 
     /// Reads a message about a job: its status, a part of its result, or the result.
-    fn job_message(&mut self, sink: &mut Sink<'_, impl Listener>, kind: u32, head: &[u8]) -> Role {
+    fn read_job_message(&mut self, sink: &mut Sink<'_, impl Listener>, kind: u32, head: &[u8]) -> Role {
         let handle = argument(head);
         let Some(index) = self.jobs.iter().position(|(job, _)| **job == *handle) else {
             return Role::Ignored;

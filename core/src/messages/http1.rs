@@ -170,9 +170,9 @@ impl Http1 {
     ) -> Result<&'a [u8], &'a [u8]> {
         let half = &mut self.sides[sink.side()];
         match &mut half.state {
-            State::Head => self.head(sink, bytes),
+            State::Head => self.read_head(sink, bytes),
             State::Chunked(_) | State::UntilClose if half.pieces.is_some() => {
-                half.streamed(sink.lend(), bytes)
+                half.read_streamed(sink.lend(), bytes)
             }
             State::Length(remaining) => {
                 let (body, rest) = cursor::split_left(bytes, remaining);
@@ -207,13 +207,13 @@ impl Http1 {
                 sink.piece(bytes.len() as u64);
                 Ok(&[])
             }
-            State::StreamedLength(_) => half.streamed(sink.lend(), bytes),
+            State::StreamedLength(_) => half.read_streamed(sink.lend(), bytes),
         }
     }
 
     /// Reads a head or a part of one. Returns the bytes after it.
     #[inline(always)]
-    fn head<'a>(
+    fn read_head<'a>(
         &mut self,
         sink: &mut Sink<'_, impl Listener>,
         bytes: &'a [u8],
@@ -231,18 +231,18 @@ impl Http1 {
             let mut cache = sink.memory().head_cache.take().unwrap_or_default();
             let head = cache.or_read(side, bytes, head::parse);
             if let Some(head) = head.filter(|head| head.len <= MAX_HEAD) {
-                let rest = self.whole_head(sink, head, bytes);
+                let rest = self.read_whole_head(sink, head, bytes);
                 sink.memory().head_cache = Some(cache);
                 return rest;
             }
             sink.memory().head_cache = Some(cache);
         }
-        self.part_of_head(sink.lend(), bytes)
+        self.keep_part_of_head(sink.lend(), bytes)
     }
 
     /// Handles a whole head at the beginning of `bytes`.
     #[inline(always)]
-    fn whole_head<'a>(
+    fn read_whole_head<'a>(
         &mut self,
         sink: &mut Sink<'_, impl Listener>,
         head: &Head,
@@ -253,12 +253,12 @@ impl Http1 {
         if sink.side() == Side::Server && self.searched < MAX_SEARCHED {
             self.search_software(sink.lend(), head_bytes);
         }
-        self.after_head(sink, head, rest)
+        self.begin_message(sink, head, rest)
     }
 
     /// Names the message of a head and decides where its body ends. Returns the bytes after the head.
     #[inline(always)]
-    fn after_head<'a>(
+    fn begin_message<'a>(
         &mut self,
         sink: &mut Sink<'_, impl Listener>,
         head: &Head,
@@ -299,7 +299,7 @@ impl Http1 {
                     sink.end();
                     return Ok(rest);
                 }
-                match self.final_response(sink, head, status) {
+                match self.pair_response(sink, head, status) {
                     Some(body) => (body, State::Head),
                     None => return Err(rest),
                 }
@@ -319,7 +319,7 @@ impl Http1 {
 
     /// Pairs a final response with its request. Returns the framing of its body; None if HTTP ends here.
     #[inline(always)]
-    fn final_response(
+    fn pair_response(
         &mut self,
         sink: &mut Sink<'_, impl Listener>,
         head: &Head,

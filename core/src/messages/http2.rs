@@ -185,7 +185,7 @@ impl Http2 {
                     let is_legal = match half.frames.next(&mut bytes) {
                         Part::Partly => true,
                         Part::Header(frame) => self.begin_frame(sink, frame),
-                        Part::Payload(piece, last) => self.payload(sink, piece, last),
+                        Part::Payload(piece, last) => self.read_payload(sink, piece, last),
                         Part::Wrong => false,
                     };
                     if !is_legal {
@@ -253,14 +253,14 @@ impl Http2 {
     }
 
     /// Takes a piece of the frame's payload. Returns false if the frame is not valid.
-    fn payload(&mut self, sink: &mut Sink<'_, impl Listener>, piece: &[u8], is_last: bool) -> bool {
+    fn read_payload(&mut self, sink: &mut Sink<'_, impl Listener>, piece: &[u8], is_last: bool) -> bool {
         let half = &mut self.sides[sink.side()];
         let max_kept = match half.frame.kind {
             frames::DATA => {
                 let data = half.data_of(piece);
                 let (stream, around) = (half.frame.stream, (piece.len() - data.len()) as u64);
                 let is_whole = is_last && piece.len() == half.frame.len as usize;
-                self.calls.data(sink, stream, around, data, is_whole);
+                self.calls.read_data(sink, stream, around, data, is_whole);
                 return !is_last || self.end_frame(sink, &[]);
             }
             frames::HEADERS | frames::PUSH_PROMISE | frames::CONTINUATION => MAX_BLOCK,
@@ -309,7 +309,7 @@ impl Http2 {
                 }
             }
             frames::HEADERS | frames::PUSH_PROMISE | frames::CONTINUATION => {
-                return self.fragment(sink, frame, payload);
+                return self.read_fragment(sink, frame, payload);
             }
             frames::RST_STREAM => self.calls.reset(sink, frame.stream),
             frames::GOAWAY => {
@@ -323,7 +323,7 @@ impl Http2 {
 
     /// Takes a whole frame of a header block, and decodes the block with its last one. Returns false if the padding is
     /// longer than the frame.
-    fn fragment(&mut self, sink: &mut Sink<'_, impl Listener>, frame: Frame, payload: &[u8]) -> bool {
+    fn read_fragment(&mut self, sink: &mut Sink<'_, impl Listener>, frame: Frame, payload: &[u8]) -> bool {
         let half = &mut self.sides[sink.side()];
         let mut block = half.block.take().unwrap_or_else(|| Block {
             stream: frame.stream,
@@ -365,7 +365,7 @@ impl Http2 {
         {
             fields = Fields::default();
         }
-        self.calls.headers(sink, &block, &fields);
+        self.calls.read_headers(sink, &block, &fields);
         true
     }
 

@@ -183,7 +183,7 @@ impl Memcached {
                 let (value, rest) = crate::cursor::split(bytes, count);
                 bytes = rest;
                 self.is_torn = value.last() != Some(&b'\n');
-                self.client_value(sink, count as u64);
+                self.count_client_value(sink, count as u64);
                 continue;
             }
             let before = bytes;
@@ -191,7 +191,7 @@ impl Memcached {
                 sink.mark();
             }
             if self.client.take(&mut bytes) {
-                self.command(sink)
+                self.read_command(sink)
                     .map_err(|reason| Stop::Lost(reason, Some(before)))?;
             } else if self.client.len() > MAX_LINE {
                 return Err(Stop::Lost("a line without end", Some(before)));
@@ -201,7 +201,7 @@ impl Memcached {
     }
 
     /// Counts bytes of the client's value.
-    fn client_value(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u64) {
+    fn count_client_value(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u64) {
         let Some((remaining, key)) = &mut self.storing else {
             return;
         };
@@ -219,7 +219,7 @@ impl Memcached {
     }
 
     /// Reads a whole command line.
-    fn command(&mut self, sink: &mut Sink<'_, impl Listener>) -> Result<(), &'static str> {
+    fn read_command(&mut self, sink: &mut Sink<'_, impl Listener>) -> Result<(), &'static str> {
         let line = std::mem::take(&mut self.client);
         if !line.is_text() {
             sink.unmark();
@@ -289,7 +289,7 @@ impl Memcached {
                 let value_left = usize::try_from(value.remaining).unwrap_or(usize::MAX);
                 let count = value_left.min(bytes.len());
                 bytes = bytes.get(count..).unwrap_or_default();
-                self.server_value(sink, count as u64);
+                self.count_server_value(sink, count as u64);
                 continue;
             }
             let before = bytes;
@@ -297,7 +297,7 @@ impl Memcached {
                 sink.mark();
             }
             if self.server.take(&mut bytes) {
-                self.server_line(sink)
+                self.read_server_line(sink)
                     .map_err(|reason| Stop::Lost(reason, Some(before)))?;
             } else if self.server.len() > MAX_LINE {
                 return Err(Stop::Lost("a line without end", Some(before)));
@@ -307,13 +307,13 @@ impl Memcached {
     }
 
     /// Counts bytes of the server's value.
-    fn server_value(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u64) {
+    fn count_server_value(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u64) {
         let Some(value) = &mut self.value else {
             return;
         };
         value.remaining = value.remaining.saturating_sub(bytes);
         let Value { remaining, is_last } = *value;
-        self.piece(sink, bytes);
+        self.count_piece(sink, bytes);
         if remaining == 0 {
             self.value = None;
             if is_last {
@@ -323,7 +323,7 @@ impl Memcached {
     }
 
     /// Counts bytes of the oldest command's response.
-    fn piece(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u64) {
+    fn count_piece(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u64) {
         if let Some((key, pending)) = self.waiting.first()
             && pending.is_exchange()
         {
@@ -345,7 +345,7 @@ impl Memcached {
     }
 
     /// Reads a whole line of the server.
-    fn server_line(&mut self, sink: &mut Sink<'_, impl Listener>) -> Result<(), &'static str> {
+    fn read_server_line(&mut self, sink: &mut Sink<'_, impl Listener>) -> Result<(), &'static str> {
         let line = std::mem::take(&mut self.server);
         let input = line.text();
         if !line.is_text() {
@@ -368,17 +368,17 @@ impl Memcached {
             }
             return Ok(());
         };
-        self.piece(sink, line.len());
+        self.count_piece(sink, line.len());
         match answer {
             Answer::More | Answer::Other => read_version(sink, input),
             Answer::Value(value) => self.begin_value(value, false),
             Answer::LastValue(value) => {
-                self.status(sink, input);
+                self.report_status(sink, input);
                 self.begin_value(value, true);
             }
             Answer::Last => {
                 read_version(sink, input);
-                self.status(sink, input);
+                self.report_status(sink, input);
                 self.end_response(sink);
             }
         }
@@ -421,7 +421,7 @@ impl Memcached {
     }
 
     /// Reports the status of the oldest command's response, by its line.
-    fn status(&mut self, sink: &mut Sink<'_, impl Listener>, input: &[u8]) {
+    fn report_status(&mut self, sink: &mut Sink<'_, impl Listener>, input: &[u8]) {
         let Some((key, pending)) = self.waiting.first() else {
             return;
         };
@@ -443,9 +443,11 @@ impl Memcached {
     fn skip(&mut self, sink: &mut Sink<'_, impl Listener>, missing: u64) -> Result<(), Stop<'static>> {
         match (sink.side(), self.storing, self.value) {
             (Side::Client, Some((remaining, _)), _) if missing <= remaining => {
-                self.client_value(sink, missing)
+                self.count_client_value(sink, missing)
             }
-            (Side::Server, _, Some(value)) if missing <= value.remaining => self.server_value(sink, missing),
+            (Side::Server, _, Some(value)) if missing <= value.remaining => {
+                self.count_server_value(sink, missing)
+            }
             _ => return Err(Stop::Lost("a line's beginning is not in the capture", None)),
         }
         Ok(())

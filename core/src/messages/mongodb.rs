@@ -66,7 +66,7 @@ impl MessageReader for MongoDb {
             let half = &mut self.sides[side];
             if let Some(progress) = half.message.skip(missing) {
                 half.unreported += missing;
-                self.message(&mut sink, progress);
+                self.read_message(&mut sink, progress);
                 return Outcome::All;
             }
             sink.lost("a message's beginning is not in the capture");
@@ -84,7 +84,7 @@ impl MessageReader for MongoDb {
                 sink.lost("not a message of MongoDB");
                 return Outcome::Lost(Stretch::Bytes(before));
             }
-            self.message(&mut sink, progress);
+            self.read_message(&mut sink, progress);
         }
         Outcome::All
     }
@@ -98,7 +98,7 @@ impl MessageReader for MongoDb {
 
 impl MongoDb {
     /// Handles the sender's message after each read: reports a response's part, or the whole message.
-    fn message(&mut self, sink: &mut Sink<'_, impl Listener>, progress: Progress) {
+    fn read_message(&mut self, sink: &mut Sink<'_, impl Listener>, progress: Progress) {
         let side = sink.side();
         let half = &mut self.sides[side];
         let (is_inside, bytes) = (half.message.is_inside(), half.unreported);
@@ -118,12 +118,12 @@ impl MongoDb {
         {
             // a long response begins with its first byte, not with its last
             half.unreported = 0;
-            self.part(sink, header.to, bytes);
+            self.count_part(sink, header.to, bytes);
         }
     }
 
     /// Counts bytes of a response.
-    fn part(&mut self, sink: &mut Sink<'_, impl Listener>, key: u32, bytes: u64) {
+    fn count_part(&mut self, sink: &mut Sink<'_, impl Listener>, key: u32, bytes: u64) {
         sink.exchange(u64::from(key))
             .answer_piece(&mut self.is_answer_begun, bytes);
     }
@@ -165,7 +165,7 @@ impl MongoDb {
             self.more_to_come = has_more.then_some((header.id, pending));
             return;
         }
-        self.part(sink, header.to, bytes);
+        self.count_part(sink, header.to, bytes);
         self.is_answer_begun = false;
         let error = match header.code {
             MSG => bson::error_code(bson::document(self.sides.server.message.head())),

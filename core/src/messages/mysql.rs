@@ -47,11 +47,11 @@ struct Half {
 impl MessageReader for MySql {
     fn feed<'a>(&mut self, mut sink: Sink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         let read = match stretch {
-            Stretch::Bytes(bytes) => self.packets(&mut sink, bytes),
+            Stretch::Bytes(bytes) => self.read_packets(&mut sink, bytes),
             Stretch::Missing(missing) => match self.sides[sink.side()].packet.skip(missing) {
                 Some(progress) => {
                     self.sides[sink.side()].unreported += missing;
-                    self.packet(&mut sink, progress, &[])
+                    self.read_packet(&mut sink, progress, &[])
                 }
                 None => Err(Stop::Lost("a packet's beginning is not in the capture", None)),
             },
@@ -71,7 +71,7 @@ impl MessageReader for MySql {
 }
 
 impl MySql {
-    fn packets<'a>(
+    fn read_packets<'a>(
         &mut self,
         sink: &mut Sink<'_, impl Listener>,
         mut bytes: &'a [u8],
@@ -93,18 +93,19 @@ impl MySql {
                 Some((u64::from(packets::length(header)), kept))
             });
             half.unreported += (before.len() - bytes.len()) as u64;
-            self.packet(sink, progress, bytes).map_err(|stop| match stop {
-                // only the packets before this one were read
-                Stop::Lost(reason, None) => Stop::Lost(reason, Some(before)),
-                stop => stop,
-            })?;
+            self.read_packet(sink, progress, bytes)
+                .map_err(|stop| match stop {
+                    // only the packets before this one were read
+                    Stop::Lost(reason, None) => Stop::Lost(reason, Some(before)),
+                    stop => stop,
+                })?;
         }
         Ok(())
     }
 
     /// Handles the sender's packet after each read: reports rows as they arrive, and a whole packet to the dialog.
     /// `rest` is what follows the packet.
-    fn packet<'a>(
+    fn read_packet<'a>(
         &mut self,
         sink: &mut Sink<'_, impl Listener>,
         progress: Progress,
@@ -115,7 +116,7 @@ impl MySql {
         let bytes = half.unreported;
         if progress != Progress::Whole {
             // the answer begins with the first byte of a row, not with its last
-            if side == Side::Server && half.packet.is_inside() && self.dialog.part(sink, bytes) {
+            if side == Side::Server && half.packet.is_inside() && self.dialog.count_answer(sink, bytes) {
                 half.unreported = 0;
             }
             return Ok(());
@@ -124,10 +125,10 @@ impl MySql {
         let continues = std::mem::replace(&mut half.continues, packets::is_continued(half.packet.header()));
         let result = match (side, continues) {
             (Side::Client, true) => {
-                self.dialog.more(sink, bytes);
+                self.dialog.count_continuation(sink, bytes);
                 Ok(())
             }
-            (Side::Client, false) => match self.dialog.client_packet(sink, &half.packet, bytes) {
+            (Side::Client, false) => match self.dialog.read_client_packet(sink, &half.packet, bytes) {
                 // the TLS handshake's exchange begins with the packet that requests it: the mark stays
                 ClientPacket::SslRequest => return Err(Stop::Encrypted(rest)),
                 ClientPacket::Read => Ok(()),
@@ -135,10 +136,10 @@ impl MySql {
                 ClientPacket::Wrong(reason) => Err(Stop::Lost(reason, None)),
             },
             (Side::Server, true) => {
-                self.dialog.part(sink, bytes);
+                self.dialog.count_answer(sink, bytes);
                 Ok(())
             }
-            (Side::Server, false) => match self.dialog.server_packet(sink, &half.packet, bytes) {
+            (Side::Server, false) => match self.dialog.read_server_packet(sink, &half.packet, bytes) {
                 Ok(()) => Ok(()),
                 Err(reason) => Err(Stop::Lost(reason, Some(rest))),
             },

@@ -72,12 +72,12 @@ impl MessageReader for Postgres {
             self.stage = if begins { Stage::Opening } else { Stage::Typed };
         }
         let read = match (stretch, self.stage, side) {
-            (Stretch::Bytes(bytes), Stage::Opening, Side::Client) => self.opening(&mut sink, bytes),
+            (Stretch::Bytes(bytes), Stage::Opening, Side::Client) => self.read_opening(&mut sink, bytes),
             (Stretch::Bytes(bytes), Stage::Encrypt, Side::Server) => {
                 self.encryption_response(&mut sink, bytes)
             }
             (_, Stage::Cancel, _) => return Outcome::All,
-            (Stretch::Bytes(bytes), Stage::Typed, _) => self.messages(&mut sink, bytes),
+            (Stretch::Bytes(bytes), Stage::Typed, _) => self.read_messages(&mut sink, bytes),
             (Stretch::Missing(missing), Stage::Typed, _) => self.skip_hole(&mut sink, missing),
             _ => Err(Stop::Lost("not a message of PostgreSQL", None)),
         };
@@ -98,7 +98,7 @@ impl MessageReader for Postgres {
 
 impl Postgres {
     /// Reads the client's messages without a type.
-    fn opening<'a>(
+    fn read_opening<'a>(
         &mut self,
         sink: &mut Sink<'_, impl Listener>,
         mut bytes: &'a [u8],
@@ -132,7 +132,7 @@ impl Postgres {
         }
         match (bytes.is_empty(), self.stage) {
             (true, _) | (_, Stage::Cancel) => Ok(()),
-            (_, Stage::Typed) => self.messages(sink, bytes),
+            (_, Stage::Typed) => self.read_messages(sink, bytes),
             _ => Err(Stop::Lost("not a message of PostgreSQL", Some(bytes))),
         }
     }
@@ -156,13 +156,13 @@ impl Postgres {
             }
             [b'E', ..] => {
                 self.stage = Stage::Typed;
-                self.messages(sink, bytes)
+                self.read_messages(sink, bytes)
             }
             _ => Err(Stop::Lost("encrypted, but not with TLS", Some(bytes))),
         }
     }
 
-    fn messages<'a>(
+    fn read_messages<'a>(
         &mut self,
         sink: &mut Sink<'_, impl Listener>,
         mut bytes: &'a [u8],
@@ -178,7 +178,7 @@ impl Postgres {
             if progress == Progress::Wrong {
                 return Err(Stop::Lost("not a message of PostgreSQL", Some(before)));
             }
-            self.message(sink, progress)?;
+            self.read_message(sink, progress)?;
         }
         Ok(())
     }
@@ -190,11 +190,11 @@ impl Postgres {
             .skip(missing)
             .ok_or(Stop::Lost("a message's beginning is not in the capture", None))?;
         half.unreported += missing;
-        self.message(sink, progress)
+        self.read_message(sink, progress)
     }
 
     /// Handles the sender's message after each read: reports rows as they arrive, and a whole message to the dialog.
-    fn message(
+    fn read_message(
         &mut self,
         sink: &mut Sink<'_, impl Listener>,
         progress: Progress,
@@ -204,11 +204,13 @@ impl Postgres {
         let (is_whole, bytes) = (progress == Progress::Whole, *unreported);
         let [kind, ..] = *message.header();
         match side {
-            Side::Client if is_whole => self.dialog.client_message(sink, kind, message, bytes)?,
-            Side::Server if is_whole => self.dialog.server_message(sink, kind, message, bytes),
+            Side::Client if is_whole => self.dialog.read_client_message(sink, kind, message, bytes)?,
+            Side::Server if is_whole => self.dialog.read_server_message(sink, kind, message, bytes),
             // the answer begins with the first byte of a row, not with its last
             Side::Server
-                if message.is_inside() && matches!(kind, b'D' | b'd') && self.dialog.part(sink, bytes) => {}
+                if message.is_inside()
+                    && matches!(kind, b'D' | b'd')
+                    && self.dialog.count_answer(sink, bytes) => {}
             _ => return Ok(()),
         }
         self.sides[side].unreported = 0;

@@ -259,8 +259,8 @@ impl MessageReader for Socks {
             sink.count(1);
             let message = std::mem::take(&mut self.unread[side]);
             let step = match side {
-                Side::Client => self.request(&mut sink, &message),
-                Side::Server => self.answer(&mut sink, &message),
+                Side::Client => self.read_request(&mut sink, &message),
+                Side::Server => self.read_answer(&mut sink, &message),
             };
             match step {
                 Step::Partly if message.len() < MAX_SOCKS => self.unread[side] = message,
@@ -299,7 +299,7 @@ impl Socks {
     }
 
     /// Reads the client's message as far as it was received.
-    fn request(&mut self, sink: &mut Sink<'_, impl Listener>, message: &[u8]) -> Step {
+    fn read_request(&mut self, sink: &mut Sink<'_, impl Listener>, message: &[u8]) -> Step {
         let parsed = match message {
             [VERSION_4, command, rest @ ..] => destination_4(rest).map(|target| {
                 (
@@ -341,7 +341,7 @@ impl Socks {
     }
 
     /// Reads the server's message as far as it was received.
-    fn answer(&mut self, sink: &mut Sink<'_, impl Listener>, message: &[u8]) -> Step {
+    fn read_answer(&mut self, sink: &mut Sink<'_, impl Listener>, message: &[u8]) -> Step {
         let [request, second, third] = self.open;
         let Some(request) = request else {
             return Step::Wrong;

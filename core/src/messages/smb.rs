@@ -100,7 +100,7 @@ impl WireFormat for Smb {
                 _ => {}
             }
         }
-        self.compound(sink, &packets);
+        self.read_compound(sink, &packets);
         role
     }
 
@@ -110,7 +110,7 @@ impl WireFormat for Smb {
 impl Smb {
     /// Keeps which requests were compounded, and ends the exchanges whose responses were not read. The responses are
     /// compounded, too, and those after a long one (READ) stand beyond the bytes that are kept of a message.
-    fn compound(&mut self, sink: &mut Sink<'_, impl Listener>, packets: &[Packet<'_>]) {
+    fn read_compound(&mut self, sink: &mut Sink<'_, impl Listener>, packets: &[Packet<'_>]) {
         let [first, others @ ..] = packets else {
             return;
         };

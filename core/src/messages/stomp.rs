@@ -143,8 +143,8 @@ impl MessageReader for Stomp {
                 while !bytes.is_empty() {
                     let before = bytes;
                     if self.sides[side].frame.is_some() {
-                        self.body(&mut sink, &mut bytes);
-                    } else if !self.head(&mut sink, &mut bytes) {
+                        self.read_body(&mut sink, &mut bytes);
+                    } else if !self.read_head(&mut sink, &mut bytes) {
                         sink.lost("not a frame of STOMP");
                         return Outcome::Lost(Stretch::Bytes(before));
                     }
@@ -175,7 +175,7 @@ impl MessageReader for Stomp {
 
 impl Stomp {
     /// Reads a frame's head. Returns false if the bytes are not a frame.
-    fn head(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: &mut &[u8]) -> bool {
+    fn read_head(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: &mut &[u8]) -> bool {
         let side = sink.side();
         let half = &mut self.sides[side];
         if half.head.is_empty() {
@@ -207,7 +207,7 @@ impl Stomp {
             Some(Some(length)) => Some(u64::saturating_add(length, 1)),
             None => None,
         };
-        let role = self.role(sink, &head);
+        let role = self.begin_frame(sink, &head);
         let frame = Frame {
             role,
             remaining,
@@ -219,7 +219,7 @@ impl Stomp {
     }
 
     /// Reads a body and the zero byte after it.
-    fn body(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: &mut &[u8]) {
+    fn read_body(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: &mut &[u8]) {
         let side = sink.side();
         let Some(frame) = &mut self.sides[side].frame else {
             return;
@@ -263,7 +263,7 @@ impl Stomp {
     }
 
     /// Returns the role of the frame with this head, and reports its beginning.
-    fn role(&mut self, sink: &mut Sink<'_, impl Listener>, head: &[u8]) -> Role {
+    fn begin_frame(&mut self, sink: &mut Sink<'_, impl Listener>, head: &[u8]) -> Role {
         let end = head
             .iter()
             .position(|byte| matches!(byte, b'\r' | b'\n'))
@@ -271,12 +271,12 @@ impl Stomp {
         let command = cursor::upto(head, end);
         let named = |names: &[&'static str]| names.iter().find(|name| name.as_bytes() == command).copied();
         match sink.side() {
-            Side::Client => self.client_frame(sink, named(&CLIENT).unwrap_or_default(), head),
-            Side::Server => self.server_frame(sink, named(&SERVER).unwrap_or_default(), head),
+            Side::Client => self.begin_client_frame(sink, named(&CLIENT).unwrap_or_default(), head),
+            Side::Server => self.begin_server_frame(sink, named(&SERVER).unwrap_or_default(), head),
         }
     }
 
-    fn client_frame(
+    fn begin_client_frame(
         &mut self,
         sink: &mut Sink<'_, impl Listener>,
         command: &'static str,
@@ -323,7 +323,7 @@ impl Stomp {
         }
     }
 
-    fn server_frame(
+    fn begin_server_frame(
         &mut self,
         sink: &mut Sink<'_, impl Listener>,
         command: &'static str,

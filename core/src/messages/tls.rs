@@ -127,7 +127,7 @@ impl MessageReader for Tls {
         if let Some(inside) = self.inside.take() {
             return self.decrypt(&mut sink, stretch, inside);
         }
-        self.records(&mut sink, stretch)
+        self.read_records(&mut sink, stretch)
     }
 
     fn close(&mut self, sink: &mut Sink<'_, impl Listener>, how: Close) {
@@ -154,7 +154,7 @@ impl MessageReader for Tls {
 }
 
 impl Tls {
-    fn records<'a>(&mut self, sink: &mut Sink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
+    fn read_records<'a>(&mut self, sink: &mut Sink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         match stretch {
             Stretch::Bytes(bytes) => self.read_bytes(sink, bytes),
             Stretch::Missing(missing) => self.skip_hole(sink, missing),
@@ -254,7 +254,7 @@ impl Tls {
             },
             _ if self.has_keys() => CountsFor::None,
             _ if kind != APPLICATION_DATA || may_be_alert => CountsFor::None,
-            _ => self.data_record(sink, len),
+            _ => self.begin_data_record(sink, len),
         };
         let half = &mut self.sides[side];
         half.may_be_closed = kind == ALERT || kind == APPLICATION_DATA && may_be_alert;
@@ -265,7 +265,7 @@ impl Tls {
     }
 
     /// Decides whether a record after the handshake is of a message or a ticket.
-    fn data_record(&mut self, sink: &mut Sink<'_, impl Listener>, len: u32) -> CountsFor {
+    fn begin_data_record(&mut self, sink: &mut Sink<'_, impl Listener>, len: u32) -> CountsFor {
         if sink.side() == Side::Server && self.is_tls13 {
             match self.tickets {
                 Tickets::Awaited => {

@@ -201,7 +201,7 @@ impl WebSocket {
                 Part::Partly => true,
                 Part::Header(frame) => half.begin_frame(frame),
                 Part::Payload(piece) => {
-                    self.payload(sink, piece);
+                    self.read_payload(sink, piece);
                     true
                 }
                 Part::Wrong => false,
@@ -218,11 +218,11 @@ impl WebSocket {
     }
 
     /// Takes a piece of a frame's payload.
-    fn payload(&mut self, sink: &mut Sink<'_, impl Listener>, piece: &[u8]) {
+    fn read_payload(&mut self, sink: &mut Sink<'_, impl Listener>, piece: &[u8]) {
         let side = sink.side();
         let needs_payload = self.inner.needs_payload();
         let half = &mut self.sides[side];
-        half.payload(piece);
+        half.read_payload(piece);
         if needs_payload && half.is_data {
             let message = half.message.as_ref();
             let is_plain = message.is_some_and(|message| message.content != Content::Compressed);
@@ -238,8 +238,8 @@ impl WebSocket {
         if let Some(message) = half.message.take_if(|message| half.is_data && message.is_last) {
             match side {
                 _ if is_known => return,
-                Side::Client => self.client_message(sink, &message),
-                Side::Server => self.server_message(sink, &message),
+                Side::Client => self.read_client_message(sink, &message),
+                Side::Server => self.read_server_message(sink, &message),
             }
         }
         if self.sides[side].message.is_none() && !is_known {
@@ -248,8 +248,8 @@ impl WebSocket {
     }
 
     /// Reports a whole message of the client.
-    fn client_message(&mut self, sink: &mut Sink<'_, impl Listener>, message: &Message) {
-        let members = self.members(sink, message);
+    fn read_client_message(&mut self, sink: &mut Sink<'_, impl Listener>, message: &Message) {
+        let members = self.read_members(sink, message);
         if members.is_notification() {
             return;
         }
@@ -268,8 +268,8 @@ impl WebSocket {
     }
 
     /// Reports a whole message of the server, in the order of the list at the top of this file.
-    fn server_message(&mut self, sink: &mut Sink<'_, impl Listener>, message: &Message) {
-        let members = self.members(sink, message);
+    fn read_server_message(&mut self, sink: &mut Sink<'_, impl Listener>, message: &Message) {
+        let members = self.read_members(sink, message);
         if members.is_request() {
             let key = BY_SERVER | self.next_key();
             report_request(sink, key, message, &members);
@@ -319,7 +319,7 @@ impl WebSocket {
     }
 
     /// Parses a message's members. The first message of JSON-RPC makes it the protocol of the connection.
-    fn members(&mut self, sink: &mut Sink<'_, impl Listener>, message: &Message) -> Members {
+    fn read_members(&mut self, sink: &mut Sink<'_, impl Listener>, message: &Message) -> Members {
         let members = Members::parse(&message.text);
         if members.is_rpc && !std::mem::replace(&mut self.is_rpc, true) {
             sink.protocol(Protocol::JsonRpc);
@@ -475,7 +475,7 @@ impl Half {
         true
     }
 
-    fn payload(&mut self, piece: &[u8]) {
+    fn read_payload(&mut self, piece: &[u8]) {
         if let Some(message) = &mut self.message
             && self.is_data
         {

@@ -180,7 +180,7 @@ impl Content {
     }
 
     /// Counts a frame of `len` bytes, which others follow.
-    pub(super) fn part(&mut self, len: u64) -> Role {
+    pub(super) fn count(&mut self, len: u64) -> Role {
         self.bytes += len;
         match self.owner {
             Some(Owner::Exchange(key)) => Role::Part(key),
@@ -189,16 +189,16 @@ impl Content {
     }
 
     /// Reads the header frame, of `len` bytes, of a content of `size` bytes.
-    pub(super) fn header(&mut self, size: u64, len: u64) -> Role {
+    pub(super) fn begin(&mut self, size: u64, len: u64) -> Role {
         self.remaining = size;
-        self.body(0, len)
+        self.count_body(0, len)
     }
 
     /// Reads a body frame of `len` bytes with `size` bytes of payload.
-    pub(super) fn body(&mut self, size: u64, len: u64) -> Role {
+    pub(super) fn count_body(&mut self, size: u64, len: u64) -> Role {
         self.remaining = self.remaining.saturating_sub(size);
         if self.remaining > 0 {
-            return self.part(len);
+            return self.count(len);
         }
         let Content { owner, bytes, .. } = std::mem::take(self);
         match owner {

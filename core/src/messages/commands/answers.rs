@@ -82,7 +82,7 @@ impl Commands {
                 sink.mark();
             }
             if self.server.line.take(bytes) {
-                self.reply_line(sink)?;
+                self.read_reply_line(sink)?;
             } else if self.server.line.len() > MAX_LINE {
                 return Err(Leave::Lost("a line without end"));
             }
@@ -91,24 +91,24 @@ impl Commands {
     }
 
     /// Reads a whole line of the server.
-    fn reply_line(&mut self, sink: &mut Sink<'_, impl Listener>) -> Result<(), Leave> {
+    fn read_reply_line(&mut self, sink: &mut Sink<'_, impl Listener>) -> Result<(), Leave> {
         let line = std::mem::take(&mut self.server.line);
         let len = line.len();
         self.server.unreported = self.server.unreported.saturating_add(len);
         if self.dialect == Dialect::Pop3 {
-            return self.pop3_reply(sink, line.text());
+            return self.read_pop3_reply(sink, line.text());
         }
         let reply_code = code(line.text());
         if let Some(first) = self.server.multiline {
             let is_same = line.text().starts_with(&first) || self.dialect == Dialect::Smtp;
             if is_same && let Some((code, false)) = reply_code {
                 self.server.multiline = None;
-                return self.reply(sink, code, line.text());
+                return self.read_reply(sink, code, line.text());
             }
             return Ok(());
         }
         match reply_code {
-            Some((code, false)) => self.reply(sink, code, line.text()),
+            Some((code, false)) => self.read_reply(sink, code, line.text()),
             Some((_, true)) => {
                 if !self.server.has_greeted {
                     read_software(sink, line.text());
@@ -116,12 +116,12 @@ impl Commands {
                 self.server.multiline = line.text().first_chunk().copied();
                 Ok(())
             }
-            None => self.odd_line(sink, line.is_text()),
+            None => self.read_odd_line(sink, line.is_text()),
         }
     }
 
     /// Reads a line that begins no reply. Some servers send one now and then, and clients take it for a refusal.
-    fn odd_line(&mut self, sink: &mut Sink<'_, impl Listener>, is_text: bool) -> Result<(), Leave> {
+    fn read_odd_line(&mut self, sink: &mut Sink<'_, impl Listener>, is_text: bool) -> Result<(), Leave> {
         // before the first command: the capture begins inside the text of a reply
         if self.server.is_after_hole || self.next_key == 0 && is_text {
             sink.unmark();
@@ -141,7 +141,7 @@ impl Commands {
     }
 
     /// Reads a line of POP3: `+OK`, `-ERR`, or `+` for the next round of a log-in.
-    fn pop3_reply(&mut self, sink: &mut Sink<'_, impl Listener>, line: &[u8]) -> Result<(), Leave> {
+    fn read_pop3_reply(&mut self, sink: &mut Sink<'_, impl Listener>, line: &[u8]) -> Result<(), Leave> {
         let first = first_word(line);
         match first {
             b"+OK" => {
@@ -151,19 +151,24 @@ impl Commands {
                     self.server.text = Some(Dots::default());
                     return Ok(());
                 }
-                self.final_reply(sink, status_word("+OK"), line)
+                self.end_reply_with(sink, status_word("+OK"), line)
             }
-            b"-ERR" => self.final_reply(sink, status_word("-ERR"), line),
+            b"-ERR" => self.end_reply_with(sink, status_word("-ERR"), line),
             b"+" => {
                 self.next_round(sink);
                 Ok(())
             }
-            _ => self.odd_line(sink, !line.contains(&0)),
+            _ => self.read_odd_line(sink, !line.contains(&0)),
         }
     }
 
     /// Reads a whole reply of SMTP or FTP.
-    fn reply(&mut self, sink: &mut Sink<'_, impl Listener>, code: u16, line: &[u8]) -> Result<(), Leave> {
+    fn read_reply(
+        &mut self,
+        sink: &mut Sink<'_, impl Listener>,
+        code: u16,
+        line: &[u8],
+    ) -> Result<(), Leave> {
         let smtp = self.dialect == Dialect::Smtp;
         if !smtp && code < 200 {
             // FTP's preliminary reply: the transfer has begun
@@ -188,7 +193,7 @@ impl Commands {
             return Ok(());
         }
         let status = Status::reply_code(code);
-        self.final_reply(sink, status, line)
+        self.end_reply_with(sink, status, line)
     }
 
     /// The server requests another line of the oldest command.
@@ -206,13 +211,13 @@ impl Commands {
         let unreported = std::mem::take(&mut self.server.unreported);
         (self.server.is_after_hole, self.server.has_greeted) = (false, true);
         match self.waiting.front_mut() {
-            Some(first) => first.reply_bytes(sink, unreported),
+            Some(first) => first.count_reply(sink, unreported),
             None => sink.unmark(),
         }
     }
 
     /// Handles a reply that is not preliminary. Without an open command it is a greeting, or the server closes.
-    fn final_reply(
+    fn end_reply_with(
         &mut self,
         sink: &mut Sink<'_, impl Listener>,
         status: Status<'_>,
@@ -323,7 +328,7 @@ impl Commands {
             self.server.line.count(missing);
             let code = self.server.multiline.take();
             self.server.line.make_last(code);
-            self.reply_line(sink).or_else(Leave::skip_cut_line)?;
+            self.read_reply_line(sink).or_else(Leave::skip_cut_line)?;
         } else if self.waiting.len() > 1 {
             self.give_up(sink);
         } else if let Some(first) = self.waiting.front_mut() {

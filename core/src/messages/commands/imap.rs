@@ -35,22 +35,22 @@ impl Commands {
             }
             server.octets = server.line.literal().unwrap_or(0);
             if server.octets == 0 {
-                self.response(sink)?;
+                self.read_response(sink)?;
             }
         }
-        self.pieces(sink);
+        self.count_pieces(sink);
         Ok(())
     }
 
     /// Reports the bytes of an untagged response that were read so far.
-    fn pieces(&mut self, sink: &mut Sink<'_, impl Listener>) {
+    fn count_pieces(&mut self, sink: &mut Sink<'_, impl Listener>) {
         if !self.server.line.text().starts_with(b"* ") {
             return;
         }
         if let Some(index) = self.owner()
             && let Some(owner) = self.waiting.get_mut(index)
         {
-            owner.reply_bytes(sink, self.server.line.take_len());
+            owner.count_reply(sink, self.server.line.take_len());
         }
     }
 
@@ -62,8 +62,8 @@ impl Commands {
     }
 
     /// Reads a whole response.
-    fn response(&mut self, sink: &mut Sink<'_, impl Listener>) -> Result<(), Leave> {
-        self.pieces(sink);
+    fn read_response(&mut self, sink: &mut Sink<'_, impl Listener>) -> Result<(), Leave> {
+        self.count_pieces(sink);
         let line = std::mem::take(&mut self.server.line);
         if !line.is_text() {
             return Err(Leave::Lost("not a line of text"));
@@ -105,7 +105,7 @@ impl Commands {
                 }
                 Ok(())
             }
-            tag if is_tag(tag) => self.tagged(sink, tag, word, line.len()),
+            tag if is_tag(tag) => self.read_tagged(sink, tag, word, line.len()),
             _ if self.server.is_after_hole => {
                 sink.unmark();
                 Ok(())
@@ -115,7 +115,7 @@ impl Commands {
     }
 
     /// Ends the command with this tag.
-    fn tagged(
+    fn read_tagged(
         &mut self,
         sink: &mut Sink<'_, impl Listener>,
         tag: &[u8],
@@ -140,7 +140,7 @@ impl Commands {
         let word = word.to_ascii_uppercase();
         let status = status_word(std::str::from_utf8(&word).unwrap_or_default());
         command.has_failed = status.error;
-        command.reply_bytes(sink, bytes);
+        command.count_reply(sink, bytes);
         sink.exchange(command.key).status(status);
         self.end_exchange(sink, &command)
     }
@@ -154,13 +154,13 @@ impl Commands {
         if missing <= self.server.octets {
             self.server.octets -= missing;
             self.server.line.count(missing);
-            self.pieces(sink);
+            self.count_pieces(sink);
             return Ok(());
         }
         if !self.server.line.is_new() && self.server.octets == 0 {
             // mostly cut by the snap length: the line ends in the missing bytes
             self.server.line.count(missing);
-            self.response(sink).or_else(Leave::skip_cut_line)?;
+            self.read_response(sink).or_else(Leave::skip_cut_line)?;
         }
         self.waiting
             .iter_mut()

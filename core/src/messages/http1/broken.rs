@@ -35,13 +35,13 @@ impl Http1 {
                 }
             }
             State::UntilClose | State::Tunnel => {
-                half.skipped(missing);
+                half.skip_pieces(missing);
                 sink.piece(missing);
                 Ok(())
             }
             State::Chunked(chunked) => match chunked.skip(missing) {
                 Some(Step::All) => {
-                    half.skipped(missing);
+                    half.skip_pieces(missing);
                     sink.piece(missing);
                     Ok(())
                 }
@@ -82,7 +82,7 @@ impl Http1 {
     /// Reads a part of a head that is not whole in this stretch, or that cannot be parsed. Returns the bytes after it.
     #[cold]
     #[inline(never)]
-    pub(super) fn part_of_head<'a>(
+    pub(super) fn keep_part_of_head<'a>(
         &mut self,
         mut sink: Sink<'_, impl Listener>,
         bytes: &'a [u8],
@@ -117,7 +117,7 @@ impl Http1 {
                 if side == Side::Server && self.searched < MAX_SEARCHED {
                     self.search_software(sink.lend(), &head_bytes);
                 }
-                return self.after_head(&mut sink, &head, rest);
+                return self.begin_message(&mut sink, &head, rest);
             }
             self.sides[side].head = head_bytes;
             self.name_unfinished(&mut sink, false);

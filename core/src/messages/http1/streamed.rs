@@ -10,7 +10,7 @@ use crate::messages::sink::Sink;
 impl Half {
     /// Reads a part of the body. Returns the bytes after it; the error is the rest after a broken coding.
     #[cold]
-    pub(super) fn streamed<'a>(
+    pub(super) fn read_streamed<'a>(
         &mut self,
         mut sink: Sink<'_, impl Listener>,
         mut bytes: &'a [u8],
@@ -62,7 +62,7 @@ impl Half {
     }
 
     /// Passes over a hole in the body. The splitter is dropped if it cannot find later pieces.
-    pub(super) fn skipped(&mut self, missing: u64) {
+    pub(super) fn skip_pieces(&mut self, missing: u64) {
         if self.pieces.as_mut().is_some_and(|pieces| !pieces.skip(missing)) {
             self.pieces = None;
         }

@@ -71,11 +71,16 @@ impl Calls {
     }
 
     /// Takes a whole header block.
-    pub(super) fn headers(&mut self, sink: &mut Sink<'_, impl Listener>, block: &Block, fields: &Fields) {
+    pub(super) fn read_headers(
+        &mut self,
+        sink: &mut Sink<'_, impl Listener>,
+        block: &Block,
+        fields: &Fields,
+    ) {
         match (sink.side(), block.promised) {
-            (Side::Client, _) => self.request_fields(sink, block, fields),
-            (Side::Server, Some(promised)) => self.promised(sink, block, promised, fields),
-            (Side::Server, None) => self.answer_fields(sink, block, fields),
+            (Side::Client, _) => self.read_request_fields(sink, block, fields),
+            (Side::Server, Some(promised)) => self.begin_promised(sink, block, promised, fields),
+            (Side::Server, None) => self.read_answer_fields(sink, block, fields),
         }
         sink.unmark();
         if block.is_last {
@@ -83,7 +88,7 @@ impl Calls {
         }
     }
 
-    fn request_fields(&mut self, sink: &mut Sink<'_, impl Listener>, block: &Block, fields: &Fields) {
+    fn read_request_fields(&mut self, sink: &mut Sink<'_, impl Listener>, block: &Block, fields: &Fields) {
         let stream = block.stream;
         if stream.is_multiple_of(2) || stream <= self.newest {
             // trailers of a request, which may have been answered already
@@ -117,7 +122,7 @@ impl Calls {
         }
     }
 
-    fn answer_fields(&mut self, sink: &mut Sink<'_, impl Listener>, block: &Block, fields: &Fields) {
+    fn read_answer_fields(&mut self, sink: &mut Sink<'_, impl Listener>, block: &Block, fields: &Fields) {
         if let Some(server) = &fields.server {
             sink.software(server.as_str().into());
         }
@@ -157,7 +162,7 @@ impl Calls {
         }
     }
 
-    fn promised(
+    fn begin_promised(
         &mut self,
         sink: &mut Sink<'_, impl Listener>,
         block: &Block,
@@ -188,7 +193,7 @@ impl Calls {
 
     /// Takes data of a DATA frame. `around` is the number of bytes of padding before and after them; `is_whole`: they
     /// are all data of the frame.
-    pub(super) fn data(
+    pub(super) fn read_data(
         &mut self,
         sink: &mut Sink<'_, impl Listener>,
         stream: u32,

@@ -112,7 +112,7 @@ impl Dialog {
     }
 
     /// Reads a whole packet of the client.
-    pub(super) fn client_packet(
+    pub(super) fn read_client_packet(
         &mut self,
         sink: &mut Sink<'_, impl Listener>,
         packet: &Packet,
@@ -145,15 +145,13 @@ impl Dialog {
             _ => {}
         }
         match packet.head().split_first() {
-            Some((code, body)) if number == 0 => {
-                self.command_packet(sink, *code, body, packet.is_cut(), bytes)
-            }
+            Some((code, body)) if number == 0 => self.read_command(sink, *code, body, packet.is_cut(), bytes),
             _ => ClientPacket::Wrong("not a command of MySQL"),
         }
     }
 
     /// Counts a packet that continues a longer command.
-    pub(super) fn more(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u64) {
+    pub(super) fn count_continuation(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u64) {
         if let Some((key, _)) = self.waiting.last() {
             sink.exchange(key).count(bytes);
         }
@@ -198,7 +196,7 @@ impl Dialog {
         ClientPacket::Read
     }
 
-    fn command_packet(
+    fn read_command(
         &mut self,
         sink: &mut Sink<'_, impl Listener>,
         code: u8,

@@ -128,7 +128,7 @@ impl Dialog {
 
     /// Ends a round of the log-in: the server has answered it with these bytes.
     pub(super) fn end_round(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u64) {
-        self.part(sink, bytes);
+        self.count_answer(sink, bytes);
         self.end_response(sink);
     }
 
@@ -148,7 +148,7 @@ impl Dialog {
     }
 
     /// Reads a whole message of the client.
-    pub(super) fn client_message(
+    pub(super) fn read_client_message(
         &mut self,
         sink: &mut Sink<'_, impl Listener>,
         kind: u8,
@@ -159,10 +159,10 @@ impl Dialog {
         match kind {
             b'Q' | b'F' => {
                 self.end_request(sink);
-                self.query(sink, kind, message, bytes)?;
+                self.begin_query(sink, kind, message, bytes)?;
             }
-            b'P' | b'B' | b'D' | b'E' => self.group(sink, kind, message, bytes)?,
-            b'S' | b'H' => self.sync(sink, kind == b'S', bytes)?,
+            b'P' | b'B' | b'D' | b'E' => self.add_to_group(sink, kind, message, bytes)?,
+            b'S' | b'H' => self.end_group(sink, kind == b'S', bytes)?,
             b'C' => {
                 let names = if body.first() == Some(&b'P') {
                     &mut self.portals
@@ -175,14 +175,14 @@ impl Dialog {
             b'p' => self.handshake(sink, bytes)?,
             // no COPY is open: the capture begins while the server sends its log
             b'd' if self.waiting.is_empty() => self.replicates = true,
-            b'd' | b'c' | b'f' => self.data(sink, kind, bytes),
+            b'd' | b'c' | b'f' => self.count_copied(sink, kind, bytes),
             _ => {}
         }
         Ok(())
     }
 
     /// Query, or FunctionCall (`F`).
-    fn query(
+    fn begin_query(
         &mut self,
         sink: &mut Sink<'_, impl Listener>,
         kind: u8,
@@ -218,7 +218,7 @@ impl Dialog {
     }
 
     /// Parse, Bind, Describe, Execute.
-    fn group(
+    fn add_to_group(
         &mut self,
         sink: &mut Sink<'_, impl Listener>,
         kind: u8,
@@ -317,7 +317,7 @@ impl Dialog {
     }
 
     /// Sync, or Flush: the server answers what came before.
-    fn sync(
+    fn end_group(
         &mut self,
         sink: &mut Sink<'_, impl Listener>,
         is_sync: bool,
@@ -342,7 +342,7 @@ impl Dialog {
     }
 
     /// Counts the data of a COPY, and ends its request with CopyDone (`c`) or CopyFail (`f`).
-    fn data(&mut self, sink: &mut Sink<'_, impl Listener>, kind: u8, bytes: u64) {
+    fn count_copied(&mut self, sink: &mut Sink<'_, impl Listener>, kind: u8, bytes: u64) {
         let Some((key, newest)) = self.waiting.last() else {
             return;
         };

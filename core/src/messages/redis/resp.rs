@@ -99,13 +99,13 @@ impl Resp {
         }
         while !bytes.is_empty() {
             if self.remaining > 0 {
-                self.string(bytes);
+                self.read_string(bytes);
                 if self.remaining > 0 {
                     return Progress::Partly;
                 }
                 self.end_word();
             } else {
-                match self.header(is_client, bytes) {
+                match self.read_header(is_client, bytes) {
                     None => return Progress::Partly,
                     Some(false) => return Progress::Wrong,
                     Some(true) if self.remaining > 0 => continue,
@@ -146,7 +146,7 @@ impl Resp {
         true
     }
 
-    fn string(&mut self, bytes: &mut &[u8]) {
+    fn read_string(&mut self, bytes: &mut &[u8]) {
         let taken = self.remaining.min(bytes.len() as u64);
         let content = self.remaining.saturating_sub(LINE_END).min(taken);
         let (string, rest) = crate::cursor::split(bytes, taken as usize);
@@ -173,7 +173,7 @@ impl Resp {
     }
 
     /// Reads a header line. None while it is not whole; false if it is not RESP.
-    fn header(&mut self, is_client: bool, bytes: &mut &[u8]) -> Option<bool> {
+    fn read_header(&mut self, is_client: bool, bytes: &mut &[u8]) -> Option<bool> {
         let end = memchr(b'\n', bytes);
         let part_len = end.map_or(bytes.len(), |end| end + 1);
         let (part, rest) = crate::cursor::split(bytes, part_len);
@@ -196,14 +196,14 @@ impl Resp {
         }
         end?;
         let line = std::mem::take(&mut self.line);
-        let is_resp = self.line(is_client, is_outermost, &line);
+        let is_resp = self.read_line(is_client, is_outermost, &line);
         (self.line, self.line_len) = (line, 0);
         self.line.clear();
         Some(is_resp)
     }
 
     /// Reads a whole header line; `is_outermost`: outside of arrays. Returns false if it is not RESP.
-    fn line(&mut self, is_client: bool, is_outermost: bool, line: &[u8]) -> bool {
+    fn read_line(&mut self, is_client: bool, is_outermost: bool, line: &[u8]) -> bool {
         let line = line.trim_ascii_end();
         let Some((kind, text)) = line.split_first() else {
             return is_client && is_outermost; // an empty line between commands
@@ -223,7 +223,7 @@ impl Resp {
                     return false;
                 };
                 let has_pairs = matches!(kind, b'%' | b'|');
-                return self.elements(*kind, count.unwrap_or(0) << u32::from(has_pairs), is_outermost);
+                return self.begin_array(*kind, count.unwrap_or(0) << u32::from(has_pairs), is_outermost);
             }
             b'+' | b'-' | b':' | b'_' | b',' | b'#' | b'(' if !is_client => {
                 self.keep(text);
@@ -246,7 +246,7 @@ impl Resp {
     }
 
     /// Begins an array of `count` values. Returns false if it is nested too deep.
-    fn elements(&mut self, kind: u8, count: u64, is_outermost: bool) -> bool {
+    fn begin_array(&mut self, kind: u8, count: u64, is_outermost: bool) -> bool {
         if is_outermost {
             self.count = count;
         }

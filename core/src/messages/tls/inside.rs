@@ -142,7 +142,7 @@ impl Tls {
         self.inside = Some(inside);
         self.skips_records |= has_keys && self.stage == Stage::Data;
         if !self.skips_records {
-            match self.records(sink, stretch) {
+            match self.read_records(sink, stretch) {
                 Outcome::All => {}
                 lost if !has_keys => return lost,
                 _ => self.skips_records = true,
@@ -184,7 +184,7 @@ impl Tls {
             sink.sealed(why);
         }
         if !inside.has_data && !self.skips_records {
-            return self.records(sink, stretch);
+            return self.read_records(sink, stretch);
         }
         if self.stage != Stage::Data {
             self.end_handshake(sink);

@@ -11,7 +11,7 @@ const MAX_STATEMENTS: usize = 256;
 
 impl Dialog {
     /// Counts bytes of the oldest command's response. Returns false if no command waits.
-    pub(in crate::messages::mysql) fn part(
+    pub(in crate::messages::mysql) fn count_answer(
         &mut self,
         sink: &mut Sink<'_, impl Listener>,
         bytes: u64,
@@ -24,17 +24,17 @@ impl Dialog {
     }
 
     /// Reads a whole packet of the server.
-    pub(in crate::messages::mysql) fn server_packet(
+    pub(in crate::messages::mysql) fn read_server_packet(
         &mut self,
         sink: &mut Sink<'_, impl Listener>,
         packet: &Packet,
         bytes: u64,
     ) -> Result<(), &'static str> {
         if self.waiting.is_empty() {
-            self.unsolicited(sink, packet, bytes);
+            self.read_unsolicited(sink, packet, bytes);
             return Ok(());
         }
-        self.part(sink, bytes);
+        self.count_answer(sink, bytes);
         let (body, len) = (packet.head(), u64::from(packets::length(packet.header())));
         let Some((key, oldest)) = self.waiting.first() else {
             return Ok(());
@@ -45,7 +45,7 @@ impl Dialog {
             let code = packets::u16_at(rest, 0);
             // 0xffff is a progress report of MariaDB
             if code != Some(0xffff) {
-                self.error(sink, key, code, rest.get(2..).unwrap_or_default());
+                self.end_with_error(sink, key, code, rest.get(2..).unwrap_or_default());
             }
             return Ok(());
         }
@@ -79,7 +79,7 @@ impl Dialog {
             },
             (Expects::Rows { .. }, _) => after_row(last),
             (Expects::Prepared, _) => {
-                let expects = self.prepared(rest);
+                let expects = self.read_prepared(rest);
                 Some(expects).filter(|expects| !matches!(expects, Expects::Statement { definitions: 0, .. }))
             }
             (Expects::Statement { definitions, eofs }, _) => {
@@ -114,7 +114,7 @@ impl Dialog {
     }
 
     /// Reads a packet that answers no command: the greeting, the binary log, or the EOF packet of a result that ended.
-    fn unsolicited(&mut self, sink: &mut Sink<'_, impl Listener>, packet: &Packet, bytes: u64) {
+    fn read_unsolicited(&mut self, sink: &mut Sink<'_, impl Listener>, packet: &Packet, bytes: u64) {
         let (body, len) = (packet.head(), u64::from(packets::length(packet.header())));
         if self.stage == Stage::New {
             let greeting = [packet.header(), body].concat();
@@ -130,7 +130,7 @@ impl Dialog {
     }
 
     /// Reads the response to PREPARE: the id of the statement, and how many definitions follow.
-    fn prepared(&mut self, body: &[u8]) -> Expects {
+    fn read_prepared(&mut self, body: &[u8]) -> Expects {
         let at = |offset| u32::from(packets::u16_at(body, offset).unwrap_or(0));
         let (columns, parameters) = (at(4), at(6));
         let sql = self
@@ -149,7 +149,13 @@ impl Dialog {
     }
 
     /// Ends the oldest response with an error: its code, and in `rest` its SQLSTATE after a `#`.
-    fn error(&mut self, sink: &mut Sink<'_, impl Listener>, key: u64, code: Option<u16>, rest: &[u8]) {
+    fn end_with_error(
+        &mut self,
+        sink: &mut Sink<'_, impl Listener>,
+        key: u64,
+        code: Option<u16>,
+        rest: &[u8],
+    ) {
         let state = rest
             .strip_prefix(b"#")
             .and_then(|rest| rest.get(..5))

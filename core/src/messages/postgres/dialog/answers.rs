@@ -15,7 +15,7 @@ const GRANTED: [[u8; 4]; 2] = [[0; 4], [0, 0, 0, 12]];
 
 impl Dialog {
     /// Counts bytes of the oldest request's response. Returns false if no request waits.
-    pub(in crate::messages::postgres) fn part(
+    pub(in crate::messages::postgres) fn count_answer(
         &mut self,
         sink: &mut Sink<'_, impl Listener>,
         bytes: u64,
@@ -30,7 +30,7 @@ impl Dialog {
     }
 
     /// Reads a whole message of the server.
-    pub(in crate::messages::postgres) fn server_message(
+    pub(in crate::messages::postgres) fn read_server_message(
         &mut self,
         sink: &mut Sink<'_, impl Listener>,
         kind: u8,
@@ -57,7 +57,7 @@ impl Dialog {
             _ => {}
         }
         if kind == b'Z' {
-            return self.ready(sink, bytes);
+            return self.read_ready(sink, bytes);
         }
         if kind == b'R'
             && body
@@ -66,7 +66,7 @@ impl Dialog {
         {
             return self.end_round(sink, bytes); // a password is requested
         }
-        self.part(sink, bytes);
+        self.count_answer(sink, bytes);
         let Some((key, oldest)) = self.waiting.first() else {
             return;
         };
@@ -109,7 +109,7 @@ impl Dialog {
     }
 
     /// ReadyForQuery: ends the responses to all requests up to the Sync.
-    fn ready(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u64) {
+    fn read_ready(&mut self, sink: &mut Sink<'_, impl Listener>, bytes: u64) {
         self.replicates = false;
         while let Some((_, oldest)) = self.waiting.first() {
             let is_last = oldest.is_synced;
@@ -117,7 +117,7 @@ impl Dialog {
                 oldest.error.get_or_insert(SmolStr::new_static(SKIPPED));
             }
             if is_last {
-                self.part(sink, bytes);
+                self.count_answer(sink, bytes);
             }
             self.end_response(sink);
             if is_last {
