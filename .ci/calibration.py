@@ -39,6 +39,7 @@ KERNEL = {"nagle", "delayed_ack", "cork", "cwnd", "receive_window", "zero_window
 STALL = {"nagle", "delayed_ack"}
 PROGRAM = {"server_think", "client_think"}
 TOLERANCE_NS = 1_000_000
+"""Each end of a hold is extended by this for the kernel's causes and shortened for the program's."""
 MIN_ROW_MS = 1.0
 """Minimum duration of a row; shorter ones are noise of a busy host."""
 GRADES = list(vocabulary.GRADES)
@@ -48,7 +49,10 @@ MIN_SHARE = {"proven": 0.99, "probable": 0.75}
 HEAD = """| rule | grade | labelled time | right | right in the half that set nothing |
 | --- | --- | ---: | ---: | ---: |
 """
-MIN_LABELLED_MS, MIN_SITUATIONS = 200, 3
+MIN_LABELLED_MS = 200
+"""Labelled time from which a rule's share of right time is taken for its confidence."""
+MIN_SITUATIONS = 3
+"""Situations from which it is taken."""
 
 Row = dict[str, Any]
 Judged = Iterator[tuple[str, str, float, float]]

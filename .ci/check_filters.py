@@ -73,6 +73,7 @@ SOME = 5
 """The everyday filters run on every n-th capture."""
 EVERYDAY = [line for line in Path(__file__).with_name("everyday_filters.txt").read_text().splitlines() if line]
 AGREE = 0.99
+"""Least share of the pairs of filter and capture that select the same frames as tshark."""
 
 OF_LOOKUPS = ("udp.", "dns")
 """Expressions with these words are also compared on frames of lookups."""

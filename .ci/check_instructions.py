@@ -17,6 +17,7 @@ FLOORS = Path(__file__).with_name("floors.json")
 COUNT = Path(__file__).parents[1] / "benchmarks" / "instructions"
 LINE = re.compile(r"^(\S+)\.pcap +\d+ packets +\d+ streams +(\d+) instructions", re.MULTILINE)
 TOLERANCE = 1.01
+"""Ratio of a new floor to the instructions that were counted."""
 
 
 def main() -> int:

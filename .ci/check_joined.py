@@ -21,7 +21,12 @@ import pyarrow as pa
 
 import latpcap
 
-HELD_MS, ARTEFACT_MS, CLOCK_NS = 15.0, 15.0, 1_000_000
+HELD_MS = 15.0
+"""Time that an acknowledgement is held from which an exchange counts as held."""
+ARTEFACT_MS = 15.0
+"""Unexplained time of a label above which the label is left out."""
+CLOCK_NS = 1_000_000
+"""Upper bound on the time by which a label begins after its exchange."""
 
 
 def exchanges(pair):

@@ -25,7 +25,10 @@ import latpcap
 
 VARYING = ("--wifi", "--cell", "--aggdir", "--shift", "--tbf")
 POINTS = ("client.pcap", "server.pcap")
-STAMP_ERROR_MS, MIN_EXCHANGES = 1.2, 5
+STAMP_ERROR_MS = 1.2
+"""Upper bound on the error of a delay that time stamps in ms give."""
+MIN_EXCHANGES = 5
+"""Exchanges from which a path is judged."""
 
 
 def scorer(tools):

@@ -210,7 +210,7 @@ def test_zeros_that_pad_a_compressed_file(pack: Callable[[bytes], bytes]) -> Non
 def test_bombs_end(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Records of no bytes, unfolding for ever: the rows up to the cap, and why there are no more."""
     monkeypatch.setattr("latpcap.reading.unpack._ALWAYS_UNPACKED_BYTES", 1 << 20)
-    monkeypatch.setattr("latpcap.reading.unpack._MOST_RATIO", 100)
+    monkeypatch.setattr("latpcap.reading.unpack._MAX_RATIO", 100)
     bomb = pcap([]) + bytes(50 << 20)
     packed = {
         "gzip": gzip.compress,

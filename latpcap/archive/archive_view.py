@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from latpcap.plot.timeline import Timeline
 
 _STREAM = re.compile(r"tcp\.stream eq (\d+)")
-_LONGEST_NS = 366 * 86_400 * 10**9
+_MAX_CAPTURE_NS = 366 * 86_400 * 10**9
 """Upper bound on the duration of a capture: one with a first packet of 1970 spans decades."""
 _MARKS = ("server", "server_port", "server_wscale", "server_sack")
 """Columns of streams that distinguish machines."""
@@ -88,7 +88,7 @@ class ArchiveView(View):
     def seconds(self) -> float:
         """The seconds that the captures cover together; gaps between them and overlaps are not counted."""
         spans = [(row["first"], row["last"]) for row in self._rows if row["first"] is not None]
-        steady = [span for span in spans if span[1] - span[0] < _LONGEST_NS]  # longer: the clock was set meanwhile
+        steady = [span for span in spans if span[1] - span[0] < _MAX_CAPTURE_NS]  # longer: the clock was set meanwhile
         return length(merged(steady or spans))
 
     def arrow(self, name: TableName) -> pa.Table:

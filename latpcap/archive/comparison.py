@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 ENOUGH = 20
 """Units per side below which noise is unknown."""
 LEVEL = 0.95
+"""Probability that all intervals of a comparison contain the true differences."""
 PERCENTILES = {"p50_ms": 0.50, "p90_ms": 0.90, "p99_ms": 0.99}
 _MIN_SHARE = 0.001
 """Causes below this share of both latencies are not compared."""

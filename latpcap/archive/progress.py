@@ -13,7 +13,9 @@ from typing import Any
 from latpcap import bars
 
 LINE_EVERY_S = 15.0
+"""Interval of the lines of progress where there is no terminal."""
 _BAR_EVERY_S = 0.25
+"""Interval at which the bar of a terminal is drawn again."""
 
 
 class Progress:

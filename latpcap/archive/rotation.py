@@ -30,8 +30,9 @@ OVERLAP_NS = 1_000_000_000
 """Longest time by which a file may begin before the end of the one before."""
 SILENCE_NS = 60_000_000_000
 """Longest silence between two files, unless a file is longer."""
-_PCAP_HEADER = 24
+_PCAP_HEADER_BYTES = 24
 _SECTION, _INTERFACE, _PACKETS = 0x0A0D0D0A, 1, (2, 3, 6)
+"""Types of pcapng blocks: section header, interface description, and those with packets."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def unopened(problem: OSError) -> str:
 
 def _shared_header(beginning: bytes) -> bytes:
     if beginning[:4] != b"\n\r\r\n":
-        return beginning[:_PCAP_HEADER]
+        return beginning[:_PCAP_HEADER_BYTES]
     order = "<" if beginning[8:12] == b"\x4d\x3c\x2b\x1a" else ">"
     header_parts, offset = [beginning[8:16]], 0
     while offset + 8 <= len(beginning):

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from latpcap.archive.sites import Sites
 
 EXIT_FAILED = 1
+"""The exit code of a comparison for which a rule of `--fail-on` fails."""
 EXIT_INTERRUPTED = 130
+"""The exit code after Ctrl-C: 128 and the number of SIGINT."""
 
 
 def batch(

@@ -23,6 +23,7 @@ from latpcap.errors import CaptureError, LatpcapError, is_out_of_memory, show_bu
 from latpcap.format import escaped, phrase
 
 EXIT_USAGE = 2
+"""The exit code for wrong arguments and for what cannot be done or written."""
 _TOO_LONG = "integer string conversion"
 """Python's message for numbers with thousands of digits."""
 _ENDING_SIGNALS = ("SIGTERM", "SIGHUP")

@@ -21,6 +21,7 @@ from latpcap.lazy import pa, pc, pq
 
 SUFFIXES = (".parquet", ".csv", ".json", ".jsonl")
 TERMINAL_ROWS = 40
+"""Upper bound on the rows that are printed to read; files have all."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON array.")]
 AsJsonl = Annotated[bool, typer.Option("--jsonl", help="Print a JSON object a line.")]

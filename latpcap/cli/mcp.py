@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 MAX_CAPTURES = 2
 """Captures whose tables are kept for the next request."""
 MAX_ROWS = 500
+"""Upper bound on the rows of an answer, all of which an agent reads."""
 MAX_CHARACTERS = 50_000
-"""Upper bounds on an answer, all of which an agent reads."""
+"""Upper bound on the characters of an answer."""
 _NAMED = 200
 """Upper bound on the letters of a name that an error quotes."""
 _AROUND, _DEEPER = 500, 6

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 _SPANS_PER_LINE = 1000
 """Upper bound on the spans of a line, since receivers limit the bytes of one."""
 _INTERNAL, _CLIENT, _CONSUMER = 1, 3, 5
+"""Numbers of OTLP's `SpanKind`."""
 _KINDS = {"request": _CLIENT, "lookup": _CLIENT, "push": _CONSUMER}
 _ERROR = 2
+"""Number of OTLP's status code for an error."""
 
 
 def lines(spans: list[Span], version: str) -> Iterator[str]:

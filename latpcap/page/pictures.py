@@ -36,8 +36,9 @@ _FEW_POWERS = 4
 """Powers of ten up to which an axis has labels at 2 and 5 times each power, too."""
 _CELLS = (400, 120)
 """Columns and rows of a grid in which all dots of a cell are one, if there are many."""
-_STEPS = (1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600,
+_STEPS_S = (1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600,
           7200, 10800, 21600, 43200, 86400)  # fmt: skip
+"""Round distances between the marks of a time axis, in s."""
 
 
 def colour(cause: str | None) -> str:
@@ -193,9 +194,10 @@ def _tick(ns: int, x: float) -> str:
 
 def clock(first_ns: int, last_ns: int, max_count: int = 7) -> list[int]:
     """Return at most `max_count` round instants between these two, in ns."""
-    span = (last_ns - first_ns) / 1e9
-    step = next((s for s in _STEPS if span / s <= max_count - 1), _STEPS[-1] * (int(span / _STEPS[-1] / max_count) + 1))
-    step_ns = round(step * 1e9)
+    span_s = (last_ns - first_ns) / 1e9
+    whole_days_s = _STEPS_S[-1] * (int(span_s / _STEPS_S[-1] / max_count) + 1)
+    step_s = next((step for step in _STEPS_S if span_s / step <= max_count - 1), whole_days_s)
+    step_ns = round(step_s * 1e9)
     return list(range(-(-first_ns // step_ns) * step_ns, last_ns + 1, step_ns))
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 PATH, BOUND, RELEASE, FREE, HELD, HOLD = "#0072B2", "#B8860B", "#117733", "#56B4E9", "#D0021B", "#882255"
 BINS = 48
+"""Bins of a histogram."""
 MIN_MS, MAX_MS = 1e-3, 1e4
 """Bounds of the logarithmic axes; shorter and longer times are drawn at the bound."""
 _MEASURED = ("ack_rtt_ms", "ack_hold_ms", "release_frame", "waited_ms")

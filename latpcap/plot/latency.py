@@ -24,6 +24,7 @@ SCALES: tuple[Scale, ...] = get_args(Scale)
 _MAX_POINTS = 4_000
 """Upper bound on the points of a curve: a step of 1/4,000 is less than a pixel."""
 _BINS = 90
+"""Bins of the histogram."""
 _SPREAD = 20.0
 """Ratio of the 90th to the 10th percentile above which "auto" chooses a logarithmic axis."""
 _DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))

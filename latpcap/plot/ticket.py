@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from latpcap.plot.flow.graph import FlowGraph
 
 _POINTS = 9.0
+"""Size of the font."""
 _LINE_INCHES = _POINTS * 1.45 / 72
 _MARGIN_INCHES = 0.25
 _COLUMN_INCHES = 0.85

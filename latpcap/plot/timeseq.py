@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 PANELS: tuple[SequencePanel, ...] = get_args(SequencePanel)
 _LEFT, _RIGHT = 8.0, 2.0
+"""Room beside the panels, in em."""
 _DATA, _REPEAT, _LATE, _SACK = "#1F1F1F", "#D0021B", "#8C6D5E", "#AA4499"
 _ACK, _WINDOW, _ZERO = "#117733", "#B8860B", "#14104A"
 LIMITS = {

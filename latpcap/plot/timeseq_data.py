@@ -17,6 +17,7 @@ from latpcap.tables import REPEATED
 COLUMNS = 1_600
 """Width of a picture in pixels; marks in one column are joined."""
 _BINS = 80
+"""Upper bound on the bins of the throughput."""
 SENDERS = ("client", "server")
 
 

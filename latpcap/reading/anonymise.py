@@ -25,6 +25,7 @@ LOOPBACK = {4: bytes([127]), 16: bytes(15) + b"\x01"}
 would get it are mapped to the addresses that become free.
 """
 TCP = 6
+"""Number of TCP among the protocols above IP."""
 _LETTERS = b"abcdefghijklmnopqrstuvwxyz0123456789"
 _PLAIN_OPTIONS = {2: (4,), 3: (3,), 4: (2,), 5: (10, 18, 26, 34), 8: (10,)}
 """TCP options that stay, with their lengths: MSS, window scale, SACK, timestamps. They identify nobody."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MODES = ("text", "hex", "raw")
 _TSHARK = {"text": "ascii", "hex": "hex", "raw": "raw"}
 _ACK, _SYN = 0x10, 0x02
+"""Flags of TCP."""
 _RULE = "=" * 67
 _PRINTED = bytes(b if 32 <= b < 127 or b in b"\r\n" else ord(".") for b in range(256))
 _SHOWN = bytes(b if 32 <= b < 127 else ord(".") for b in range(256))

@@ -15,8 +15,8 @@ from collections.abc import Callable, Container
 from functools import partial
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, CONTINUATION = 0, 1, 3, 4, 5, 6, 7, 9
-PRIORITY, WINDOW_UPDATE = 2, 8
+DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
+"""Types of HTTP/2 frames (RFC 9113, 6)."""
 _PLAIN = {PRIORITY: 5, RST_STREAM: 4, WINDOW_UPDATE: 4}
 """Frames that consist of protocol numbers, with their length in bytes."""
 _FLAGS = {DATA: 0x9, HEADERS: 0x2D, SETTINGS: 0x1, PUSH_PROMISE: 0xC, PING: 0x1, CONTINUATION: 0x4}
@@ -26,9 +26,12 @@ _SETTINGS = {1, 2, 3, 4, 5, 6, 8, 9}
 _ERRORS = 0xD
 """The highest error code."""
 _PADDED, _PRIORITY = 0x8, 0x20
-OPENING = 8
+"""Flags of a frame with padding and of one with a priority."""
+OPENING_BYTES = 8
+"""Bytes at the beginning of a WebSocket payload that are unmasked."""
 _OPCODES = {0, 1, 2, 8, 9, 10}
-_MAX_FRAME = 1 << 20
+_MAX_FRAME_BYTES = 1 << 20
+"""Upper bound on a frame of HTTP/2; a longer one is taken for other data."""
 _GET, _OK = (b"\x82", b"\x84", b"\x86"), (b"\x88",)
 """Of HPACK's static table (RFC 7541, A): method GET, path /, scheme http; status 200."""
 _FILLER = b"\x90"
@@ -82,6 +85,7 @@ _RETRY = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2
 _RECORD = re.compile(rb"[\x14-\x18]\x03[\x00-\x04][\x00-\x48]")
 """Kind, version and length of a record (RFC 8446, 5.1; TLS 1.2 allows 2,048 bytes more)."""
 _SNI, _ALPN, _VERSIONS = 0, 16, 43
+"""Extensions of a hello whose content is masked by its own rule."""
 _ALPNS = {b"h2", b"h2c", b"http/1.1", b"http/1.0", b"http/0.9", b"h3", b"spdy/3.1", b"ftp", b"imap", b"pop3", b"dot",
           b"mqtt", b"postgresql", b"acme-tls/1", b"stun.turn", b"xmpp-client", b"xmpp-server", b"irc"}  # fmt: skip
 """Registered protocols; other values may be private names."""
@@ -109,7 +113,7 @@ def http2(data: bytes, *, from_client: bool, grpc: bool) -> bytes:
         length, frame_type, flags = int.from_bytes(data[offset : offset + 3], "big"), data[offset + 3], data[offset + 4]
         stream = int.from_bytes(data[offset + 5 : offset + 9], "big") & 0x7FFF_FFFF
         is_unknown = frame_type > CONTINUATION or flags & ~_FLAGS.get(frame_type, 0) or data[offset + 5] & 0x80
-        if length > _MAX_FRAME or is_unknown or length != _PLAIN.get(frame_type, length):
+        if length > _MAX_FRAME_BYTES or is_unknown or length != _PLAIN.get(frame_type, length):
             break  # no frame header: the capture begins inside a frame
         payload = data[offset + 9 : offset + 9 + length]
         output += data[offset : offset + 9]
@@ -230,7 +234,7 @@ def websocket(data: bytes, word: Word) -> bytes:
         key = data[len(output) : len(output) + 4] if is_masked else bytes(4)
         output += bytes(4 if is_masked else 0)
         payload = data[len(output) : len(output) + length]
-        opening = bytes(byte ^ key[i % 4] for i, byte in enumerate(payload[:OPENING])) if len(key) == 4 else b""
+        opening = bytes(byte ^ key[i % 4] for i, byte in enumerate(payload[:OPENING_BYTES])) if len(key) == 4 else b""
         output += word(opening) + opaque(payload[len(opening) :])
     return bytes(output[: len(data)]) + opaque(data[len(output) :])
 

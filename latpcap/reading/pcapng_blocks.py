@@ -12,7 +12,9 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
 SECTION, _INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _NAMES, _STATISTICS, PACKET = 0x0A0D0D0A, 1, 2, 3, 4, 5, 6
+"""Types of blocks."""
 _SECRETS, _COPYABLE, _UNCOPYABLE = 10, 0xBAD, 0x40000BAD
+"""Types of blocks: secrets, and custom blocks that may and that must not be copied."""
 FRAMES = {_OLD_PACKET, _SIMPLE_PACKET, PACKET, 9, _COPYABLE, _UNCOPYABLE, 0x204, 0x208, 0x216, 0x217, 0x221, 0x222}
 """Types of blocks that count as frames, as in `core/src/capture/pcapng/packet.rs`."""
 _NOT_COPIED = {_STATISTICS, _SECRETS, _UNCOPYABLE, 9}

@@ -20,12 +20,17 @@ if TYPE_CHECKING:
     from latpcap.reading.rereadable import Recorded
 
 _WIRESHARK, _PROCESS_ENTRY = 32622, 3
+"""Enterprise number of Wireshark, and its type of an entry about a process."""
 _CUSTOM_BLOCKS = (0xBAD, 0x40000BAD)
+"""Types of custom blocks, which begin with an enterprise number."""
 _APPLE_BLOCK = 0x80000001
+"""Type of the block with which macOS describes a process."""
 _COMMENT, _FLAGS, _PROCESS_THREAD, _APPLE, _APPLE_EFFECTIVE = 1, 2, 8, 0x8001, 0x8003
+"""Options of a packet."""
 _NAME, _PATH, _COMMAND_LINE, _USER = 2, 3, 4, 7
 """Options of Wireshark's block; Apple's block has only the name."""
 _PKTAP = (258, 149)
+"""LINKTYPE_ numbers of PKTAP, whose frames name the process."""
 _MAX_PROCESSES = 1 << 16
 """Upper bound on the processes of a section."""
 _MAX_TEXT = 1024
@@ -36,6 +41,7 @@ _PTCPDUMP = {
 }  # fmt: skip
 SIDES = ("client", "server")
 _HEAD_BYTES = 1 << 20
+"""Bytes at the beginning of a file that are searched for processes."""
 COLUMNS = [f"{side}_{what}" for side in SIDES for what in ("process", "pid", "container", "pod")]
 """Columns that `streams` has on request."""
 _ENDS = ("stream", "client", "client_port", "server", "server_port")

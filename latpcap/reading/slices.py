@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from latpcap.tables import HasTables
 
 SUFFIXES = (".pcap", ".pcapng")
-LONGEST_IN_PCAP = 262_144
+MAX_PCAP_RECORD_BYTES = 262_144
 """Upper bound on the bytes of a record; Wireshark takes a longer one for damage."""
 _MIN_NOTED_MS = 1.0
 """Waits below this duration get no comment."""
@@ -164,12 +164,12 @@ def _packed(file: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
 def pcap(file: IO[bytes], nanos: bool, link: int | None) -> _Write:
     """Write the head of a pcap file, in microseconds or nanoseconds; return a function that writes a record."""
     magic, unit = (0xA1B23C4D, 1) if nanos else (0xA1B2C3D4, 1000)
-    file.write(struct.pack("<IHHiIII", magic, 2, 4, 0, 0, LONGEST_IN_PCAP, link or 0))
+    file.write(struct.pack("<IHHiIII", magic, 2, 4, 0, 0, MAX_PCAP_RECORD_BYTES, link or 0))
 
     def write(record: Record) -> None:
         if record.link != link:
             raise OutputError(f"pcap holds one link type, these are {link} and {record.link}: write .pcapng")
-        if len(record.data) > LONGEST_IN_PCAP:
+        if len(record.data) > MAX_PCAP_RECORD_BYTES:
             raise OutputError(f"frame {record.frame:,} has {len(record.data):,} bytes, beyond pcap: write .pcapng")
         seconds, fraction_ns = divmod(record.time_ns, 1_000_000_000)
         if not 0 <= seconds < 2**32:

@@ -23,7 +23,7 @@ from latpcap import _core
 from latpcap.errors import CaptureError, LatpcapError
 from latpcap.format import phrase
 from latpcap.reading import locations
-from latpcap.reading.unpack import single, unpacked
+from latpcap.reading.unpack import refuse_archives, unpacked
 
 One = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
 """One file: a path or URL, "-", bytes, or a binary file object."""
@@ -170,7 +170,7 @@ def blocks(source: One) -> Iterator[bytes]:
     name = name_of(source)
     file, must_close = _open(source, name)
     try:
-        yield from _captured(single(unpacked(_raw(file, name), name), name), name)
+        yield from _captured(refuse_archives(unpacked(_raw(file, name), name), name), name)
     finally:
         if must_close:
             file.close()

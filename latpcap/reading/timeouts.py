@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 _TICK_S = 1.0
+"""Interval at which `tick` is called."""
 _T = TypeVar("_T")
 
 

@@ -20,13 +20,19 @@ from latpcap.lazy import pa
 SUFFIXES = ("gz", "zst", "zstd", "lz4", "bz2", "xz")
 """Suffixes of compressed files, without the dot."""
 _BITE_BYTES = 1 << 14
+"""Compressed bytes given to a library at once."""
 _PART_BYTES = 1 << 17
-_LONGEST_MAGIC = 6
-_MOST_MEMORY_BYTES = 1 << 28
+"""Upper bound on the bytes that a library unpacks at once."""
+_MAX_MAGIC_BYTES = 6
+"""Length of the longest of the first bytes by which a format is recognised."""
+_MAX_MEMORY_BYTES = 1 << 28
+"""Upper bound on the memory of xz, which the file itself chooses."""
 _ALWAYS_UNPACKED_BYTES = 1 << 30
-_MOST_RATIO = 1000
+"""Bytes that are unpacked whatever their ratio to the compressed size."""
+_MAX_RATIO = 1000
+"""Ratio of unpacked to compressed size above which a longer file is refused as a decompression bomb."""
 _ZIP = b"PK\x03\x04"
-_TAR_BYTES = 512
+_TAR_HEADER_BYTES = 512
 _MAGIC = {
     b"\x1f\x8b": "gzip",
     b"\x28\xb5\x2f\xfd": "zstd",
@@ -37,15 +43,15 @@ _MAGIC = {
 
 
 def unpacked(raw: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """The blocks, decompressed if they are compressed.
+    """Yield the blocks, decompressed if they are compressed.
 
     CaptureError where the compressed data is damaged, ends early, or is a decompression bomb (it unpacks to more than
     1 GiB and more than 1,000 times its size), after the blocks up to there.
     """
     head = next(raw, b"")
-    while 0 < len(head) < _LONGEST_MAGIC and (block := next(raw, b"")):
+    while 0 < len(head) < _MAX_MAGIC_BYTES and (block := next(raw, b"")):
         head += block  # a pipe may give a byte at a time
-    compression = next((k for magic, k in _MAGIC.items() if head.startswith(magic)), None)
+    compression = next((word for magic, word in _MAGIC.items() if head.startswith(magic)), None)
     raw = chain([head] if head else [], raw)
     if compression is None:
         yield from raw
@@ -57,9 +63,9 @@ def unpacked(raw: Iterator[bytes], name: str) -> Iterator[bytes]:
         for part in parts:
             given += len(part)
             yield part
-            if given > _ALWAYS_UNPACKED_BYTES and given > _MOST_RATIO * counted.bytes:
+            if given > _ALWAYS_UNPACKED_BYTES and given > _MAX_RATIO * counted.bytes:
                 reason = (
-                    f"{compression} data unpacks to more than {_MOST_RATIO:,} times its size (a decompression bomb?)"
+                    f"{compression} data unpacks to more than {_MAX_RATIO:,} times its size (a decompression bomb?)"
                 )
                 raise CaptureError(name, reason, offset=given, layer=compression)
     except EOFError:
@@ -71,8 +77,8 @@ def unpacked(raw: Iterator[bytes], name: str) -> Iterator[bytes]:
         raise CaptureError(name, reason, offset=given, layer=compression) from None
 
 
-def single(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """Passes the blocks on. CaptureError where they are an archive of several files: which is meant is not known."""
+def refuse_archives(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
+    """Yield the blocks. CaptureError for a zip or tar archive, which may hold several captures."""
     head = next(blocks, b"")
     archive = "zip" if head.startswith(_ZIP) else "tar" if _is_tar(head) else None
     if archive is not None:
@@ -82,12 +88,12 @@ def single(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
 
 
 def _is_tar(head: bytes) -> bool:
-    """By the checksum of its first header, which no capture has by chance."""
+    """Return whether the first header has the checksum of a tar archive, which no capture has by chance."""
+    if len(head) < _TAR_HEADER_BYTES:
+        return False
     digits = head[148:156].strip(b" \0")
-    counted = sum(head[:148]) + 8 * ord(" ") + sum(head[156:_TAR_BYTES])
-    return (
-        len(head) >= _TAR_BYTES and digits.isdigit() and digits.strip(b"01234567") == b"" and int(digits, 8) == counted
-    )
+    checksum = sum(head[:148]) + 8 * ord(" ") + sum(head[156:_TAR_HEADER_BYTES])
+    return bool(digits) and not digits.strip(b"01234567") and int(digits, 8) == checksum
 
 
 class _Counted:
@@ -117,7 +123,7 @@ class _Unpacker(Protocol):
 
 
 class _Gzip:
-    """zlib's decompressor with the manners of bz2's."""
+    """zlib's decompressor with bz2's interface."""
 
     def __init__(self) -> None:
         self._zlib = zlib.decompressobj(16 + zlib.MAX_WBITS)
@@ -141,12 +147,15 @@ class _Gzip:
 _STANDARD: dict[str, Callable[[], _Unpacker]] = {
     "gzip": lambda: cast(_Unpacker, _Gzip()),
     "bz2": lambda: cast(_Unpacker, bz2.BZ2Decompressor()),
-    "xz": lambda: cast(_Unpacker, lzma.LZMADecompressor(memlimit=_MOST_MEMORY_BYTES)),
+    "xz": lambda: cast(_Unpacker, lzma.LZMADecompressor(memlimit=_MAX_MEMORY_BYTES)),
 }
 
 
 def _by_library(raw: Iterator[bytes], compression: str) -> Iterator[bytes]:
-    """Several members in a row are one stream; zeros that pad it out are passed over, as gzip and xz do."""
+    """Yield what a module of the standard library unpacks.
+
+    Several members in a row are one stream; zeros that pad it out are passed over, as gzip and xz do.
+    """
     unpacker, begun = _STANDARD[compression](), True
     for block in raw:
         for bite in (block[begin : begin + _BITE_BYTES] for begin in range(0, len(block), _BITE_BYTES)):
@@ -169,7 +178,7 @@ def _by_library(raw: Iterator[bytes], compression: str) -> Iterator[bytes]:
 
 def _by_arrow(raw: Iterator[bytes], compression: str) -> Iterator[bytes]:
     stream = pa.CompressedInputStream(pa.PythonFile(_Joined(raw), mode="r"), compression)
-    # a read that fails gives nothing of what it had: short reads lose little; and `read` never frees its room then
+    # A read that fails returns none of its bytes, so reads are short; and `read` never frees its room then.
     while len(block := stream.read_buffer(_BITE_BYTES)):
         yield block.to_pybytes()
 

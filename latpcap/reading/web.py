@@ -38,6 +38,7 @@ _PRIVATE = ("authorization", "cookie", "proxy-authorization")
 _UNQUOTED = "/:?#[]@!$&'()*+,;=%~"
 """Characters of a URL that are not quoted: delimiters, and "%" of characters that are quoted already."""
 _OK = 200
+"""HTTP's status of a complete file."""
 _NO_HEAD = (403, 405, 501)
 """Statuses of servers that do not support HEAD."""
 

@@ -18,9 +18,11 @@ from latpcap.tables import Needed, TableSlice
 
 REACHED = ("reply", "syn_ack", "rst")
 PORT_UNREACHABLE = 3
+"""ICMP's code of a host without a program at the port, which the target of a traceroute sends."""
 MIN_HOPS = 2
 """Number of different TTLs from which probes are a traceroute."""
-BARE_SYN = 20
+BARE_SYN_BYTES = 20
+"""Length of a SYN without options."""
 MARKS = {0: "!N", 1: "!H", 2: "!P", 4: "!F", 9: "!X", 10: "!X", 13: "!X"}
 WORDS = {"time_exceeded": "Time to live exceeded"}
 UNREACHABLE = {0: "Destination Net Unreachable", 1: "Destination Host Unreachable", 3: "Destination Port Unreachable"}
@@ -205,7 +207,7 @@ def _hop(ttl: int, probes_of_hop: list[Probe]) -> str:
 
 def _is_bare_syn(probe: Probe) -> bool:
     """Return whether this is a SYN without options, which no kernel sends."""
-    return probe.kind == "tcp" and probe.size == BARE_SYN
+    return probe.kind == "tcp" and probe.size == BARE_SYN_BYTES
 
 
 def _has_several_ttls(run: list[Probe]) -> bool:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from latpcap.reports.report_text import Subject
 
 ICMP, TCP, UDP, ICMP6 = 1, 6, 17, 58
+"""Numbers of protocols above IP."""
 NAMES = {ICMP: "icmp", ICMP6: "icmp", TCP: "tcp", UDP: "udp"}
 ECHO = {(ICMP, 8): "request", (ICMP, 0): "reply", (ICMP6, 128): "request", (ICMP6, 129): "reply"}
 ERRORS = {(ICMP, 3): "unreachable", (ICMP, 11): "time_exceeded", (ICMP6, 1): "unreachable", (ICMP6, 3): "time_exceeded"}

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from latpcap.arrays import Array
 
 HTTP = ("http", "http2")
-SHARES = (50, 75, 90, 99)
+PERCENTILES = (50, 75, 90, 99)
+"""Percentiles of latency that wrk prints."""
 TIMEOUT_US = 2_000_000
 """wrk's --timeout: longer requests are not samples."""
 SAMPLE_NS = 100_000_000
@@ -81,7 +82,7 @@ def report(capture: Subject, server: str | None) -> Report:
         row = [metric(float(v)) for v in (rates.mean(), spread, rates.max())]
         lines.append(_row("Req/Sec", row, around))
     lines.append("  Latency Distribution")
-    lines += [f"{share:>7}%{padded(time_us(numbers[f'p{share}_ms'] * 1000), 10)}" for share in SHARES]
+    lines += [f"{rank:>7}%{padded(time_us(numbers[f'p{rank}_ms'] * 1000), 10)}" for rank in PERCENTILES]
     lines.append(f"  {count} requests in {time_us(runtime_us)}, {binary(read_bytes)}B read")
     if timeouts:
         lines.append(f"  Socket errors: connect 0, read 0, write 0, timeout {timeouts}")
@@ -184,9 +185,9 @@ def statistics(us: Array, runtime_us: float, complete: int, connections: int) ->
     within = 100 * float(((corrected >= mean - stdev) & (corrected <= mean + stdev)).mean())
     numbers: dict[str, Any] = {"mean_ms": mean / 1000, "stdev_ms": stdev / 1000, "max_ms": float(us[-1]) / 1000}
     numbers |= {"within": within, "corrected": len(corrected) - len(us)}
-    for share in SHARES:
-        rank = int(share / 100 * len(corrected) + 0.5 + 0.5)  # half away from zero
-        numbers[f"p{share}_ms"] = float(corrected[min(max(rank, 1), len(corrected)) - 1]) / 1000
+    for rank in PERCENTILES:
+        position = int(rank / 100 * len(corrected) + 0.5 + 0.5)  # half away from zero
+        numbers[f"p{rank}_ms"] = float(corrected[min(max(position, 1), len(corrected)) - 1]) / 1000
     return numbers
 
 

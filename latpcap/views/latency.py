@@ -24,6 +24,7 @@ WHICH: tuple[Which, ...] = get_args(Which)
 """The latency of an exchange: as measured at the capture, or on the client's own clock (an estimate)."""
 
 PERCENTILES = (50.0, 75.0, 90.0, 99.0)
+"""Percentiles of a report unless others are chosen."""
 MAX_ROWS = 40
 """Upper bound on the groups that the text lists."""
 _WHY = {

@@ -29,7 +29,7 @@ FORMATS: dict[TimeFormat, str] = {
 }
 """Formats of the Time column: tshark's -t r, d, dd, ud and e."""
 
-_SECOND = 1_000_000_000
+_NS_PER_S = 1_000_000_000
 SEQ_MODULUS = 2**32
 """Sequence numbers of TCP wrap to 0 at this value."""
 LONG_RUN = 8
@@ -61,14 +61,14 @@ _HEAD = CELL // 2 - 1
 
 def seconds(ns: int, digits: int) -> str:
     """Write nanoseconds as seconds with this number of decimals."""
-    whole_seconds, fraction_ns = divmod(abs(ns), _SECOND)
+    whole_seconds, fraction_ns = divmod(abs(ns), _NS_PER_S)
     decimals = f".{fraction_ns:09d}"[: digits + 1] if digits else ""
     return f"{'-' if ns < 0 else ''}{whole_seconds}{decimals}"
 
 
 def epoch(ns: int, digits: int) -> str:
     """Write an instant as tshark does: whole seconds are rounded down, so that -0.75 s before 1970 becomes -1.25."""
-    whole_seconds, fraction_ns = divmod(ns, _SECOND)
+    whole_seconds, fraction_ns = divmod(ns, _NS_PER_S)
     return f"{whole_seconds}{seconds(fraction_ns, digits)[1:]}"
 
 
@@ -95,7 +95,7 @@ class Clock:
         if self.kind == "epoch":
             return epoch(ns, self.digits)
         if self.kind == "date":
-            whole_seconds, fraction_ns = divmod(ns, _SECOND)
+            whole_seconds, fraction_ns = divmod(ns, _NS_PER_S)
             day = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=whole_seconds)
             return f"{day:%Y-%m-%d %H:%M:%S}{seconds(fraction_ns, self.digits)[1:]}"
         before = row_before_ns if self.kind == "delta_displayed" else self.before.get(frame)

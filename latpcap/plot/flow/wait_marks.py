@@ -31,7 +31,7 @@ _WAITS = {
     "unknown": "flow_wait_unknown",
 }
 """Ids of words by the grade of the cause."""
-_MOST_OF_GAP = 0.95
+_WHOLE_GAP_SHARE = 0.95
 """Share of a gap from which its cause is shown as the cause of the whole gap."""
 _NO_REQUEST = ("connect", "pause", "push", "held", "one_way")
 """Values of the column `method` for rows of `exchanges` that are not requests."""
@@ -269,7 +269,7 @@ def _mark(template: FlowMark, piece: _Piece, ns: int, of_ns: int | None = None) 
         parent=piece.parent,
         grade=piece.grade,
         from_frame=piece.from_frame,
-        of_ms=of_ns / 1e6 if of_ns is not None and ns < _MOST_OF_GAP * of_ns else None,
+        of_ms=of_ns / 1e6 if of_ns is not None and ns < _WHOLE_GAP_SHARE * of_ns else None,
     )
 
 

@@ -28,7 +28,9 @@ _MAX_DEPTH = 8
 _MIN_FRAME_BYTES, _MIN_FRAME_BYTES_WITH_FCS = 60, 64
 """Length of the shortest Ethernet frame, without and with its checksum."""
 _MAX_NAME_BYTES = 255
+"""Upper bound on a domain name (RFC 1035, 2.3.4)."""
 _MAX_RECORDS = 256
+"""Upper bound on the questions, and on the other records, that are read of a DNS message."""
 _TAGS = {0x8100, 0x88A8, 0x9100}
 _LINKS = {
     0: "null", 7: "arcnet", 9: "ppp", 12: "raw", 14: "raw", 50: "ppp", 101: "raw", 104: "chdlc", 108: "null",

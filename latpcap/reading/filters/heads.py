@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 _MAX_HEAD_FRAMES = 12
 """Upper bound on the frames with data that are searched for a message's head."""
 _HEAD_BYTES = 1 << 16
+"""Upper bound on the bytes of a head."""
 _BODY_BYTES = 1 << 24
+"""Upper bound on the bytes of a message with its body, and of the body decompressed."""
 _FIELDS = {
     "accept", "accept_encoding", "accept_language", "authorization", "cache_control", "connection",
     "content_encoding", "content_type", "cookie", "date", "last_modified", "location", "proxy_authorization",

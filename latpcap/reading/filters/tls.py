@@ -18,9 +18,13 @@ _MAX_DIRECTIONS = 1 << 16
 _MAX_MESSAGE_BYTES = 1 << 18
 """Upper bound on the bytes kept of an incomplete handshake message."""
 _CHANGE, _ALERT, _HANDSHAKE, _DATA, _HEARTBEAT = 20, 21, 22, 23, 24
+"""Types of records (RFC 8446, 5.1; RFC 6520)."""
 _CLIENT_HELLO, _SERVER_HELLO, _TICKET, _CERTIFICATE, _SERVER_KEY, _CLIENT_KEY = 1, 2, 4, 11, 12, 16
+"""Types of handshake messages (RFC 8446, 4; RFC 5246, 7.4)."""
 _GROUPS, _FORMATS, _NAMED_CURVE = 10, 11, 3
+"""Extensions of a hello: groups and point formats; the type of a curve that is given by its number (RFC 8422)."""
 _TLS12, _TLS13 = 0x0303, 0x0304
+"""Numbers of versions."""
 
 
 class _Direction:

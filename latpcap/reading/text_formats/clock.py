@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from itertools import pairwise
 
-_DAY_S = 86_400
+_S_PER_DAY = 86_400
 _MONTHS = {name.lower(): number for number, name in enumerate(calendar.month_abbr) if name}
 _NUMBER = re.compile(r"^(\d{1,10})(?:[.,](\d{1,9}))?$")
 _MOMENT = re.compile(
@@ -41,10 +41,10 @@ class Clock:
         nanos = int((moment["part"] or "").ljust(9, "0"))
         date = _date(moment)
         if date is None:
-            if second < self.last_s - _DAY_S // 2:  # past midnight
+            if second < self.last_s - _S_PER_DAY // 2:  # past midnight
                 self.days += 1
             self.last_s = second
-            date = self.days * _DAY_S
+            date = self.days * _S_PER_DAY
         return (date + second) * 1_000_000_000 + nanos
 
 

@@ -23,7 +23,7 @@ _CHUNK_ROWS = 1 << 15
 """Rows that are held in memory at once."""
 _MAX_ROWS_AHEAD = 400
 """Upper bound on the rows searched after a row that lacks ports or sequence numbers."""
-_ETHERNET_BYTES = 14
+_ETHERNET_HEADER_BYTES = 14
 _ARROW = r"(?:→|->|⟶|➜|=>|>|\?|\uFFFD)"
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?[A-Z]{3,4})?Z?"
 _WHEN = rf"(?:(?:\d{{4}}-\d\d-\d\d[ T]|[A-Z][a-z]{{2}} +\d{{1,2}}, \d{{4}} )?{_CLOCK}|\d{{1,10}}[.,]\d{{1,9}})"
@@ -167,7 +167,7 @@ class Columns:
     """Ports of the connections between two hosts, the latest last."""
     latest: dict[tuple[Address, Address], bytes] = field(default_factory=dict)
     """Start of the latest packet between two hosts, which an ICMP error quotes."""
-    link: int = _ETHERNET_BYTES
+    link: int = _ETHERNET_HEADER_BYTES
     """Bytes of a frame before its IP header."""
 
     def frames(self, lines: Iterable[str]) -> Iterator[Frame]:

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 ICMP, IPIP, TCP, UDP, IPV6, GRE, ICMP6 = 1, 4, 6, 17, 41, 47, 58
+"""Numbers of protocols above IP."""
 IPV4_TYPE, ARP_TYPE, IPV6_TYPE, VLAN_TYPE = 0x0800, 0x0806, 0x86DD, 0x8100
+"""EtherType numbers."""
 FLAG_BITS = {"FIN": 0x01, "SYN": 0x02, "RST": 0x04, "PSH": 0x08, "ACK": 0x10, "URG": 0x20, "ECE": 0x40, "CWR": 0x80}
 MOD = 1 << 32
 """Modulus of TCP's sequence numbers."""
@@ -21,7 +23,9 @@ MAX_LENGTH = 262_144
 RAW, ETHERNET = 0, 1
 """Interface numbers in the capture: raw IP, and Ethernet."""
 _LINKTYPES = (101, 1)
+"""LINKTYPE_ numbers of the interfaces, in their order."""
 _BLOCK_BYTES = 1 << 17
+"""Size from which a block of the capture is passed on."""
 _NO_MAC = bytes(6)
 
 

@@ -22,6 +22,7 @@ _RCODES = {
     "format error": 1, "server failure": 2, "no such name": 3, "not implemented": 4,
 }  # fmt: skip
 _TTL_S = 60
+"""Time to live of every answer that is made."""
 _ASK = re.compile(
     r"^(?P<id>\d{1,5})(?P<op> (?:update|notify|stat|inv_q))?(?P<marks>[+%]*)(?: \[[^]]*\])* (?P<type>[A-Z][\w-]*)"
     r"(?: \(Q[MU]\))?\? (?P<name>\S+)"
