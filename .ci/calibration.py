@@ -86,7 +86,11 @@ def held_ms(row: Row, holds: list[tuple[int, int]], tolerance: int) -> float:
 def by_strace(path: Path, side: str, listed: list[tuple[str, float]], others: bool) -> Judged:
     """Yield rule, grade, right ms and wrong ms of each row that ends with a segment of this side."""
     capture = latpcap.read(path)
-    sent = {e["frame"]: e for e in rows(capture, "events") if e["len"] and e["from_client"] == (side == "client")}
+    sent = {
+        event["frame"]: event
+        for event in rows(capture, "events")
+        if event["len"] and event["from_client"] == (side == "client")
+    }
     holds = defaultdict(list)
     for frame, ms in listed:
         if (event := sent.get(int(frame))) is not None:
@@ -114,7 +118,7 @@ def kind_of(row: Row) -> str:
 def by_log(path: Path, labels: list[Row]) -> Judged:
     """Yield rule, grade, right ms and wrong ms of the rows of exchanges that the programs logged."""
     capture = latpcap.read(path)
-    ports = {s["stream"]: s["client_port"] for s in rows(capture, "streams")}
+    ports = {stream["stream"]: stream["client_port"] for stream in rows(capture, "streams")}
     exchanges = defaultdict(list)
     for exchange in rows(capture, "exchanges"):
         if exchange["complete"]:
@@ -127,7 +131,7 @@ def by_log(path: Path, labels: list[Row]) -> Judged:
     for label in labels:
         labels_by_port[label["lport"]].append(label)
     for port, labels in labels_by_port.items():
-        exchanges_of_port = sorted(exchanges[port], key=lambda e: e["start"])
+        exchanges_of_port = sorted(exchanges[port], key=lambda exchange: exchange["start"])
         if len(exchanges_of_port) != len(labels):
             continue
         for n, (label, exchange) in enumerate(
@@ -135,9 +139,9 @@ def by_log(path: Path, labels: list[Row]) -> Judged:
         ):
             if label.get("excluded") or abs(label.get("unexplained_ms") or 0) > 5 or label.get("latency_ms") is None:
                 continue
-            judged = [r for r in causes[exchange["exchange"]] if r["duration_ms"] >= MIN_ROW_MS]
+            judged = [cause for cause in causes[exchange["exchange"]] if cause["duration_ms"] >= MIN_ROW_MS]
             true = {
-                "stall": sum(w["wait_ms"] for w in label["nagle_waits"]),
+                "stall": sum(wait["wait_ms"] for wait in label["nagle_waits"]),
                 "server_think": label.get("server_ms") or 0,
                 "client_think": label.get("client_pause_ms") or 0,
             }
@@ -145,7 +149,8 @@ def by_log(path: Path, labels: list[Row]) -> Judged:
                 del true["server_think"]
             for kind, ms in true.items():
                 left = ms * 1.02 + 1
-                for row in sorted((r for r in judged if kind_of(r) == kind), key=lambda r: GRADES.index(r["grade"])):
+                of_kind = [cause for cause in judged if kind_of(cause) == kind]
+                for row in sorted(of_kind, key=lambda cause: GRADES.index(cause["grade"])):
                     right = min(left, row["duration_ms"])
                     left -= right
                     yield row["rule"], row["grade"], right, row["duration_ms"] - right

@@ -187,7 +187,11 @@ def everyday(path: Path, script: Path) -> list[str] | None:
         return None
     for expression in EVERYDAY:
         source.wanted |= fields_of(expression)
-    return [e for number, e in enumerate(EVERYDAY) if passing(source, e).to_pylist() != theirs[number]]
+    return [
+        expression
+        for number, expression in enumerate(EVERYDAY)
+        if passing(source, expression).to_pylist() != theirs[number]
+    ]
 
 
 def script_of(expressions: list[str], path: Path) -> Path:
@@ -230,8 +234,10 @@ def differences(path: Path, script: Path) -> list[tuple[str, list[int], list[int
 
 def main() -> int:
     folder = Path(sys.argv[1])
-    paths = sorted(p for sub in ("tcp", "link", "icmp", "broken") for p in (folder / sub).glob("*") if p.is_file())
-    paths = [p for p in paths if not p.name.startswith("derived--")]  # the same packets, wrapped otherwise
+    paths = sorted(
+        path for sub in ("tcp", "link", "icmp", "broken") for path in (folder / sub).glob("*") if path.is_file()
+    )
+    paths = [path for path in paths if not path.name.startswith("derived--")]  # the same packets, wrapped otherwise
     with tempfile.TemporaryDirectory() as scratch, ProcessPoolExecutor(2) as pool:
         script = script_of([*EXPRESSIONS, "frame"], Path(scratch) / "filters.lua")
         other = script_of(EVERYDAY, Path(scratch) / "everyday.lua")
@@ -257,7 +263,7 @@ def main() -> int:
     )
     print(f"{unexplained} of the others unexplained")
     opened = {path: missed for path, missed in everyday_misses.items() if missed is not None}
-    for expression, count in Counter(e for missed in opened.values() for e in missed).most_common(20):
+    for expression, count in Counter(expression for missed in opened.values() for expression in missed).most_common(20):
         print(f"{count} captures differ: {expression}")
     pairs = len(opened) * len(EVERYDAY)
     agree = pairs - sum(map(len, opened.values()))

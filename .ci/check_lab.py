@@ -100,8 +100,12 @@ def is_from(segment: Row, like: Row) -> bool:
 
 def repair_of(segments: list[Row], lost: Row) -> Row | None:
     """Return the first later segment that has the first byte of the lost one."""
-    later = (s for s in segments if is_from(s, lost) and s["frame"] > lost["frame"] and s["len"])
-    return next((s for s in later if s["seq"] <= lost["seq"] < s["seq"] + s["len"]), None)
+    later = (
+        segment
+        for segment in segments
+        if is_from(segment, lost) and segment["frame"] > lost["frame"] and segment["len"]
+    )
+    return next((segment for segment in later if segment["seq"] <= lost["seq"] < segment["seq"] + segment["len"]), None)
 
 
 def expected(segments: list[Row], lost: Row, repair: Row, drop: Row) -> str:
@@ -222,7 +226,7 @@ def public(root: Path) -> Iterator[tuple[str, str]]:
     names = (*STORIES, *DECOYS, NAGLE_TOO)
     captures = {}
     for path in root.rglob("*.pcap*"):
-        name = next((w for w in names if w in path.name), None)
+        name = next((word for word in names if word in path.name), None)
         if name and "oracle" not in path.parts:
             captures[name] = latpcap.read(path)
     for name in names:
@@ -238,15 +242,15 @@ def wrong_of(name: str, capture: latpcap.Capture) -> str:
         first = max(delays, key=lambda finding: finding["total_ms"])
         cause_and_owner = first["cause"], first["owner"]
         return "" if cause_and_owner == STORIES[name] else f"{cause_and_owner} found"
-    held_acks = [c for c in rows if c["cause"] == "delayed_ack" and c["parent"] == "nagle"]
+    held_acks = [cause for cause in rows if cause["cause"] == "delayed_ack" and cause["parent"] == "nagle"]
     if name in DECOYS:
-        proven = sum(c["confidence"] >= 0.9 for c in held_acks)
+        proven = sum(cause["confidence"] >= 0.9 for cause in held_acks)
         stalls = [finding for finding in findings if finding["cause"] == STALL]
         named = [stall for stall in stalls if stall["grade"] == "proven" or not stall["finding"]]
         return f"accused in {proven} exchanges, {len(named)} findings" if proven or named else ""
-    stalls = [c for c in held_acks if c["duration_ms"] >= 15 and c["confidence"] >= 0.9]
-    named = [c for c in rows if c["cause"] == "client_think" and 48 <= c["duration_ms"] <= 54]
-    pauses = sum(c["gap"] is not None and c["owner"] == "client" for c in named)
+    stalls = [cause for cause in held_acks if cause["duration_ms"] >= 15 and cause["confidence"] >= 0.9]
+    named = [cause for cause in rows if cause["cause"] == "client_think" and 48 <= cause["duration_ms"] <= 54]
+    pauses = sum(cause["gap"] is not None and cause["owner"] == "client" for cause in named)
     return "" if len(stalls) >= 24 and pauses >= 24 else f"{len(stalls)} of 24 stalls, {pauses} of 24 pauses"
 
 

@@ -189,12 +189,12 @@ def main() -> int:
     args = parser.parse_args()
     paths = sorted(args.captures.glob("protocols/*/capture.pcap*"))
     paths += sorted(
-        p
+        path
         for folder in ("tcp", "link")
-        for p in (args.captures / "public" / folder).glob("*")
-        if "derived--" not in p.name
+        for path in (args.captures / "public" / folder).glob("*")
+        if "derived--" not in path.name
     )
-    paths = [p for p in paths if re.search(args.only, str(p))]
+    paths = [path for path in paths if re.search(args.only, str(path))]
     table: defaultdict[str, Counter[str]] = defaultdict(Counter)
     differ: list[str] = []
     with ThreadPoolExecutor(2) as pool:
@@ -202,7 +202,14 @@ def main() -> int:
             name = path.parent.name if path.stem == "capture" else path.name
             for protocol, stream, theirs, ours in counted_streams:
                 agree = theirs[0] == ours[0] and ours[1] <= theirs[1] <= ours[2]
-                why = next((w for n, p, w in KNOWN if re.search(n, name) and re.search(p, protocol)), None)
+                why = next(
+                    (
+                        reason
+                        for in_name, in_protocol, reason in KNOWN
+                        if re.search(in_name, name) and re.search(in_protocol, protocol)
+                    ),
+                    None,
+                )
                 totals = table[protocol]
                 totals.update(streams=1, agree=agree, known=not agree and why is not None)
                 totals.update(theirs=theirs[0], ours=ours[0], their_answers=theirs[1], answers=ours[2])

@@ -29,7 +29,11 @@ def table(path: Path, name: str) -> pa.Table:
     events = lp.read(path).arrow("events")
     flags = events["flags"].unify_dictionaries().cast(pa.string()).to_pylist()
     bits_of = {label: bits(label) for label in set(flags)}
-    keep = [c for c in events.column_names if c not in ("src", "dst", "sack", "flags", "seq", "ack", "released_by")]
+    keep = [
+        column
+        for column in events.column_names
+        if column not in ("src", "dst", "sack", "flags", "seq", "ack", "released_by")
+    ]
     out = events.select(keep)
     out = out.append_column("flags", pa.array([bits_of[label] for label in flags], pa.int32()))
     out = out.append_column("rel_seq", modulo(events["seq"])).append_column("rel_ack", modulo(events["ack"]))
@@ -44,7 +48,9 @@ def main() -> int:
             try:
                 name = row["file"]
                 path = next(
-                    p for p in (folder / name, folder.parent / name, folder / name.partition("/")[2]) if p.exists()
+                    path
+                    for path in (folder / name, folder.parent / name, folder / name.partition("/")[2])
+                    if path.exists()
                 )
                 tables.append(table(path, name))
             except lp.CaptureError as problem:
@@ -52,7 +58,7 @@ def main() -> int:
     print(f"{len(tables)} captures read, {len(refused)} refused")
     for line in refused:
         print("  " + line.replace(str(folder), "…"))
-    pq.write_table(pa.concat_tables(t.replace_schema_metadata(None) for t in tables if t.num_rows), target)
+    pq.write_table(pa.concat_tables(table.replace_schema_metadata(None) for table in tables if table.num_rows), target)
     return 0
 
 

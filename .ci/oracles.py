@@ -192,13 +192,13 @@ def smtp(segments: Segments) -> Counts:
 MYSQL_SILENT = ("1", "24", "25")
 """Commands without a response: quit, send long data, close a statement."""
 AMQP_ASKS = {("20", "10"), ("20", "40"), ("40", "10"), ("40", "20"), ("60", "10"), ("60", "20"), ("60", "30")} | {
-    *(("50", m) for m in ("10", "20", "30", "40", "50")),
-    *(("90", m) for m in ("10", "20", "30")),
+    *(("50", method) for method in ("10", "20", "30", "40", "50")),
+    *(("90", method) for method in ("10", "20", "30")),
     ("10", "50"),
     ("60", "70"),
     ("85", "10"),
 }
-AMQP_ANSWERS = {(c, str(int(m) + 1)) for c, m in AMQP_ASKS} | {("60", "72")}
+AMQP_ANSWERS = {(class_id, str(int(method) + 1)) for class_id, method in AMQP_ASKS} | {("60", "72")}
 
 
 AMQP_CONFIRMS = {("60", "80"), ("60", "120")}

@@ -125,9 +125,9 @@ def main() -> int:
     print(f"{'situation':18} {'precision':>18} {'recall':>18}   counts")
     for name, counts in totals.items():
         floors, got = FLOORS[name], (precision(counts), recall(counts))
-        bad = any(g < f for f, g in zip(floors, got, strict=True))
+        bad = any(value < floor for floor, value in zip(floors, got, strict=True))
         low += bad
-        shown = " ".join(f"{g:8.4f} (>= {f:.2f})" for f, g in zip(floors, got, strict=True))
+        shown = " ".join(f"{value:8.4f} (>= {floor:.2f})" for floor, value in zip(floors, got, strict=True))
         print(f"{name:18} {shown}   {dict(counts)}{'   <- too low' if bad else ''}")
     return 1 if low else 0
 

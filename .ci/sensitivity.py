@@ -127,14 +127,14 @@ class Recording:
 def scores(sums):
     """Return the figures of the table."""
     shares = {}
-    for name, c in sums.items():
+    for name, counts in sums.items():
         if name in LABS:
-            shares[f"{name} precision"] = c["hit"] / ((c["hit"] + c["false"]) or 1)
-            shares[f"{name} recall"] = c["hit"] / ((c["hit"] + c["missed"]) or 1)
+            shares[f"{name} precision"] = counts["hit"] / ((counts["hit"] + counts["false"]) or 1)
+            shares[f"{name} recall"] = counts["hit"] / ((counts["hit"] + counts["missed"]) or 1)
         else:
-            shares[f"{name} precision"] = c["confirmed_ms"] / (c["proven_ms"] or 1)
-            shares[f"{name} named"] = c["held_named_ms"] / (c["held_ms"] or 1)
-            shares[f"{name} blame"] = c["held_blamed_ms"] / (c["held_ms"] or 1)
+            shares[f"{name} precision"] = counts["confirmed_ms"] / (counts["proven_ms"] or 1)
+            shares[f"{name} named"] = counts["held_named_ms"] / (counts["held_ms"] or 1)
+            shares[f"{name} blame"] = counts["held_blamed_ms"] / (counts["held_ms"] or 1)
     return shares
 
 

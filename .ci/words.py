@@ -37,7 +37,10 @@ def section(title, introduction, words):
 
 
 def words():
-    causes = [(f"`{c.name}`", c.family, c.owner, c.meaning, c.fix or "") for c in vocabulary.CAUSES.values()]
+    causes = [
+        (f"`{cause.name}`", cause.family, cause.owner, cause.meaning, cause.fix or "")
+        for cause in vocabulary.CAUSES.values()
+    ]
     hypotheses = {word: text for word, text in vocabulary.RIVALS.items() if word not in vocabulary.CAUSES}
     return (
         "## The causes\n\n"

@@ -153,7 +153,10 @@ class ArchiveView(View):
         """Return the table with numbers that are unique over all captures, without the column `capture`."""
         names = arrays.strings([row["capture"] for row in self._rows])
         capture_index = pa.chunked_array(
-            [pc.take(pc.index_in(c.dictionary, value_set=names), c.indices) for c in table["capture"].chunks],
+            [
+                pc.take(pc.index_in(chunk.dictionary, value_set=names), chunk.indices)
+                for chunk in table["capture"].chunks
+            ],
             pa.int32(),
         )
         table = table.drop_columns(["capture"])

@@ -45,7 +45,7 @@ LEVEL = 0.95
 PERCENTILES = {"p50_ms": 0.50, "p90_ms": 0.90, "p99_ms": 0.99}
 _MIN_SHARE = 0.001
 """Causes below this share of both latencies are not compared."""
-_COLUMNS = ("stream", "index", "latency_ms", *(f"{c}_ms" for c in CAUSES))
+_COLUMNS = ("stream", "index", "latency_ms", *(f"{cause}_ms" for cause in CAUSES))
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,8 @@ def sample_of(source: Capture | Projection | Results) -> Sample:
     name = source.title
     if not table.num_rows:
         raise ComparisonError(f"{name}: no complete exchange, so there is nothing to compare")
-    numbers = {c: table[c].to_numpy() for c in columns}
-    spent = np.stack([numbers[f"{c}_ms"] for c in CAUSES], axis=1)
+    numbers = {column: table[column].to_numpy() for column in columns}
+    spent = np.stack([numbers[f"{cause}_ms"] for cause in CAUSES], axis=1)
     stream = capture.astype(np.int64) << 32 | numbers["stream"].astype(np.int64)
     return Sample(name, numbers["latency_ms"], spent, capture, stream, numbers["index"])
 
@@ -114,10 +114,10 @@ def sample_of(source: Capture | Projection | Results) -> Sample:
 def _units(samples: Sequence[Sample]) -> tuple[str, list[np.ndarray[Any, Any]]]:
     """Return the kind of independent unit, and the unit of each exchange, for every sample."""
     for name in ("capture", "stream"):
-        codes = [np.unique(getattr(s, name), return_inverse=True)[1] for s in samples]
-        if all(c.max() + 1 >= ENOUGH for c in codes):
+        codes = [np.unique(getattr(sample, name), return_inverse=True)[1] for sample in samples]
+        if all(unit_codes.max() + 1 >= ENOUGH for unit_codes in codes):
             return name, codes
-    return "run of exchanges", [_runs(s) for s in samples]
+    return "run of exchanges", [_runs(sample) for sample in samples]
 
 
 def _runs(sample: Sample) -> np.ndarray[Any, Any]:
@@ -161,15 +161,15 @@ class Comparison:
         self._sides = (before, after)
         self._subjects = tuple(of)
         self.unit, self._unit_of = _units(self._sides)
-        self._counts = [int(u.max()) + 1 for u in self._unit_of]
-        self._metrics = [*self._percentiles(), self._mean("mean_ms", [s.latency for s in self._sides], 1)]
+        self._counts = [int(units.max()) + 1 for units in self._unit_of]
+        self._metrics = [*self._percentiles(), self._mean("mean_ms", [side.latency for side in self._sides], 1)]
         spent = [
-            (cause, [s.spent[:, i] for s in self._sides])
+            (cause, [side.spent[:, i] for side in self._sides])
             for i, cause in enumerate(CAUSES)
-            if any(s.spent[:, i].sum() > _MIN_SHARE * s.latency.sum() for s in self._sides)
+            if any(side.spent[:, i].sum() > _MIN_SHARE * side.latency.sum() for side in self._sides)
         ]
         changes = [self._mean(cause, values, len(spent)) for cause, values in spent]
-        self._causes = sorted(changes, key=lambda c: -abs(c.change))
+        self._causes = sorted(changes, key=lambda change: -abs(change.change))
 
     def _quantiles(self, tests: int) -> list[float]:
         z = NormalDist().inv_cdf(1 - (1 - LEVEL) / 2 / tests)
@@ -177,22 +177,23 @@ class Comparison:
 
     def _mean(self, name: str, values: list[np.ndarray[Any, Any]], tests: int) -> Change:
         before, after = (float(v.mean()) for v in values)
-        errors = [_error(v, u) for v, u in zip(values, self._unit_of, strict=True)]
+        errors = [_error(side_values, units) for side_values, units in zip(values, self._unit_of, strict=True)]
         if None in errors:
             return Change(name, before, after)
-        half = sum((e * q) ** 2 for e, q in zip(errors, self._quantiles(tests), strict=True) if e is not None) ** 0.5
+        bounds = zip(errors, self._quantiles(tests), strict=True)
+        half = sum((error * quantile) ** 2 for error, quantile in bounds if error is not None) ** 0.5
         return Change(name, before, after, after - before - half, after - before + half)
 
     def _percentiles(self) -> list[Change]:
-        ordered = [np.sort(s.latency) for s in self._sides]
+        ordered = [np.sort(side.latency) for side in self._sides]
         changes = []
         for name, share in PERCENTILES.items():
-            before, after = (arrays.percentile(o, share) for o in ordered)
+            before, after = (arrays.percentile(latencies, share) for latencies in ordered)
             spans = [self._woodruff(side, ordered[side], share) for side in (0, 1)]
             if None in spans:
                 changes.append(Change(name, before, after))
                 continue
-            (low0, high0), (low1, high1) = (s for s in spans if s is not None)
+            (low0, high0), (low1, high1) = (span for span in spans if span is not None)
             change = after - before
             low = change - ((after - low1) ** 2 + (high0 - before) ** 2) ** 0.5
             high = change + ((high1 - after) ** 2 + (before - low0) ** 2) ** 0.5
@@ -223,19 +224,19 @@ class Comparison:
     @property
     def moved(self) -> list[str]:
         """The causes that moved by more than noise, the largest change first."""
-        return [c.name for c in self._causes if c.moved]
+        return [change.name for change in self._causes if change.moved]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers as plain values, durations in ms (for JSON)."""
         return {
             **{
-                side: {"name": s.name, "exchanges": len(s.latency), "units": units}
-                for side, s, units in zip(("before", "after"), self._sides, self._counts, strict=True)
+                side: {"name": sample.name, "exchanges": len(sample.latency), "units": units}
+                for side, sample, units in zip(("before", "after"), self._sides, self._counts, strict=True)
             },
             "unit": self.unit,
             "level": LEVEL,
-            "metrics": [_plain(c) for c in self._metrics],
-            "causes": [_plain(c) for c in self._causes],
+            "metrics": [_plain(change) for change in self._metrics],
+            "causes": [_plain(change) for change in self._causes],
         }
 
     def failing(self, rule: str) -> str | None:
@@ -246,7 +247,7 @@ class Comparison:
         """
         match = re.fullmatch(r"\s*(\w+)\s*>\s*(\+?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", rule)
         changes = {c.name: c for c in self._metrics} | {f"{c}_ms": Change(c, 0.0, 0.0) for c in CAUSES}
-        changes |= {f"{c.name}_ms": c for c in self._causes}
+        changes |= {f"{change.name}_ms": change for change in self._causes}
         if match is None or match[1] not in changes or (match[4] and not match[2]):
             raise ValueError(f"expected a rule as p99_ms>20, p99_ms>+5 or nagle_ms>+10%, got {rule!r}")
         change, limit = changes[match[1]], float(match[3])
@@ -273,13 +274,13 @@ class Comparison:
             unit, _, of_exchanges = self.unit.partition(" ")  # "run of exchanges"
             units = f"{count(unit_count, unit)} {of_exchanges}".strip()
             lines.append(f"{word:9} {side.name}: {count(len(side.latency), 'complete exchange')}, {units}")
-        width = max(len(c.name) for c in [*self._metrics, *self._causes])
-        lines += [f"  {_line(c, width)}" for c in self._metrics]
-        moved = [c for c in self._causes if c.moved]
-        unmoved = [c for c in self._causes if c.moved is False]
-        lines += [f"  {'moved' if i == 0 else '':7}{_line(c, width)}" for i, c in enumerate(moved[:6])]
+        width = max(len(change.name) for change in [*self._metrics, *self._causes])
+        lines += [f"  {_line(change, width)}" for change in self._metrics]
+        moved = [change for change in self._causes if change.moved]
+        unmoved = [change for change in self._causes if change.moved is False]
+        lines += [f"  {'moved' if i == 0 else '':7}{_line(change, width)}" for i, change in enumerate(moved[:6])]
         if not moved:
-            is_unknown = any(c.moved is None for c in self._causes)
+            is_unknown = any(change.moved is None for change in self._causes)
             unknown = f"fewer than {ENOUGH} units on a side: noise is not known"
             lines.append(f"  moved  {unknown if is_unknown else 'no cause by more than noise'}")
         if unmoved:
@@ -292,20 +293,20 @@ class Comparison:
         return card(f"{self._sides[0].name} → {self._sides[1].name}", str(self))
 
 
-def _line(c: Change, width: int) -> str:
-    text = f"{c.name:{width}} {c.before:9.3f} to {c.after:9.3f} ms: {c.change:+.3f}"
-    if c.low is None or c.high is None:
+def _line(change: Change, width: int) -> str:
+    text = f"{change.name:{width}} {change.before:9.3f} to {change.after:9.3f} ms: {change.change:+.3f}"
+    if change.low is None or change.high is None:
         return f"{text} (noise unknown)"
-    return f"{text} ({c.low:+.3f} to {c.high:+.3f}){'' if c.moved else ', no more than noise'}"
+    return f"{text} ({change.low:+.3f} to {change.high:+.3f}){'' if change.moved else ', no more than noise'}"
 
 
-def _plain(c: Change) -> dict[str, Any]:
+def _plain(change: Change) -> dict[str, Any]:
     return {
-        "name": c.name, "before": c.before, "after": c.after, "change": c.change, "low": c.low, "high": c.high,
-        "moved": c.moved,
+        "name": change.name, "before": change.before, "after": change.after, "change": change.change,
+        "low": change.low, "high": change.high, "moved": change.moved,
     }  # fmt: skip
 
 
 def _frame(changes: list[Change], title: str) -> pd.DataFrame:
-    frame = pd.DataFrame([_plain(c) for c in changes]).rename(columns={"name": title})
+    frame = pd.DataFrame([_plain(change) for change in changes]).rename(columns={"name": title})
     return frame.astype({"low": "float64", "high": "float64", "moved": "boolean"})

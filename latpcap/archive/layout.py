@@ -70,4 +70,4 @@ def issues_schema(engine: pa.Schema) -> pa.Schema:
 def record(capture: str, row: dict[str, Any]) -> dict[str, Any]:
     """Return a capture's record in the manifest."""
     columns = ("files", "frames", "streams", "exchanges", "damaged")
-    return {"capture": capture, "bytes": sum(row["sizes"]), **{c: row[c] for c in columns}}
+    return {"capture": capture, "bytes": sum(row["sizes"]), **{column: row[column] for column in columns}}

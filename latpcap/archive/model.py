@@ -54,7 +54,7 @@ class Task:
 
     def fingerprint(self, options: Options) -> str:
         """Return a hash that changes with the input, the options or the version."""
-        state = [[p.name, p.size, p.mtime_ns] for p in self.parts]
+        state = [[part.name, part.size, part.mtime_ns] for part in self.parts]
         keys = {} if options.keys is None else {"keys": options.keys}
         state_json = json.dumps([state, options.to_dict() | keys, options.version, options.schema, self.rotation])
         return hashlib.sha256(state_json.encode()).hexdigest()[:16]
@@ -79,7 +79,7 @@ class Pack:
 
     def fingerprint(self, options: Options) -> str:
         """Return a hash that changes with that of any task."""
-        return hashlib.sha256("".join(t.fingerprint(options) for t in self.tasks).encode()).hexdigest()[:16]
+        return hashlib.sha256("".join(task.fingerprint(options) for task in self.tasks).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)

@@ -165,7 +165,7 @@ class PackFiles:
         inputs = [
             dict(zip(("file", "size", "sha256"), of, strict=True))
             for row in self.rows
-            for of in zip(*(row[c] for c in ("files", "sizes", "sha256")), strict=True)
+            for of in zip(*(row[column] for column in ("files", "sizes", "sha256")), strict=True)
         ]
         return {
             **options,

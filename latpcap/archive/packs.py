@@ -35,7 +35,7 @@ def make_packs(tasks: Iterable[Task]) -> list[Pack]:
         total_bytes += size
     if members:
         packs.append(pack(members))
-    return sorted(packs, key=lambda p: -p.size)
+    return sorted(packs, key=lambda pack: -pack.size)
 
 
 def _bytes(task: Task) -> int:

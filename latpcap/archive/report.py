@@ -47,15 +47,18 @@ class Batch:
     @property
     def damaged(self) -> list[str]:
         """The captures that are incomplete, by their first file; `issues` has the place and reason."""
-        return sorted(c["files"][0] for c in self._captures if c["damaged"])
+        return sorted(capture["files"][0] for capture in self._captures if capture["damaged"])
 
     @property
     def summary(self) -> dict[str, Any]:
         """Counts over all captures of these inputs, whether analysed now or before."""
-        totals = {name: sum(c[name] for c in self._captures) for name in ("bytes", "frames", "streams", "exchanges")}
+        totals = {
+            name: sum(capture[name] for capture in self._captures)
+            for name in ("bytes", "frames", "streams", "exchanges")
+        }
         return {
             "captures": len(self._captures),
-            "files": sum(len(c["files"]) for c in self._captures),
+            "files": sum(len(capture["files"]) for capture in self._captures),
             **totals,
             "damaged": len(self.damaged),
             "changed": len(self.changed),

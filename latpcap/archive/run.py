@@ -62,7 +62,11 @@ def clear(plan: Plan, options: Options, output: Output) -> None:
             _remove(name, stored_files, output)
         elif name in stored_files.whole:
             _rewrite([manifest], tasks, options, stored_files, output)
-    small = [m for name, m in stored_files.whole.items() if name not in outdated_tasks and _bytes(m) < SMALL_BYTES]
+    small = [
+        manifest
+        for name, manifest in stored_files.whole.items()
+        if name not in outdated_tasks and _bytes(manifest) < SMALL_BYTES
+    ]
     if len(small) > MAX_SMALL_PACKS:
         for group in _groups(small):
             _rewrite(group, set(), options, stored_files, output)
@@ -76,7 +80,7 @@ def _groups(small: list[Manifest]) -> list[list[Manifest]]:
     """Return the packs to join, in groups up to the size of a pack; groups of one pack are left out."""
     groups: list[list[Manifest]] = []
     group_bytes = group_tasks = 0
-    for manifest in sorted(small, key=lambda m: m.pack):
+    for manifest in sorted(small, key=lambda manifest: manifest.pack):
         size, task_count = _bytes(manifest), len(manifest.markers)
         if not groups or group_bytes + size > packs.MAX_BYTES or group_tasks + task_count > packs.MAX_TASKS:
             groups.append([])
@@ -96,7 +100,7 @@ def _rewrite(
     manifests: list[Manifest], left_out: set[str], options: Options, stored_files: StoredFiles, output: Output
 ) -> None:
     """Write these packs as one, without the tasks in `left_out`. Damaged packs are left as they are."""
-    markers = [m for manifest in manifests for m in manifest.markers if m.outcome.task not in left_out]
+    markers = [marker for manifest in manifests for marker in manifest.markers if marker.outcome.task not in left_out]
     captures = [capture["capture"] for marker in markers for capture in marker.outcome.captures]
     stored = Stored.of(output, {manifest.pack: manifest for manifest in manifests})
     replaces = [manifest.pack for manifest in manifests]
@@ -110,7 +114,9 @@ def _rewrite(
                         files.add(name, pa.Table.from_batches([batch]), name)
             kept_captures = set(captures)
             files.rows += [row for row in stored.captures if row["capture"] in kept_captures]
-            files.put(packs.name([m.outcome.task for m in markers], replaces=replaces), markers, metadata, replaces)
+            files.put(
+                packs.name([marker.outcome.task for marker in markers], replaces=replaces), markers, metadata, replaces
+            )
     except DamagedError:
         return
     for name in replaces:
@@ -196,7 +202,7 @@ class _Local:
             done, _ = wait(self._running, timeout=_POLL_S, return_when=FIRST_COMPLETED)
             for future in done:
                 outcomes = _outcomes(future, self._running.pop(future))
-                self._progress.finished(sum(len(o.failures) for o in outcomes), tasks=len(outcomes))
+                self._progress.finished(sum(len(outcome.failures) for outcome in outcomes), tasks=len(outcomes))
                 yield outcomes
 
     def remaining(self) -> Iterator[list[Outcome]]:
@@ -221,7 +227,8 @@ def _outcomes(future: Any, pack: Pack) -> list[Outcome]:
             raise OutputError("out of memory") from problem
         reason = worker.reason_of_breakdown(problem)
         return [
-            Outcome(task.name, failures=[Failure(escaped(p.name), reason) for p in task.parts]) for task in pack.tasks
+            Outcome(task.name, failures=[Failure(escaped(part.name), reason) for part in task.parts])
+            for task in pack.tasks
         ]
 
 
@@ -244,8 +251,8 @@ class _Cluster:
         for future in as_completed(self._futures):
             pack = self._packs[future.key]
             outcomes = _outcomes(future, pack)
-            packets = sum(c["frames"] for outcome in outcomes for c in outcome.captures)
-            failures = sum(len(o.failures) for o in outcomes)
+            packets = sum(capture["frames"] for outcome in outcomes for capture in outcome.captures)
+            failures = sum(len(outcome.failures) for outcome in outcomes)
             self._progress.finished(failures, tasks=len(outcomes), unseen_bytes=pack.size, packets=packets)
             future.release()
             yield outcomes

@@ -75,7 +75,10 @@ class Selection:
     def __str__(self) -> str:
         parts = [f"from {self.since}"] if self.since is not None else []
         parts += [f"until {self.until}"] if self.until is not None else []
-        parts += [a if p is None else f"[{a}]:{p}" if ":" in a else f"{a}:{p}" for a, p in self.servers]
+        parts += [
+            address if port is None else f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+            for address, port in self.servers
+        ]
         parts += list(self.files)
         return f" ({', '.join(parts)})" if parts else ""
 

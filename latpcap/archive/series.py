@@ -80,7 +80,7 @@ def tasks(parts: Iterable[Part], *, stitch: bool = True) -> list[Task]:
         else:
             joined = tuple(part for _, part in members)
             found_tasks.append(Task(_series_name(key), joined, key[0]))
-    return sorted(found_tasks, key=lambda t: t.parts[0].name)
+    return sorted(found_tasks, key=lambda task: task.parts[0].name)
 
 
 def _series_name(key: tuple[str, ...]) -> str:

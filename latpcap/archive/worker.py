@@ -336,7 +336,7 @@ class _Capture:
         kinds = issues["kind"].to_pylist()
         return {
             "capture": self._id,
-            "files": [escaped(p.name) for p in self._parts],
+            "files": [escaped(part.name) for part in self._parts],
             "sizes": self._sizes,
             "sha256": self._hashes,
             "rotation": self._task.rotation if len(self._parts) > 1 else None,

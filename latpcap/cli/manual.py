@@ -42,8 +42,10 @@ def _command(name: str, command: Any) -> Iterator[str]:
         for word, subcommand in inner.items():
             yield from _command(f"{name} {word}", subcommand)
         return
-    given = [p for p in command.params if p.param_type_name == "argument"]
-    words = " ".join(f"\\fI{_text(p.name.upper())}\\fR" + (" ..." if p.nargs == -1 else "") for p in given)
+    given = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+    words = " ".join(
+        f"\\fI{_text(argument.name.upper())}\\fR" + (" ..." if argument.nargs == -1 else "") for argument in given
+    )
     yield from (f".SS {_text(name)} {words}".rstrip(), _text(command.help))
     for param in command.params:
         if param in given or getattr(param, "hidden", False):

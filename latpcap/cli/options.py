@@ -135,7 +135,7 @@ def _with_parameters(
     """Return `wrapper` with the name and help of `command`, and these parameters."""
     functools.update_wrapper(wrapper, command)
     wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
+    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return wrapper
 
 
@@ -146,7 +146,8 @@ def _optional(name: str, annotation: Any) -> inspect.Parameter:
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """Turn parameters of a command that are dataclasses into one option per field."""
     signature = inspect.signature(command, eval_str=True)
-    groups: dict[str, Any] = {p.name: p.annotation for p in signature.parameters.values() if is_dataclass(p.annotation)}
+    types = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+    groups: dict[str, Any] = {name: type_ for name, type_ in types.items() if is_dataclass(type_)}
     parameters = []
     for parameter in signature.parameters.values():
         if parameter.name not in groups:

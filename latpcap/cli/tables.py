@@ -101,7 +101,7 @@ def _command(app: typer.Typer, name: TableName, question: str) -> None:
             tables = iter([_arranged_rows(file, name, scope, rows, exchange)])
         tables = (_renamed(table, name, names) for table in tables)
         is_brief = names is None and columns is None and form.name == "text" and (all_at_once or name == "findings")
-        shown_tables = (export.brief(t, name) if is_brief else chosen(t, name, columns) for t in tables)
+        shown_tables = (export.brief(table, name) if is_brief else chosen(table, name, columns) for table in tables)
         export.show(shown_tables, form.name, fit=columns is None)
 
     if name not in _OF_EXCHANGE:

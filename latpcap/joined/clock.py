@@ -118,12 +118,12 @@ class Clock:
     @property
     def seconds(self) -> float:
         """Duration of the longest section in s."""
-        return float(max(s.knots[-1] - s.knots[0] for s in self.sections)) / 1e9
+        return float(max(section.knots[-1] - section.knots[0] for section in self.sections)) / 1e9
 
     @property
     def steps(self) -> list[tuple[int, float]]:
         """The steps of B's clock: index in B's file, and ns by which the clock was set forward."""
-        return [(s.first, -s.step_ns) for s in self.sections[1:] if s.step_ns]
+        return [(section.first, -section.step_ns) for section in self.sections[1:] if section.step_ns]
 
 
 def identity(first_ns: int, last_ns: int) -> Clock:
@@ -151,7 +151,8 @@ def fit(rows: Array, b_time: Array, a_time: Array, up: Array, tolerance: float) 
     edges = [0, *_find_steps(x, y - slope * x, up), len(x)]
     parts: list[tuple[int, int, bool]] = []
     for start, end in pairwise(edges):
-        parts += [(s, e, s == start and start > 0) for s, e in _split(x, y, up, start, end, tolerance)]
+        pieces = _split(x, y, up, start, end, tolerance)
+        parts += [(begin, stop, begin == start and start > 0) for begin, stop in pieces]
     sections: list[Section] = []
     for start, end, stepped in parts:
         section = _section(x[start:end], y[start:end], up[start:end], tolerance, slope)
@@ -352,7 +353,7 @@ def _above_chords(x: Array, y: Array) -> Array:
     """Return whether each point is on or above the line through the highest points of the blocks around it."""
     size = len(x) // 64 + 1
     starts = np.arange(0, len(x), size)
-    tops = np.unique([0, *(int(s + y[s : s + size].argmax()) for s in starts), len(x) - 1])
+    tops = np.unique([0, *(int(begin + y[begin : begin + size].argmax()) for begin in starts), len(x) - 1])
     return y >= np.interp(x, x[tops], y[tops])
 
 
@@ -377,7 +378,7 @@ def _margins(low: Array, high: Array, centre: float, slopes: Array) -> Array:
 
 def _edges(*corners: Array) -> Array:
     """Return the slopes of all edges of these hulls; as a function of the slope, the gap is linear between them."""
-    slopes = [np.diff(c[:, 1]) / np.diff(c[:, 0]) for c in corners if len(c) > 1]
+    slopes = [np.diff(hull[:, 1]) / np.diff(hull[:, 0]) for hull in corners if len(hull) > 1]
     return np.concatenate(slopes) if slopes else np.zeros(0)
 
 

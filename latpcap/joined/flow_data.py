@@ -107,7 +107,7 @@ def _merged(legs: Sequence[Sequence[Span]], ways: Sequence[str]) -> list[Span]:
     """Merge the spans of all legs into one sequence: the client's part is taken from the first leg, the path of each
     leg from itself, the part beyond the last point from the last leg. The rest is unknown.
     """
-    edges = sorted({round(t, 6) for spans in legs for span in spans for t in (span.begin_ms, span.end_ms)})
+    edges = sorted({round(instant, 6) for spans in legs for span in spans for instant in (span.begin_ms, span.end_ms)})
     merged: list[Span] = []
     for begin, end in pairwise(edges):
         middle = (begin + end) / 2
@@ -175,7 +175,9 @@ def _graph(
                         index = np.searchsorted(behind.points[1].packets["time"], when)
                         row[name] += int(behind.clock.shift(index, when)[0])
         shown.append(rows)
-    times = [t for rows in shown for row in rows for t in (row["a_time"], row["b_time"]) if t is not None]
+    times = [
+        instant for rows in shown for row in rows for instant in (row["a_time"], row["b_time"]) if instant is not None
+    ]
     zero = start if start is not None else min(times)
     arrows = []
     for number, (leg, rows) in enumerate(zip(legs, shown, strict=True)):

@@ -52,10 +52,10 @@ def table(
     stacks: bool = False,
 ) -> str:
     """Return a table that a click on a heading sorts; with `stacks` it is a list on a phone."""
-    heads = "".join(f'<th scope="col"{_side(c)}>{safe(c.head)}</th>' for c in columns)
+    heads = "".join(f'<th scope="col"{_side(column)}>{safe(column.head)}</th>' for column in columns)
     body = []
     for row in rows:
-        cells = "".join(_cell(c, value, stacks=stacks) for c, value in zip(columns, row, strict=True))
+        cells = "".join(_cell(column, value, stacks=stacks) for column, value in zip(columns, row, strict=True))
         body.append(f"<tr>{cells}</tr>")
     id_attribute = f' id="{escape(name)}"' if name else ""
     head = f"<thead><tr>{heads}</tr></thead>"

@@ -64,7 +64,8 @@ def waterfall(plan: Plan) -> str:
     pieces = plan.pieces
     ends = [0.0] * len(plan.bars)
     cut: list[list[str]] = [[] for _ in plan.bars]
-    longest = max((float(x + w) for x, w in zip(pieces.left, pieces.width, strict=True)), default=1.0) or 1.0
+    right_edges = [float(left + width) for left, width in zip(pieces.left, pieces.width, strict=True)]
+    longest = max(right_edges, default=1.0) or 1.0
     for bar, cause, proven, left, width in zip(
         pieces.bar, pieces.cause, pieces.proven, pieces.left, pieces.width, strict=True
     ):

@@ -155,7 +155,7 @@ def of_comparison(changes: str, numbers: dict[str, Any], sides: Sequence[Subject
 def _changes(rows: list[dict[str, Any]]) -> str:
     heads = [Column("name"), *(Column(name, True, 3) for name in ("before", "after", "change", "low", "high"))]
     sentence_by_moved = {True: "page_moved", False: "page_noise", None: "page_unknown"}
-    cells = [[*(row[c.name] for c in heads), words.say(sentence_by_moved[row["moved"]])] for row in rows]
+    cells = [[*(row[head.name] for head in heads), words.say(sentence_by_moved[row["moved"]])] for row in rows]
     return parts.table([*heads, Column("moved")], cells, stacks=True)
 
 
@@ -274,7 +274,7 @@ def _servers(subject: Subject) -> str:
         Column("server"),
         *(Column(name, True, 3 if "_" in name[-3:] else 0, extra=name not in _NARROW) for name in names),
     ]
-    rows = frame[[c.name for c in heads]].head(MAX_ROWS).itertuples(index=False, name=None)
+    rows = frame[[head.name for head in heads]].head(MAX_ROWS).itertuples(index=False, name=None)
     return parts.table(heads, rows) + _more(len(frame), "page_more_servers")
 
 

@@ -109,7 +109,7 @@ class DelayPlot(Display):
 
     def _draw(self, axes: Mapping[str, Axes]) -> None:
         every = [direction.seconds for direction in self.delays.values()] + list(self.lanes.values())
-        first, last = min(float(s.min()) for s in every), max(float(s.max()) for s in every)
+        first, last = min(float(seconds.min()) for seconds in every), max(float(seconds.max()) for seconds in every)
         room = (last - first) * 0.012 or 1e-3
         for name, ax in axes.items():
             if name == "fates":
@@ -140,7 +140,7 @@ class DelayPlot(Display):
             ax.vlines(seconds, number + 0.14, number + 0.86, color=LANES[fate], linewidth=1.2, gid=f"fate-{fate}")
         ax.set_ylim(len(self.lanes), 0)
         ax.grid(False, axis="y")
-        names = [f"{fate} {WORDS[name]} {len(s):,}" for (fate, name), s in self.lanes.items()]
+        names = [f"{fate} {WORDS[name]} {len(seconds):,}" for (fate, name), seconds in self.lanes.items()]
         ax.set_yticks(np.arange(len(names)) + 0.5, names)
         ax.tick_params(axis="y", length=0, labelsize=EM * 0.8)
 

@@ -93,7 +93,7 @@ class LatencyPlot(Display):
     def _line(self, curve: Series) -> str:
         from latpcap.format import count, ms
 
-        ranks = ", ".join(f"p{p:g} {ms(percentile(curve.values, p / 100))}" for p in self.percentiles)
+        ranks = ", ".join(f"p{rank:g} {ms(percentile(curve.values, rank / 100))}" for rank in self.percentiles)
         return f"{count(len(curve.values), 'exchange')}: {ranks}, max {ms(float(curve.values[-1]))} ms"
 
     def panels(self) -> Sequence[Panel]:
@@ -138,7 +138,7 @@ class LatencyPlot(Display):
             x = np.concatenate([[self.edges[0]], values[rows], [self.edges[-1]]])
             y = np.concatenate([[0], (rows + 1) / n, [1]]) * 100
             ax.plot(x, y, drawstyle="steps-post", color=colour, linewidth=1.6, linestyle=_dash(number))
-            marks = [float(self._shown([percentile(curve.values, p / 100)])[0]) for p in self.percentiles]
+            marks = [float(self._shown([percentile(curve.values, rank / 100)])[0]) for rank in self.percentiles]
             ax.plot(marks, self.percentiles, "o", color=colour, markersize=4.5, markeredgecolor="white")
             if len(self.series) == 1:
                 self._label_percentiles(ax, curve, marks)
@@ -175,7 +175,7 @@ class LatencyPlot(Display):
                 ax.stairs(counts, self.edges, fill=True, color=colour, alpha=0.15)
         else:
             curve = self.series[0]
-            values, tops = self._shown(curve.values), np.array([c or "" for c in curve.causes], dtype=object)
+            values, tops = self._shown(curve.values), np.array([cause or "" for cause in curve.causes], dtype=object)
             below = np.zeros(len(self.edges) - 1)
             for name in [*CAUSES, ""]:
                 if not (tops == name).any():

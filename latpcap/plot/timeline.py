@@ -83,20 +83,21 @@ class Timeline(Display):
         """Choose the axis for the dots; ValueError where there is nothing to draw."""
         if scale not in get_args(Scale):
             raise ValueError(f"no scale {scale!r}; known are auto, log, linear")
-        self.dots = tuple(sorted((d for d in dots if len(d.seconds)), key=lambda d: -len(d.seconds)))
+        filled = (group for group in dots if len(group.seconds))
+        self.dots = tuple(sorted(filled, key=lambda group: -len(group.seconds)))
         self.lanes = {name: lanes[name] for name in _LANES if len(lanes.get(name, ()))}
         if not self.dots and not self.lanes:
             raise ValueError("no exchange and no event that matters: there is nothing to draw")
         self.title = f"Timeline of {title}" if title else "Timeline"
-        values = np.sort(np.concatenate([d.latency_ms for d in self.dots])) if self.dots else np.array([])
+        values = np.sort(np.concatenate([group.latency_ms for group in self.dots])) if self.dots else np.array([])
         self._values = values
         self.total = len(values)
         positive = values[values > 0]
         spread = float(positive[-1] / positive[len(positive) // 20]) if len(positive) else 1.0
         self.log = len(positive) > 0 and (scale == "log" or (scale == "auto" and spread > 100))
         self._floor = float(positive[0]) if len(positive) else 1e-3
-        times = [d.seconds for d in self.dots] + list(self.lanes.values())
-        every = np.concatenate([np.asarray(t, float) for t in times])
+        times = [group.seconds for group in self.dots] + list(self.lanes.values())
+        every = np.concatenate([np.asarray(seconds, float) for seconds in times])
         self._span = (float(every.min()), float(every.max()))
         if self.total:
             p50, p99 = percentile(values, 0.5), percentile(values, 0.99)
@@ -118,7 +119,7 @@ class Timeline(Display):
         """Compute the dots and lanes. `start_ns` is the instant of 0 s. ValueError without an exchange or event."""
         seconds = (arrays.nanoseconds(exchanges["start"]) - start_ns) / 1e9
         latency = exchanges["latency_ms"].to_numpy()
-        tops = np.array([c or "" for c in exchanges["top_cause"].cast(pa.string()).to_pylist()], dtype=object)
+        tops = np.array([cause or "" for cause in exchanges["top_cause"].cast(pa.string()).to_pylist()], dtype=object)
         is_complete = ~np.isnan(latency)
         dots = []
         for name in [*CAUSES, ""]:
@@ -138,7 +139,7 @@ class Timeline(Display):
 
     def keys(self) -> Sequence[Key]:
         """Return the top causes with the number of their exchanges, and the sizes of dots."""
-        number = {d.cause: len(d.seconds) for d in self.dots}
+        number = {group.cause: len(group.seconds) for group in self.dots}
         keys = [Key(CAUSES[n].colour, n, f"top cause of {number[n]:,}", mark(n)) for n in CAUSES if number.get(n)]
         keys += [Key(_NONE, "no top cause", f"{number[None]:,}", "dot")] if number.get(None) else []
         sizes = [min_count for min_count, _ in _SIZES if 1 < min_count <= self._largest_dot()]
@@ -152,7 +153,9 @@ class Timeline(Display):
         if not self.dots:
             return 0
         y_span = (self._floor, float(self._values[-1]))
-        return max(int(_thinned(d.seconds, d.latency_ms, self._span, y_span, self.log)[2].max()) for d in self.dots)
+        return max(
+            int(_thinned(group.seconds, group.latency_ms, self._span, y_span, self.log)[2].max()) for group in self.dots
+        )
 
     def _draw(self, axes: Mapping[str, Axes]) -> None:
         first, last = self._span
@@ -201,7 +204,9 @@ class Timeline(Display):
             ax.vlines(x, number + 0.14, number + 0.86, color=_LANES[name], linewidth=1.0, gid=f"event-{name}")
         ax.set_ylim(len(self.lanes), 0)
         ax.grid(False, axis="y")
-        ax.set_yticks(np.arange(len(self.lanes)) + 0.5, [f"{n} {len(s):,}" for n, s in self.lanes.items()])
+        ax.set_yticks(
+            np.arange(len(self.lanes)) + 0.5, [f"{name} {len(seconds):,}" for name, seconds in self.lanes.items()]
+        )
         ax.tick_params(axis="y", length=0, labelsize=EM * 0.8)
 
 

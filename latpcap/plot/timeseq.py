@@ -155,7 +155,7 @@ class TimeSequence(Display):
         """Return the least and the greatest sequence number of the data."""
         data = self.data
         drawn = [spans for spans in (data.segments, data.repeats, data.late) if len(spans)]
-        return min(float(s.low.min()) for s in drawn), max(float(s.high.max()) for s in drawn)
+        return min(float(series.low.min()) for series in drawn), max(float(series.high.max()) for series in drawn)
 
     def _top(self) -> float:
         """Return the upper end of the sequence panel. A window far above the data is left out, as it would flatten
@@ -205,7 +205,7 @@ class TimeSequence(Display):
         em = (last - first) / (WIDTH - _LEFT - _RIGHT)
         taken: list[tuple[float, float]] = []
         transform = ax.get_xaxis_transform()
-        for stall in sorted(self.data.stalls, key=lambda s: -s.ms):
+        for stall in sorted(self.data.stalls, key=lambda stall: -stall.ms):
             colour, dashes = CAUSES[stall.cause].colour, "-" if stall.grade == "proven" else (0, (1, 0.6))
             ax.plot([stall.begin, stall.end], [0.992, 0.992], color=colour, linewidth=4, transform=transform,
                     solid_capstyle="butt", linestyle=dashes, zorder=6)  # fmt: skip

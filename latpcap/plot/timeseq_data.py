@@ -298,7 +298,7 @@ def _stalls(causes: pa.Table, start_ns: int, span: tuple[float, float], mark_ms:
     long = causes.filter(pc.greater_equal(causes["duration_ms"], mark_ms))
     begins, ends = ((arrays.nanoseconds(long[name]) - start_ns) / 1e9 for name in ("start", "end"))
     rows = long.select(["cause", "grade", "from_frame", "to_frame"]).to_pylist()
-    for row, begin, end in sorted(zip(rows, begins, ends, strict=True), key=lambda r: r[1]):
+    for row, begin, end in sorted(zip(rows, begins, ends, strict=True), key=lambda transfer: transfer[1]):
         if end <= span[0] or begin >= span[1]:
             continue
         last = stalls[-1] if stalls else None

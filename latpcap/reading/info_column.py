@@ -52,7 +52,8 @@ def info_texts(capture: Recorded) -> dict[int, tuple[str, str]]:
     marks = {name: events[name].to_pylist() for name in _MARKS}
     columns = ("frame", "sport", "dport", "flags", "seq", "ack", "window", "len")
     rows = {
-        row[0]: (index, row) for index, row in enumerate(zip(*(events[c].to_pylist() for c in columns), strict=True))
+        row[0]: (index, row)
+        for index, row in enumerate(zip(*(events[column].to_pylist() for column in columns), strict=True))
     }
     duplicates = [dict(_pairs(FIELDS[f"tcp.analysis.duplicate_ack_{what}"].get(source))) for what in ("frame", "num")]
     sacks = events["sack"].to_pylist()

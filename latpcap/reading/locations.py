@@ -129,7 +129,7 @@ def listing(url: str) -> list[Entry]:
     filesystem, path = resolve(url)
     infos = filesystem.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
     below = [(i, i.path.strip("/").removeprefix(path.strip("/")).lstrip("/")) for i in infos if i.is_file]
-    return sorted((_entry(i, join(url, name)) for i, name in below), key=lambda e: e.location)
+    return sorted((_entry(info, join(url, name)) for info, name in below), key=lambda entry: entry.location)
 
 
 def is_pattern(url: str) -> bool:
@@ -143,7 +143,7 @@ def matching(url: str) -> list[Entry]:
     wild = _WILD.search(pattern)
     top = pattern[: wild.start() if wild else None].rpartition("/")[0]
     matches = _matcher(pattern)
-    return [e for e in listing(top + query) if matches(_pattern(e.location)[0])]
+    return [entry for entry in listing(top + query) if matches(_pattern(entry.location)[0])]
 
 
 def _pattern(url: str) -> tuple[str, str]:

@@ -361,7 +361,8 @@ class _Head:
             return name + colon + _MARKED.sub(lambda part: _plain(part.group(), plain_words, field == b"server"), value)
         if field == b"host" and colon:
             text = value.lstrip(b" \t")
-            return name + colon + value[: len(value) - len(text)] + _URL_PART.sub(lambda p: self._word(p.group()), text)
+            leading_spaces = value[: len(value) - len(text)]
+            return name + colon + leading_spaces + _URL_PART.sub(lambda part: self._word(part.group()), text)
         if field == b"content-type" and (media_type := _STREAMED.match(value)):
             self.mask = _lines
             return name + colon + media_type.group() + opaque(value[media_type.end() :])

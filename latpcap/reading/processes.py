@@ -213,11 +213,12 @@ def table(capture: Recorded, events: pa.Table | None = None) -> pa.Table:
     records = [
         {
             "stream": stream, "side": side, "address": side and streams[stream][side],
-            "port": side and streams[stream][f"{side}_port"], "pid": p.pid, "process": p.name or None,
-            "command": p.command or None, "user": p.user or None, "container": p.container or None,
-            "pod": p.pod or None, "namespace": p.namespace or None, "frames": len(frames), "first_frame": frames[0],
+            "port": side and streams[stream][f"{side}_port"], "pid": process.pid, "process": process.name or None,
+            "command": process.command or None, "user": process.user or None, "container": process.container or None,
+            "pod": process.pod or None, "namespace": process.namespace or None,
+            "frames": len(frames), "first_frame": frames[0],
         }
-        for (stream, side, p), frames in sorted(rows.items(), key=lambda item: (item[0][0], item[1][0]))
+        for (stream, side, process), frames in sorted(rows.items(), key=lambda item: (item[0][0], item[1][0]))
     ]  # fmt: skip
     word, number = pa.string(), pa.uint64()
     schema = pa.schema(

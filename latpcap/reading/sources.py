@@ -216,7 +216,9 @@ def _expanded(source: One) -> list[One]:
         return [source]
     else:
         expanded = (
-            [path] if os.path.lexists(path) else sorted(p for p in glob.glob(path, recursive=True) if os.path.isfile(p))
+            [path]
+            if os.path.lexists(path)
+            else sorted(match for match in glob.glob(path, recursive=True) if os.path.isfile(match))
         )
     if not expanded:
         raise CaptureError(name_of(path), "no file matches")

@@ -92,7 +92,7 @@ def _opened(capture: Subject) -> dict[int, tuple[int, int]]:
     rows = np.flatnonzero(np.isin(flags, [code for code, word in enumerate(words) if "SYN" in word]))
     started: dict[int, int] = {}
     opened: dict[int, tuple[int, int]] = {}
-    columns = (arrays.numbers(events, c)[rows].tolist() for c in ("stream", "time", "from_client"))
+    columns = (arrays.numbers(events, column)[rows].tolist() for column in ("stream", "time", "from_client"))
     for stream, time, from_client in zip(*columns, strict=True):
         if from_client:
             started.setdefault(stream, time)
@@ -102,7 +102,7 @@ def _opened(capture: Subject) -> dict[int, tuple[int, int]]:
 
 
 def _phases(row: dict[str, Any], server: str, opening: tuple[int, int] | None, tls: int | None) -> dict[str, Any]:
-    start, answered, end = (ns_of(row[c]) for c in ("start", "response_start", "end"))
+    start, answered, end = (ns_of(row[column]) for column in ("start", "response_start", "end"))
     begin = start if opening is None else opening[0]
 
     def seconds(at: int | None) -> float | None:
@@ -111,7 +111,7 @@ def _phases(row: dict[str, Any], server: str, opening: tuple[int, int] | None, t
     return {
         "server": server,
         "stream": row["stream"],
-        "request": " ".join(printable(w) for w in (row["method"], row["target"]) if w) or row["protocol"],
+        "request": " ".join(printable(word) for word in (row["method"], row["target"]) if word) or row["protocol"],
         "http_code": row["status"],
         "time_connect": None if opening is None else seconds(opening[1]),
         "time_appconnect": seconds(tls),

@@ -32,7 +32,11 @@ _ENDS = ("client", "client_port", "server", "server_port", "client_payload_bytes
 
 def ping(capture: Subject, server: str | None) -> Report:
     """Return ping's lines, one run after the other. ValueError without echo requests."""
-    runs = _runs((p for p in probes(capture) if p.kind == "icmp"), lambda p: (p.ip.src, p.ip.dst, p.id), server)
+    runs = _runs(
+        (probe for probe in probes(capture) if probe.kind == "icmp"),
+        lambda probe: (probe.ip.src, probe.ip.dst, probe.id),
+        server,
+    )
     runs = [run for run in runs if not _has_several_ttls(run)]
     if not runs:
         raise ValueError("no echo request in this capture: ping sends those")
@@ -64,7 +68,7 @@ def _ping(run: list[Probe]) -> tuple[list[str], dict[str, Any]]:
             errors += 1
             text = WORDS.get(answer.kind) or UNREACHABLE.get(answer.code, f"Dest Unreachable, Bad Code: {answer.code}")
             lines.append(f"From {answer.ip.src} icmp_seq={probe.seq} {text}")
-    last = max(p.time for p in run)
+    last = max(probe.time for probe in run)
     lost = 100 * (len(run) - len(times)) / len(run)
     summary = f"{len(run)} packets transmitted, {len(times)} received, "
     summary += f"+{errors} errors, " if errors else ""
@@ -73,7 +77,7 @@ def _ping(run: list[Probe]) -> tuple[list[str], dict[str, Any]]:
     numbers = {"target": target, "sent": len(run), "received": len(times), "errors": errors, "loss_percent": lost}
     if times:
         mean = sum(times) / len(times)
-        mdev = math.sqrt(max(sum(t * t for t in times) / len(times) - mean * mean, 0.0))
+        mdev = math.sqrt(max(sum(ms * ms for ms in times) / len(times) - mean * mean, 0.0))
         lines.append(f"rtt min/avg/max/mdev = {min(times):.3f}/{mean:.3f}/{max(times):.3f}/{mdev:.3f} ms")
         numbers |= {"min_ms": min(times), "avg_ms": mean, "max_ms": max(times), "mdev_ms": mdev}
     return lines, numbers
@@ -94,8 +98,12 @@ def hping3(capture: Subject, server: str | None) -> Report:
     without any.
     """
     with_data = _ends_with_data(capture)
-    candidates = [p for p in probes(capture) if p.kind == "icmp" or (_is_bare_syn(p) and _ends(p) not in with_data)]
-    runs = _runs(candidates, lambda p: (p.kind, p.ip.src, p.ip.dst, p.id or p.dport), server)
+    candidates = [
+        probe
+        for probe in probes(capture)
+        if probe.kind == "icmp" or (_is_bare_syn(probe) and _ends(probe) not in with_data)
+    ]
+    runs = _runs(candidates, lambda probe: (probe.kind, probe.ip.src, probe.ip.dst, probe.id or probe.dport), server)
     runs = [run for run in runs if not _has_several_ttls(run) and (run[0].kind == "tcp" or run[0].seq == 0)]
     if not runs:
         raise ValueError(
@@ -104,7 +112,8 @@ def hping3(capture: Subject, server: str | None) -> Report:
     lines: list[str] = []
     numbers: list[dict[str, Any]] = []
     for run in runs:
-        target, times = run[0].ip.dst, [p.rtt_ms for p in run if p.answer and p.answer.kind in REACHED and p.rtt_ms]
+        target = run[0].ip.dst
+        times = [probe.rtt_ms for probe in run if probe.answer and probe.answer.kind in REACHED and probe.rtt_ms]
         mode = "S set, 40" if run[0].kind == "tcp" else "icmp mode set, 28"
         lines += [*([""] if lines else []), f"HPING {target} (? {target}): {mode} headers + 0 data bytes"]
         for number, probe in enumerate(run):
@@ -146,11 +155,11 @@ def _hping(number: int, probe: Probe) -> list[str]:
 def traceroute(capture: Subject, server: str | None) -> Report:
     """Return traceroute's lines, one run after the other, for probes by UDP, ICMP or TCP. ValueError without any."""
     with_data = _ends_with_data(capture)
-    candidates = [p for p in probes(capture) if p.kind != "tcp" or _ends(p) not in with_data]
+    candidates = [probe for probe in probes(capture) if probe.kind != "tcp" or _ends(probe) not in with_data]
     ports = {"udp": 0, "icmp": 0}  # traceroute by UDP uses another port for each probe
 
-    def key(p: Probe) -> tuple[Any, ...]:
-        return p.kind, p.ip.src, p.ip.dst, p.id, ports.get(p.kind, p.dport), p.ip.length
+    def key(probe: Probe) -> tuple[Any, ...]:
+        return probe.kind, probe.ip.src, probe.ip.dst, probe.id, ports.get(probe.kind, probe.dport), probe.ip.length
 
     runs = _runs(candidates, key, server)
     runs = [run for run in runs if _has_several_ttls(run)]
@@ -172,8 +181,8 @@ def traceroute(capture: Subject, server: str | None) -> Report:
 
 
 def _numbers(ttl: int, probes_of_hop: list[Probe]) -> dict[str, Any]:
-    answered = [p.answer.ip.src if p.answer else None for p in probes_of_hop]
-    return {"ttl": ttl, "rtt_ms": [p.rtt_ms for p in probes_of_hop], "from": answered}
+    answered = [probe.answer.ip.src if probe.answer else None for probe in probes_of_hop]
+    return {"ttl": ttl, "rtt_ms": [probe.rtt_ms for probe in probes_of_hop], "from": answered}
 
 
 def _hops(run: list[Probe]) -> list[tuple[int, list[Probe]]]:
@@ -184,7 +193,7 @@ def _hops(run: list[Probe]) -> list[tuple[int, list[Probe]]]:
     hops = []
     for ttl in sorted(probes_by_ttl):
         hops.append((ttl, probes_by_ttl[ttl]))
-        if any(p.answer and p.answer.ip.src == p.ip.dst for p in probes_by_ttl[ttl]):
+        if any(probe.answer and probe.answer.ip.src == probe.ip.dst for probe in probes_by_ttl[ttl]):
             break
     return hops
 
@@ -212,7 +221,7 @@ def _is_bare_syn(probe: Probe) -> bool:
 
 def _has_several_ttls(run: list[Probe]) -> bool:
     """Return whether these probes have several TTLs, as those of traceroute."""
-    return len({p.ip.ttl for p in run}) >= MIN_HOPS
+    return len({probe.ip.ttl for probe in run}) >= MIN_HOPS
 
 
 def _ends(probe: Probe) -> tuple[str, int, str, int]:
@@ -227,7 +236,7 @@ def needed() -> Needed:
 def _ends_with_data(capture: Subject) -> set[tuple[str, int, str, int]]:
     """Return the endpoints of connections that carried data, whose SYNs are not probes."""
     streams = capture.arrow("streams")
-    rows = zip(*(streams[c].to_pylist() for c in _ENDS), strict=True)
+    rows = zip(*(streams[column].to_pylist() for column in _ENDS), strict=True)
     return {row[:4] for row in rows if row[4] or row[5]}
 
 

@@ -95,7 +95,11 @@ def needed() -> Needed:
 
 def probes(capture: Subject) -> list[Probe]:
     """Return the probes of a capture in order. CaptureError where its bytes cannot be read again."""
-    return list(paired((r.frame, r.time_ns, ip) for r in capture.records(_frames(capture)) if (ip := _ip(r))))
+    return list(
+        paired(
+            (record.frame, record.time_ns, ip) for record in capture.records(_frames(capture)) if (ip := _ip(record))
+        )
+    )
 
 
 def _frames(capture: Subject) -> list[int]:

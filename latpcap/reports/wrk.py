@@ -100,7 +100,7 @@ def _server(exchanges: pa.Table, streams: pa.Table, wanted: str | None) -> tuple
     is_http = np.isin(code, [words.index(word) for word in HTTP if word in words])
     ends: dict[str, list[int]] = {}
     columns = ("stream", "server", "server_port")
-    for stream, address, port in zip(*(streams[c].to_pylist() for c in columns), strict=True):
+    for stream, address, port in zip(*(streams[column].to_pylist() for column in columns), strict=True):
         if wanted in (None, address, endpoint(address, port)):
             ends.setdefault(endpoint(address, port), []).append(stream)
     stream_of = arrays.numbers(exchanges, "stream")

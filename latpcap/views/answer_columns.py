@@ -55,7 +55,7 @@ class Numbers:
     def arrow(self, order: Array | None) -> pa.Array:
         """Return all values as an Arrow array, NaN as null, and empty the column."""
         values = self.values(order)
-        is_known = (values[s] == values[s] for s in spill.parts(len(values)))
+        is_known = (values[span] == values[span] for span in spill.parts(len(values)))
         return arrays.column(values, arrays.bits(is_known) if values.dtype.kind == "f" else None)
 
     def lowered(self, order: Array | None) -> tuple[Array, Array | None]:
@@ -63,8 +63,8 @@ class Numbers:
         is_zero, values = self._column.is_zero, self.values(order)
         if is_zero:
             return values, spill.shared_zeros((len(values) + 7) // 8, "uint8")
-        is_known = arrays.bits(values[s] > 0 for s in spill.parts(len(values)))
-        lower = (values[s] - (values[s] > 0) for s in spill.parts(len(values)))
+        is_known = arrays.bits(values[span] > 0 for span in spill.parts(len(values)))
+        lower = (values[span] - (values[span] > 0) for span in spill.parts(len(values)))
         return spill.from_pieces(values.dtype, lower), is_known
 
 

@@ -379,8 +379,8 @@ class Stream(View):
             return Why.of_exchange(self.capture, _picked(self, exchange))
         rows = read_stretches(self).select(["exchange", "index", "protocol", "method"]).to_pylist()
         # a pause has the index of the request after it, and a set-up that of the first request
-        rows = [r for r in rows if r["protocol"] != SETUP] or [r for r in rows if r["method"] == "connect"]
-        number = next((r["exchange"] for r in rows if r["index"] == exchange), None)
+        rows = [row for row in rows if row["protocol"] != SETUP] or [row for row in rows if row["method"] == "connect"]
+        number = next((row["exchange"] for row in rows if row["index"] == exchange), None)
         if number is None:
             have = count(len(rows), "exchange")
             raise NoSuchRowError(f"no exchange {exchange}: tcp.stream {self.number} has {have}, counted from 0")

@@ -264,7 +264,9 @@ def _other(capture: Recording, flows: Flows, options: FlowOptions) -> FlowGraph:
         raise ValueError(f"there is no {missing} in {capture.title}: there is nothing to draw")
     before = {}
     if options.time == "delta":
-        before = {r.frame + 1: r.time_ns for r in capture.records([packet["frame"] - 1 for packet in packets])}
+        before = {
+            record.frame + 1: record.time_ns for record in capture.records([packet["frame"] - 1 for packet in packets])
+        }
     return FlowGraph.from_packets(
         packets,
         of_stretches(capture.arrow("causes"), pushes=True) if flows != "icmp" else None,

@@ -301,7 +301,10 @@ def _report(latency: Latency) -> str:
     lines = [f"{latency.title}: latency of {timed_count:,} of {count(timed_count + left_out, 'exchange')}, {where}"]
     if not timed_count:
         return "\n".join([*lines, "  no exchange has one"])
-    cells = [_time(row[c]) for c in ("mean_ms", "stdev_ms", "max_ms")] + [_percent(row["within_stdev_percent"])]
+    cells = [
+        *(_time(row[column]) for column in ("mean_ms", "stdev_ms", "max_ms")),
+        _percent(row["within_stdev_percent"]),
+    ]
     lines.append(f"{'':11} " + " ".join(f"{head:>10}" for head in ("Avg", "Stdev", "Max", "+/- Stdev")))
     lines.append(f"  {'Latency':9} " + " ".join(f"{cell:>10}" for cell in cells))
     lines.append("  Latency Distribution")
@@ -315,12 +318,12 @@ def _report(latency: Latency) -> str:
 
 def _grouped(latency: Latency) -> str:
     """Several groups as a table with wrk's headings."""
-    heads = ["Count", "Avg", "Stdev", "Max", "+/- Stdev", *(f"{p:g}%" for p in latency.percentiles), "Requests/s"]
+    heads = ["Count", "Avg", "Stdev", "Max", "+/- Stdev", *(f"{rank:g}%" for rank in latency.percentiles), "Requests/s"]
     rows = []
     for row in latency.table.head(MAX_ROWS).to_dict("records"):
         name = groups.named(latency.by, [row[by] for by in latency.by])
-        times = [_time(row[c]) for c in ("mean_ms", "stdev_ms", "max_ms")]
-        ranks = [_time(row[f"p{p:g}_ms"]) for p in latency.percentiles]
+        times = [_time(row[column]) for column in ("mean_ms", "stdev_ms", "max_ms")]
+        ranks = [_time(row[f"p{rank:g}_ms"]) for rank in latency.percentiles]
         rate = "" if row["requests_per_s"] != row["requests_per_s"] else f"{row['requests_per_s']:,.2f}"
         short = name if len(name) <= 60 else name[:59] + "…"
         rows.append([short, f"{row['count']:,}", *times, _percent(row["within_stdev_percent"]), *ranks, rate])
@@ -328,7 +331,8 @@ def _grouped(latency: Latency) -> str:
     widths = [max(len(line[i]) for line in [heads, *rows]) for i in range(len(heads))]
     lines = [
         "  ".join(
-            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))
+            cell.ljust(width) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
         )
         for line in [heads, *rows]
     ]

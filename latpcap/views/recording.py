@@ -130,7 +130,7 @@ class Recording(View):
         """For pickle: the tables, and the paths of the files, from which bytes can be read again."""
         state = {name: value for name, value in self.__dict__.items() if name not in _CACHES}
         tables = {name: self.arrow(name) for name in TABLES}
-        reopenable = [o for o in self._origins if isinstance(o.source, (str, os.PathLike))]
+        reopenable = [origin for origin in self._origins if isinstance(origin.source, (str, os.PathLike))]
         origins = reopenable if len(reopenable) == len(self._origins) else []
         return state | {"_raw": tables, "_arrow": dict(tables), "_origins": origins}
 
@@ -155,14 +155,14 @@ class Recording(View):
         text_schema = pa.schema([f.with_type(pa.string()) if f.name in ("kind", "layer") else f for f in table.schema])
         rows = [
             {
-                "file": escaped(p.file),
+                "file": escaped(problem.file),
                 "kind": "damaged",
-                "offset": p.offset,
-                "layer": p.layer,
-                "reason": p.reason,
+                "offset": problem.offset,
+                "layer": problem.layer,
+                "reason": problem.reason,
                 "count": 1,
             }
-            for p in self._broken
+            for problem in self._broken
         ]
         return pa.concat_tables([table.cast(text_schema), pa.Table.from_pylist(rows, schema=text_schema)])
 
@@ -355,7 +355,7 @@ class Recording(View):
         if not len(self._raw["issues"]) and not self._broken:
             return []
         rows = self.arrow("issues").to_pylist()
-        return [_sentence(r) for r in rows if r["kind"] == "damaged"]
+        return [_sentence(row) for row in rows if row["kind"] == "damaged"]
 
 
 def numbered(streams: pa.Table) -> pa.Table:

@@ -176,7 +176,7 @@ class FlowGraph:
             title=title,
             note=_missing_note(book, number) + _longest_wait_note(book, page),
             status=words.say(
-                "flow_counts_marked" if any(r.stream >= 0 for r in page.rows) else "flow_counts_of",
+                "flow_counts_marked" if any(row.stream >= 0 for row in page.rows) else "flow_counts_of",
                 nodes=str(len(page.nodes)),
                 n=str(sum(row.packets for row in page.rows)),
                 of=str(book.total),
@@ -264,9 +264,16 @@ class FlowGraph:
             return self._book.text()
         rows = [
             packet_rows.TextRow(
-                r.stream, r.time, self.nodes[r.source], self.nodes[r.target], r.sport, r.dport, r.label, r.comment
+                row.stream,
+                row.time,
+                self.nodes[row.source],
+                self.nodes[row.target],
+                row.sport,
+                row.dport,
+                row.label,
+                row.comment,
             )
-            for r in self.rows
+            for row in self.rows
         ]
         return iter(packet_rows.as_text(rows).splitlines())
 

@@ -327,7 +327,7 @@ def folded(packets: Sequence[Record], rows: Sequence[FlowRow]) -> FlowRow:
         size = words.say("flow_segments", n=len(lengths), bytes=sum(lengths))
     acks = len(packets) - len(lengths)
     ns = packets[-1]["time"] - packets[0]["time"]
-    first, last = (next(p for p in way if p["len"]).get("seq") for way in (packets, packets[::-1]))
+    first, last = (next(packet for packet in way if packet["len"]).get("seq") for way in (packets, packets[::-1]))
     comments = (
         [f"Seq = {first % SEQ_MODULUS} \N{HORIZONTAL ELLIPSIS} {last % SEQ_MODULUS}"]
         if first is not None and last is not None

@@ -195,7 +195,7 @@ def _released_rows(
     freed = [i for i in freed if side is None or events[i]["from_client"] != side]
     freed = [i for i in freed if _is_from(events[i], _blocked_side(wait))]
     if not freed and wait.parent:
-        follow = {p.to_frame for p in pieces if p.cause == wait.parent and p.start == instant}
+        follow = {piece.to_frame for piece in pieces if piece.cause == wait.parent and piece.start == instant}
         freed = [i for i in of_stream if i > lower and events[i]["frame"] in follow]
     return freed
 
@@ -244,12 +244,12 @@ class _Waits:
             before, after = self.times[number - 1], self.times[number]
             if after - before < min_ns:
                 continue
-            inside = [p for p in self.pieces if p.start < after and p.end > before]
+            inside = [piece for piece in self.pieces if piece.start < after and piece.end > before]
             unexplained = _unexplained_ns(before, after, inside)
             if inside and unexplained < min_ns:
                 if not any(upper < number <= lower for upper, lower in marked):
                     part, piece = max(
-                        ((min(p.end, after) - max(p.start, before), p) for p in inside),
+                        ((min(piece.end, after) - max(piece.start, before), piece) for piece in inside),
                         key=lambda pair: pair[0],
                     )
                     marks.append((before, number - 1, number, _mark(template, piece, part, after - before)))

@@ -305,13 +305,13 @@ class _Evaluation:
         compare = _COMPARE[word]
         if field.kind in ("ipv4", "ipv6"):
             if word in ("eq", "ne"):
-                return lambda c: mapped(c, lambda w: w and compare(address(w) in literal, True), "bool")
+                return _of_values(lambda text: text and compare(address(text) in literal, True))
             bound = literal.network_address
             if literal.prefixlen < literal.max_prefixlen:
                 raise self.meaning.error(value, "a prefix has no order: compare it with '==' or '!='")
-            return lambda c: mapped(c, lambda w: w and compare(address(w), bound), "bool")
+            return _of_values(lambda text: text and compare(address(text), bound))
         if field.kind == "text":
-            return lambda c: mapped(c, _test_of_slices(named, lambda w: compare(w.encode(), literal.encode())), "bool")
+            return _of_values(_test_of_slices(named, lambda text: compare(text.encode(), literal.encode())))
         if isinstance(literal, bytes):
             octets = None if named.mask is None else self.meaning.value(named.mask, field, named.name)
             return self.octets(named, lambda row: compare(row if octets is None else _masked(row, octets), literal))
@@ -328,10 +328,10 @@ class _Evaluation:
     def text_search(self, node: grammar.Test) -> _Test:
         """Return a search in texts."""
         if node.operator == "contains":
-            text = node.value.text
-            return lambda c: mapped(c, _test_of_slices(node.field, lambda w: text in w), "bool")
+            wanted = node.value.text
+            return _of_values(_test_of_slices(node.field, lambda text: wanted in text))
         pattern = self.meaning.pattern(node.value)
-        return lambda c: mapped(c, _test_of_slices(node.field, lambda w: bool(pattern.search(w.encode()))), "bool")
+        return _of_values(_test_of_slices(node.field, lambda text: bool(pattern.search(text.encode()))))
 
     def byte_search(self, node: grammar.Test) -> _Test:
         """Return a search in bytes, for a string or for bytes written as `47:45:54`."""
@@ -345,7 +345,7 @@ class _Evaluation:
     def octets(self, named: grammar.Field, is_match: Callable[[bytes], bool]) -> _Test:
         """Return a test of the bytes that the field's slices select."""
         test = _test_of_slices(named, is_match)
-        return lambda c: pa.chunked_array([[row is not None and test(row) for row in c.to_pylist()]], "bool")
+        return lambda column: pa.chunked_array([[row is not None and test(row) for row in column.to_pylist()]], "bool")
 
     def item(self, item: grammar.Word | grammar.Text | grammar.Range, field: Field, named: grammar.Field) -> _Test:
         """Return a test for one member of a set: a value, or a range that includes both ends."""
@@ -390,6 +390,11 @@ class _Evaluation:
                 for frame in a.keys() & b.keys()
             }
         )
+
+
+def _of_values(test: Callable[[str], Any]) -> _Test:
+    """Return a test of columns that tests each value."""
+    return lambda column: mapped(column, test, "bool")
 
 
 def _names(node: grammar.Node) -> set[str]:

@@ -312,7 +312,7 @@ def _rto(of_frame: bool) -> _Getter:
         values: list[int] = []
         columns = [table[n].cast("int64") if n == "time" else table[n] for n in names]
         for frame, time, stream, from_client, seq, length, is_repeat, *others in zip(
-            *(c.to_pylist() for c in columns), strict=True
+            *(column.to_pylist() for column in columns), strict=True
         ):
             side = stream, from_client
             if is_repeat and not any(others[: len(_OTHER_REPEATS)]):
@@ -447,8 +447,8 @@ FIELDS: dict[str, Field] = {
     "tcp.connection.rst": Field("label", _label(_has_flags(0x04, 0x04)), "a RST"),
     "tcp.analysis.flags": Field("label", _label(_any_mark), "any of the marks below"),
     **{
-        f"tcp.analysis.{m}": Field("label", _label(lambda s, m=m: s.column(m)), m.replace("_", " "))  # type: ignore[misc]
-        for m in MARKS
+        f"tcp.analysis.{mark}": Field("label", _label(lambda s, mark=mark: s.column(mark)), mark.replace("_", " "))  # type: ignore[misc]
+        for mark in MARKS
     },
     "tcp.analysis.acks_frame": Field("int", _columns("acks_frame"), "the frame that it acknowledges"),
     "tcp.analysis.ack_rtt": Field("duration", _ms_column("ack_rtt_ms"), "since that frame"),
