@@ -86,11 +86,8 @@ def held_ms(row: Row, holds: list[tuple[int, int]], tolerance: int) -> float:
 def by_strace(path: Path, side: str, listed: list[tuple[str, float]], others: bool) -> Judged:
     """Yield rule, grade, right ms and wrong ms of each row that ends with a segment of this side."""
     capture = latpcap.read(path)
-    sent = {
-        event["frame"]: event
-        for event in rows(capture, "events")
-        if event["len"] and event["from_client"] == (side == "client")
-    }
+    of_side = (event for event in rows(capture, "events") if event["from_client"] == (side == "client"))
+    sent = {event["frame"]: event for event in of_side if event["len"]}
     holds = defaultdict(list)
     for frame, ms in listed:
         if (event := sent.get(int(frame))) is not None:

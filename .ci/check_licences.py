@@ -42,17 +42,13 @@ def main() -> int:
     crates = json.loads(subprocess.check_output([*command, "--filter-platform", host[1]], text=True))
     used = {node["id"] for node in crates["resolve"]["nodes"]}
     used_crates = [crate for crate in crates["packages"] if crate["id"] in used]
-    wrong = [
-        f"{crate['name']} {crate['version']}: {crate['license']}"
-        for crate in used_crates
-        if not passes(crate["license"] or "")
-    ]
+    wrong = []
+    for crate in used_crates:
+        if not passes(crate["license"] or ""):
+            wrong.append(f"{crate['name']} {crate['version']}: {crate['license']}")
+        if (crate["source"] or "").startswith("git"):
+            wrong.append(f"{crate['name']} {crate['version']}: from {crate['source']}")
     sources = Counter(crate["source"] for crate in used_crates if crate["source"])
-    wrong += [
-        f"{crate['name']} {crate['version']}: from {crate['source']}"
-        for crate in used_crates
-        if (crate["source"] or "").startswith("git")
-    ]
     wrong += [] if len(sources) == 1 else [f"{n} crates from {source}" for source, n in sources.items()]
     print("\n".join([*wrong, f"{len(used_crates)} crates, {len({c['license'] for c in used_crates})} licences"]))
     return int(bool(wrong))

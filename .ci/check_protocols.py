@@ -202,14 +202,8 @@ def main() -> int:
             name = path.parent.name if path.stem == "capture" else path.name
             for protocol, stream, theirs, ours in counted_streams:
                 agree = theirs[0] == ours[0] and ours[1] <= theirs[1] <= ours[2]
-                why = next(
-                    (
-                        reason
-                        for in_name, in_protocol, reason in KNOWN
-                        if re.search(in_name, name) and re.search(in_protocol, protocol)
-                    ),
-                    None,
-                )
+                explained = (known for known in KNOWN if re.search(known[0], name) and re.search(known[1], protocol))
+                why = next((reason for _, _, reason in explained), None)
                 totals = table[protocol]
                 totals.update(streams=1, agree=agree, known=not agree and why is not None)
                 totals.update(theirs=theirs[0], ours=ours[0], their_answers=theirs[1], answers=ours[2])

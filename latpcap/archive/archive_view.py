@@ -126,7 +126,7 @@ class ArchiveView(View):
         return self._stored.read(name, [row["capture"] for row in self._rows])
 
     def pieces(self, name: TableName, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Some columns of a table, pack by pack in no order; a slice in one piece."""
+        """Yield some columns of a table, pack by pack in no order; a slice in one piece."""
         if self._scope.is_limited:
             yield self.arrow(name).select(columns).combine_chunks()
             return
@@ -257,7 +257,7 @@ class ArchiveView(View):
         return self._stored.events(capture["capture"], frames)
 
     def timeline(self, *, scale: Scale = "auto") -> Timeline:
-        """As `Capture.timeline`; keeps only the stored events that it draws."""
+        """Draw as `Capture.timeline`; keep only the stored events that it draws."""
         from latpcap.plot.timeline import COLUMNS, MARKED, Timeline, is_marked
 
         exchanges = pa.concat_tables(list(self.pieces("exchanges", COLUMNS)) or [self.arrow("exchanges")])

@@ -152,11 +152,11 @@ class Checking(fs.FileSystemHandler):  # type: ignore[misc]
         return "latpcap-checked"
 
     def normalize_path(self, path: str) -> str:
-        """Paths are used unchanged."""
+        """Return the path unchanged."""
         return path
 
     def get_file_info(self, paths: list[str]) -> list[Any]:
-        """As the underlying file system."""
+        """Return what the underlying file system says."""
         return list(self.inner.get_file_info(paths))
 
     def open_input_file(self, path: str) -> pa.NativeFile:

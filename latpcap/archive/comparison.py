@@ -121,7 +121,7 @@ def _units(samples: Sequence[Sample]) -> tuple[str, list[np.ndarray[Any, Any]]]:
 
 
 def _runs(sample: Sample) -> np.ndarray[Any, Any]:
-    """Runs of consecutive exchanges of a stream: about as many runs as exchanges per run, but at least `ENOUGH`."""
+    """Divide streams into runs of consecutive exchanges: about as many as exchanges per run, but at least `ENOUGH`."""
     total = len(sample.latency)
     length = max(1, min(round(total**0.5), total // ENOUGH))
     order = np.lexsort((sample.index, sample.stream))

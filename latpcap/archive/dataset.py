@@ -164,7 +164,7 @@ class Stored:
             yield rows if has_all_captures else _rows_of_captures(rows, wanted)
 
     def events(self, capture: str, frames: Sequence[int]) -> pa.Table:
-        """Events of these frames of a capture, in order; none where events were not stored."""
+        """Return events of these frames of a capture, in order; none where events were not stored."""
         schema = self.schema("events")
         pieces = [self.empty("events")]
         for path in self._where("events", [capture])[0]:

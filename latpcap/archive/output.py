@@ -75,7 +75,7 @@ class Output:
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A folder for incomplete files, which is removed at the end of the block."""
+        """Provide a folder for incomplete files, and remove it at the end of the block."""
         name = f"{socket.gethostname()}+{os.getpid()}+{uuid.uuid4().hex[:12]}"
         with self._errors("cannot be written"):
             parent = Path(self.location, PARTIAL) if self.local else Path(tempfile.gettempdir())

@@ -31,7 +31,7 @@ class Selection:
     files: tuple[str, ...] = ()
 
     def narrowed(self, time: Any, server: str | None, file: str | None) -> Selection:
-        """This selection with further limits."""
+        """Return this selection with further limits."""
         scope = self
         if time is not None:
             since, until = (None if instant is None else _instant(instant) for instant in time)
@@ -96,7 +96,7 @@ def _of_server(table: str, address: str, port: int | None, stored: Stored, rows:
 
 
 def _of_keys(stored: Stored, table: str, link: str, captures: list[str], streams: Any) -> Any:
-    """Causes of the rows of another table that belong to these streams."""
+    """Return causes of the rows of another table that belong to these streams."""
     rows = stored.dataset(table, captures).to_table(columns=["capture", "stream", link])
     return _among(rows.join(streams, ["capture", "stream"], join_type="inner"), link)
 

@@ -331,7 +331,7 @@ class _Capture:
         return pa.Table.from_pylist([*table.to_pylist(), *self._rows], schema=schema)
 
     def _row(self, issues: pa.Table) -> dict[str, Any]:
-        """This capture's row of `captures`."""
+        """Return this capture's row of `captures`."""
         engine = self._engine
         kinds = issues["kind"].to_pylist()
         return {

@@ -98,7 +98,7 @@ def _ending(work: Callable[[], int | None]) -> tuple[int, str | None]:
 
 
 def _of_others(problem: BaseException) -> str | None:
-    """The message about an exception that is not latpcap's own; None if it was printed already."""
+    """Return the message about an exception that is not latpcap's own; None if it was printed already."""
     if type(problem).__name__ == "Abort":
         return "interrupted"
     if hasattr(problem, "format_message"):  # an error of the parser

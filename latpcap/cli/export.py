@@ -157,8 +157,8 @@ def _flat(table: pa.Table) -> pa.Table:
 
 
 def _plain(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Words of the capture's own: a spreadsheet takes none for a formula (CWE-1236), and what no terminal may show goes
-    (control characters, C1 too, marks of direction, line separators).
+    """Return words of the capture's own so that a spreadsheet takes none for a formula (CWE-1236), and without what no
+    terminal may show (control characters, C1 too, marks of direction, line separators).
 
     A cell that begins with = + - or @, also behind blanks, gets a ' in front; LATPCAP_CSV=raw leaves all as it is.
     """

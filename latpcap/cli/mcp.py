@@ -56,7 +56,7 @@ class Desk:
         self._lock = threading.Lock()
 
     def path(self, file: str) -> Path:
-        """The file that is meant. ValueError for what is no local file below the folders, wherever a link leads."""
+        """Return the file that is meant; ValueError unless it is local and below the folders, wherever a link leads."""
         for root in self.roots:
             with contextlib.suppress(OSError):  # a name that is too long, a folder that may not be entered
                 resolved = (root / file).resolve()
@@ -66,7 +66,7 @@ class Desk:
         raise ValueError(f"{quoted_name}: no file below {folders}; `captures` lists them")
 
     def capture(self, file: str, display_filter: str | None = None) -> Capture:
-        """The capture, read once while it does not change."""
+        """Return the capture, read once while it does not change."""
         import latpcap
 
         path = self.path(file)
@@ -90,7 +90,7 @@ class Desk:
         return file
 
     def scope(self, file: str, stream: int | None, display_filter: str | None) -> HasTables:
-        """A capture, its part that passes a filter, or one of its streams."""
+        """Return a capture, its part that passes a filter, or one of its streams."""
         capture = self.capture(file, display_filter)
         return capture if stream is None else capture.stream(stream)
 
@@ -193,7 +193,7 @@ class Tools:
 
 
 def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
-    """The server with its tools; `payload=False` leaves out `follow`, which shows payload."""
+    """Return the server with its tools; `payload=False` leaves out `follow`, which shows payload."""
     from mcp.server.mcpserver import MCPServer
 
     import latpcap
@@ -234,7 +234,7 @@ def _cut(text: str) -> str:
 
 
 def _fitting(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
-    """The first rows that fit into an answer, and the number of the others. Clients get the text indented."""
+    """Return the first rows that fit into an answer, and the number of the others. Clients get the text indented."""
     room = MAX_CHARACTERS - _AROUND
     for count, row in enumerate(rows):
         text = json.dumps(row, default=str, indent=2)

@@ -18,7 +18,7 @@ FORMS: tuple[Form, ...] = get_args(Form)
 
 
 def parts(scope: HasTables, form: Form, title: str) -> tuple[int, Iterator[str]]:
-    """The number of spans, and the text of the file in parts."""
+    """Return the number of spans, and the text of the file in parts."""
     from importlib.metadata import version
 
     from latpcap.exports import otlp, perfetto, spans

@@ -35,7 +35,7 @@ def _seconds(_: Any, column: Any) -> Any:
 
 
 def _lasted(factor: float) -> Callable[[Any, Any], Any]:
-    """The time from `start` to `end`, in ns divided by the factor."""
+    """Return the time from `start` to `end`, in ns divided by the factor."""
 
     def made(table: Any, end: Any) -> Any:
         took = pc.subtract(end.cast("int64"), table["start"].cast("int64"))
@@ -52,7 +52,7 @@ def _word(word: str) -> Callable[[Any, Any], Any]:
 
 
 def _of_http(table: Any, column: Any) -> Any:
-    """The values of HTTP requests, null for others."""
+    """Return the values of HTTP requests, null for others."""
     plain = column.cast("string") if pa.types.is_dictionary(column.type) else column
     protocols = table["protocol"].cast("string")
     return pc.if_else(pc.is_in(protocols, pa.array(_HTTP)), plain, pa.scalar(None, plain.type))
@@ -155,7 +155,7 @@ TABLES: dict[Names, dict[str, list[_Column]]] = {
 
 
 def renamed(table: pa.Table, name: str, schema: Names) -> pa.Table:
-    """A table with the column names of a schema; ValueError for another schema, or a table without names in it."""
+    """Return a table with the column names of a schema; ValueError if there is no such schema or it lacks the table."""
     if schema not in TABLES:
         raise ValueError(f"names={schema!r} is not one of {', '.join(SCHEMAS)}")
     if name not in TABLES[schema]:

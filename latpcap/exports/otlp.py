@@ -22,7 +22,7 @@ _ERROR = 2
 
 
 def lines(spans: list[Span], version: str) -> Iterator[str]:
-    """The lines of the file, without line ends."""
+    """Yield the lines of the file, without line ends."""
     by_server: dict[str, list[Span]] = {}
     for span in spans:
         by_server.setdefault(span.server, []).append(span)

@@ -17,7 +17,7 @@ _US = 1000
 
 
 def text(spans: list[Span], zero: int, title: str) -> str:
-    """The content of the file; times are in us since `zero`, the first span's start, in ns since 1970."""
+    """Return the content of the file; times are in us since `zero`, the first span's start, in ns since 1970."""
     servers: dict[str, int] = {}
     lanes: dict[tuple[int, str], list[_Lane]] = {}
     events: list[dict[str, Any]] = []

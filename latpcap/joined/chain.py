@@ -69,7 +69,7 @@ class Chain:
 
     @cached_property
     def _exchanges(self) -> pa.Table:
-        """Return the exchanges that are at all points, with their ms on each way and beyond the last point."""
+        """The exchanges that are at all points, with their ms on each way and beyond the last point."""
         tables = [leg.arrow("exchanges").take(pa.array(rows)) for leg, rows in zip(self.legs, self._rows, strict=True)]
         first = tables[0]
         columns: dict[str, Any] = {"a_exchange": first["a_exchange"]}
@@ -134,7 +134,7 @@ class Chain:
         return {name: float(values[rows].sum()) for name, values in places.items()}
 
     def _part(self, leg: int, place: str, cause: str | None, alike: bool) -> Array:
-        """Milliseconds of each exchange in a leg's parts at this place: of `cause`, or of all other causes if not
+        """Return the ms of each exchange in a leg's parts at this place: of `cause`, or of all other causes if not
         `alike`.
         """
         joined = self.legs[leg]

@@ -92,7 +92,7 @@ def _parts(
     because: Array | int,
     by_clocks: bool = False,
 ) -> Parts:
-    """Parts of these exchanges; a single number applies to all of them."""
+    """Return parts of these exchanges; a single number applies to all of them."""
     dtypes = (np.int64, np.int64, np.int8, np.int16, np.int64, np.int8, np.int8, bool)
     values = (exchange, position, place, cause, length, grade, because, by_clocks)
     return Parts(

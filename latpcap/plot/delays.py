@@ -150,7 +150,7 @@ def _median(values: Array) -> float:
 
 
 def _floors(delays: Delays) -> tuple[Array, Array, Array]:
-    """Edges of the bins, the least delay in each, and the largest error bound in each, of packets with a bound."""
+    """Return the edges of bins, and the least delay and the largest error bound in each, of packets with a bound."""
     has_bound = ~np.isnan(delays.error_ms)
     seconds, delay, error = delays.seconds[has_bound], delays.delay_ms[has_bound], delays.error_ms[has_bound]
     if not len(seconds):

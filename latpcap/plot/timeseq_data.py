@@ -265,7 +265,7 @@ def _sacks(events: pa.Table, back: Any, seconds: Any, span: tuple[float, float])
 def _rates(
     seconds: Any, length: Any, data: Any, repeated: Any, ack: Any, back: Any, span: tuple[float, float]
 ) -> tuple[Any, Any, Any]:
-    """Edges of bins in s, and Mbit/s of payload sent (with retransmissions) and acknowledged in each."""
+    """Return edges of bins in s, and Mbit/s of payload sent (with retransmissions) and acknowledged in each."""
     span_s = span[1] - span[0]
     step = span_s / _BINS if span_s else 1.0
     unit = 10.0 ** np.floor(np.log10(step))

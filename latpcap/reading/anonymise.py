@@ -155,7 +155,7 @@ class _Direction:
         return (sequence - self.first + 0x8000_0000) % 0x1_0000_0000 - 0x8000_0000
 
     def mask(self, protocol: str, from_client: bool, names: Names) -> None:
-        """Puts the pieces together and masks each run without a hole."""
+        """Put the pieces together and mask each run without a hole."""
         together: list[tuple[int, bytearray]] = []
         for offset, piece in sorted(self.pieces, key=lambda piece: piece[0]):
             if together and offset <= together[-1][0] + len(together[-1][1]):
@@ -167,7 +167,7 @@ class _Direction:
         self.pieces = []
 
     def cut(self, offset: int, length: int) -> bytes:
-        """The masked bytes of one segment."""
+        """Return the masked bytes of one segment."""
         before = bisect_right(self.runs, offset, key=lambda run: run[0]) - 1
         if before >= 0:
             start, run = self.runs[before]
@@ -217,13 +217,13 @@ def anonymised(
 
 
 def _sequence(data: bytes, offsets: Layout) -> int:
-    """The number of the segment's first payload byte: a SYN takes one itself."""
+    """Return the number of the segment's first payload byte: a SYN takes one itself."""
     number: int = struct.unpack_from(">I", data, offsets.tcp + 4)[0]
     return (number + (data[offsets.tcp + 13] >> 1 & 1)) % 0x1_0000_0000
 
 
 def _rewritten(data: bytes, offsets: Layout, payload: bytes, names: Names) -> bytes:
-    """The frame with other addresses and payload. What follows the IP packet (padding) becomes zeros."""
+    """Return the frame with other addresses and payload. What follows the IP packet (padding) becomes zeros."""
     frame = bytearray(data[: offsets.payload] + payload + bytes(len(data) - offsets.end))
     for offset, length in offsets.hardware:
         frame[offset : offset + length] = names.hardware(bytes(data[offset : offset + length])) if length else b""
@@ -253,7 +253,7 @@ def _rewritten(data: bytes, offsets: Layout, payload: bytes, names: Names) -> by
 
 
 def _mask_options(frame: bytearray, offsets: Layout) -> None:
-    """Zeros what stands in other options (a cookie, a key's digest, multipath's addresses), and after the last."""
+    """Zero what stands in other options (a cookie, a key's digest, multipath's addresses), and after the last."""
     offset = offsets.tcp + 20
     while offset < offsets.payload and frame[offset] != 0:
         if frame[offset] == 1:
@@ -270,7 +270,7 @@ def _mask_options(frame: bytearray, offsets: Layout) -> None:
 
 
 def _mask_extensions(frame: bytearray, offsets: Layout) -> None:
-    """Options of IPv6's extension headers (a home address, a jumbo length) become padding."""
+    """Replace options of IPv6's extension headers (a home address, a jumbo length) by padding."""
     offset = offsets.ip + 40
     while offset < offsets.tcp:
         size = (frame[offset + 1] + 1) * 8

@@ -24,12 +24,12 @@ Portion: TypeAlias = "dict[TableName, _core.Table]"
 
 
 def taken(analysis: _core.Analysis, skip_tables: Container[TableName] = ()) -> Portion:
-    """All finished rows; each is returned once. Tables in `skip_tables` stay in the core."""
+    """Return all finished rows; each is returned once. Tables in `skip_tables` stay in the core."""
     return {name: analysis.take(name) for name in TABLES if name not in skip_tables}
 
 
 def table(rows: _core.Table) -> pa.Table:
-    """The rows as a pyarrow table."""
+    """Return the rows as a pyarrow table."""
     return pa.RecordBatchReader.from_stream(rows).read_all()  # pa.table() would import pandas on the way
 
 

@@ -78,7 +78,7 @@ class _Side:
 
 
 def chunks(segments: Iterable[Segment]) -> Iterator[Chunk]:
-    """The pieces of new bytes in the order in which the receivers read them."""
+    """Yield the pieces of new bytes in the order in which the receivers read them."""
     sides = (_Side(), _Side())
     for segment in segments:
         node = 0 if segment.from_first else 1
@@ -111,7 +111,7 @@ def _arrived(side: _Side, node: int, segment: Segment) -> Iterator[Chunk]:
 
 
 def _new_part(side: _Side, node: int, segment: Segment, length: int) -> Iterator[Chunk]:
-    """The new bytes of a segment; none for a retransmission whose new bytes were not captured."""
+    """Yield the new bytes of a segment; none for a retransmission whose new bytes were not captured."""
     at = side.next or 0
     end = segment.seq + length
     data = segment.payload[at - segment.seq : length]
@@ -123,7 +123,7 @@ def _new_part(side: _Side, node: int, segment: Segment, length: int) -> Iterator
 
 
 def _in_turn(side: _Side, node: int) -> Iterator[Chunk]:
-    """The early segments that are next, in order of arrival."""
+    """Yield the early segments that are next, in order of arrival."""
     while side.next is not None:
         while side.early and side.early[0][0] <= side.next:
             _, arrival, segment = heappop(side.early)
@@ -255,7 +255,7 @@ def follow(capture: Recorded, stream: int) -> Follow:
 
 
 def _plain(pieces: list[Chunk], decryption: _core.Decryption | None) -> list[Chunk]:
-    """The chunks with TLS decrypted; as they are where none of it opens."""
+    """Return the chunks with TLS decrypted; as they are where none of it opens."""
     if decryption is None:
         return pieces
     at = [0, 0]

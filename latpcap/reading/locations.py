@@ -30,12 +30,12 @@ _ANSWER_S, _ATTEMPTS = 10.0, 3
 
 
 def is_url(location: str) -> bool:
-    """Whether a location is a URL."""
+    """Return whether a location is a URL."""
     return _URL.match(location) is not None
 
 
 def is_web(location: str) -> bool:
-    """Whether a location is on a web server."""
+    """Return whether a location is on a web server."""
     return location.lower().startswith(("http://", "https://"))
 
 
@@ -50,7 +50,7 @@ def _filesystem(scheme: str, authority: str, query: str) -> Any:
 
 
 def resolve(url: str) -> tuple[Any, str]:
-    """The pyarrow file system of a URL, and the path in it. OSError where none supports it."""
+    """Return the pyarrow file system of a URL, and the path in it. OSError where none supports it."""
     scheme, _, rest = url.partition("://")
     path, _, query = rest.partition("?")
     if is_web(url):
@@ -72,7 +72,7 @@ def resolve(url: str) -> tuple[Any, str]:
 
 
 def join(location: str, relative: str) -> str:
-    """A location below another one."""
+    """Return a location below another one."""
     if not is_url(location):
         return os.path.join(location, relative)
     before, mark, query = location.partition("?")
@@ -80,7 +80,7 @@ def join(location: str, relative: str) -> str:
 
 
 def bare(location: str) -> str:
-    """The name of a location in tables and messages: a URL without options and user, which may hold a key."""
+    """Return the name of a location in tables and messages: a URL without options and user, which may hold a key."""
     if not is_url(location):
         return location
     path = location.partition("?")[0] if is_web(location) else _pattern(location)[0]
@@ -99,7 +99,7 @@ class Entry(NamedTuple):
 
 
 def look(location: str) -> Entry:
-    """The state of a location; OSError where it is unknown."""
+    """Look up the state of a location; OSError where it is unknown."""
     if is_web(location):
         from latpcap.reading import web  # late, for its many imports
 
@@ -125,7 +125,7 @@ def _entry(info: Any, location: str) -> Entry:
 
 
 def listing(url: str) -> list[Entry]:
-    """All files below a URL, sorted; empty where there are none. Raises OSError."""
+    """Return all files below a URL, sorted; empty where there are none. Raises OSError."""
     filesystem, path = resolve(url)
     infos = filesystem.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
     below = [(i, i.path.strip("/").removeprefix(path.strip("/")).lstrip("/")) for i in infos if i.is_file]
@@ -133,12 +133,12 @@ def listing(url: str) -> list[Entry]:
 
 
 def is_pattern(url: str) -> bool:
-    """Whether a URL has wildcards."""
+    """Return whether a URL has wildcards."""
     return not is_web(url) and _WILD.search(_pattern(url)[0]) is not None
 
 
 def matching(url: str) -> list[Entry]:
-    """The files that a URL with `*`, `?`, `[...]` or `**` names, by the rules of glob. Raises OSError."""
+    """Return the files that a URL with `*`, `?`, `[...]` or `**` names, by the rules of glob. Raises OSError."""
     pattern, query = _pattern(url)
     wild = _WILD.search(pattern)
     top = pattern[: wild.start() if wild else None].rpartition("/")[0]
@@ -147,13 +147,13 @@ def matching(url: str) -> list[Entry]:
 
 
 def _pattern(url: str) -> tuple[str, str]:
-    """A URL and its options with their "?"; a "?" without a "=" after it is a wildcard."""
+    """Return a URL and its options with their "?"; a "?" without a "=" after it is a wildcard."""
     path, mark, options = url.rpartition("?")
     return (path, mark + options) if mark and "=" in options else (url, "")
 
 
 def _matcher(pattern: str) -> Callable[[str], object]:
-    """A matcher with glob's rules for names without folders: `*` stays within a name, `**` does not."""
+    """Return a matcher with glob's rules for names without folders: `*` stays within a name, `**` does not."""
     patterns = []
     for piece in re.split(r"(\*\*/|\*\*|\*|\?|\[[^]]*\])", pattern):
         if piece == "**/":

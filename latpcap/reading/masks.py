@@ -98,7 +98,7 @@ _MARKED = re.compile(rb"[^ \t,;/()]+")
 
 
 def opaque(data: bytes) -> bytes:
-    """As many bytes without content."""
+    """Return as many bytes without content."""
     return b"x" * len(data)
 
 
@@ -150,7 +150,7 @@ def http2(data: bytes, *, from_client: bool, grpc: bool) -> bytes:
 
 
 def _error(code: bytes) -> bytes:
-    """A known error code, else 0."""
+    """Return a known error code, else 0."""
     return code if int.from_bytes(code, "big") <= _ERRORS else bytes(len(code))
 
 
@@ -162,7 +162,7 @@ class _Fields:
         self._sent_grpc = False
 
     def block(self, length: int, leading_fields: tuple[bytes, ...]) -> bytes:
-        """A block of `length` bytes with those of the fields in `leading_fields` that fit."""
+        """Return a block of `length` bytes with those of the fields in `leading_fields` that fit."""
         encoded = b""
         for field in (*leading_fields, *self._type(bool(leading_fields))):
             if len(encoded) + len(field) <= length:
@@ -179,7 +179,7 @@ class _Fields:
 
 
 def _literal(total: int) -> bytes:
-    """A literal field of `total` bytes with name and lengths (RFC 7541, 6.2.2); empty where there is none."""
+    """Return a literal field of `total` bytes with name and lengths (RFC 7541, 6.2.2); empty where there is none."""
     for digits in range(1, 5):
         value = total - 3 - digits
         if value >= 0 and len(size := _number(value)) == digits:
@@ -188,7 +188,7 @@ def _literal(total: int) -> bytes:
 
 
 def _number(value: int) -> bytes:
-    """An integer with a 7-bit prefix (RFC 7541, 5.1)."""
+    """Return an integer with a 7-bit prefix (RFC 7541, 5.1)."""
     if value < 127:
         return bytes([value])
     encoded, value = bytearray([127]), value - 127
@@ -370,7 +370,7 @@ class _Head:
 
 
 def _plain(word: bytes, known_words: Container[bytes], may_be_version: bool) -> bytes:
-    """The word if it is known, or a version number where one may be; else as many bytes."""
+    """Return the word if it is known, or a version number where one may be; else as many bytes."""
     return word if word.lower() in known_words or (may_be_version and _VERSION.fullmatch(word)) else opaque(word)
 
 
@@ -380,7 +380,7 @@ def _lines(body: bytes) -> bytes:
 
 
 def _spaced(value: bytes) -> bytes:
-    """A header's value, masked except for leading spaces."""
+    """Return a header's value, masked except for leading spaces."""
     text = value.lstrip(b" \t")
     return value[: len(value) - len(text)] + opaque(text)
 
@@ -496,7 +496,7 @@ def _hello(message: bytes, is_client: bool, word: Word) -> bytes:
 
 
 def _suite(suite: bytes) -> bytes:
-    """A registered cipher suite, else GREASE."""
+    """Return a registered cipher suite, else GREASE."""
     is_registered = suite[:1] in (b"\0", b"\xc0") or suite[:1] in (b"\x13", b"\xcc")
     return suite if is_registered else _UNKNOWN[: len(suite)]
 

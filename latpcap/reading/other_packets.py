@@ -101,7 +101,7 @@ def _row(record: Record, requests: dict[tuple[Any, ...], Record]) -> dict[str, A
 
 
 def _hardware(outer: Any) -> tuple[str, str]:
-    """The Ethernet addresses, for frames without any other."""
+    """Return the Ethernet addresses, for frames without any other."""
     source, target = getattr(outer, "src", None), getattr(outer, "dst", None)
     if not (isinstance(source, bytes) and isinstance(target, bytes) and len(source) == len(target) == 6):
         return "?", "?"
@@ -171,7 +171,7 @@ def _icmp(layer: Any, inner: Any, record: Record, requests: dict[tuple[Any, ...]
 
 
 def _dns(data: bytes, name: str) -> dict[str, Any]:
-    """The question's name; whatever does not read as DNS keeps its length only."""
+    """Return the question's name; whatever does not read as DNS keeps its length only."""
     import dpkt
 
     try:

@@ -70,7 +70,7 @@ class Seen:
 
 
 def of_blocks(files: Iterable[Iterable[bytes]]) -> Iterator[Seen]:
-    """The processes that pcapng files name, in the order of frames."""
+    """Yield the processes that pcapng files name, in the order of frames."""
     frame = 0
     for file in files:
         by_id: dict[int, Process] = {}
@@ -106,7 +106,7 @@ def _options(data: bytes, order: str) -> Iterator[tuple[int, bytes]]:
 
 
 def _of_wireshark(body: bytes, order: str) -> Process | None:
-    """The process in a custom block; its entry is little-endian in any section."""
+    """Return the process in a custom block; its entry is little-endian in any section."""
     if len(body) < 16 or struct.unpack_from(f"{order}I", body)[0] != _WIRESHARK:
         return None
     entry, size, pid = struct.unpack_from("<III", body, 4)
@@ -142,7 +142,7 @@ def _of_packet(
 
 
 def _of_comment(text: str) -> Process | None:
-    """The process in a comment of ptcpdump, which has lines `Key: value`."""
+    """Return the process in a comment of ptcpdump, which has lines `Key: value`."""
     fields: dict[str, str] = {}
     for line in text.splitlines():
         key, colon, value = line.strip().partition(":")
@@ -155,7 +155,7 @@ def _of_comment(text: str) -> Process | None:
 
 
 def of_records(records: Iterable[Record]) -> Iterator[Seen]:
-    """The processes in PKTAP headers; the effective process, on whose behalf another one works, if it is named."""
+    """Yield the processes in PKTAP headers: the effective one, on whose behalf another one works, if it is named."""
     for record in records:
         if record.link not in _PKTAP or len(record.data) < 108:
             continue
@@ -177,7 +177,7 @@ def _text(value: bytes, *, lines: bool = False) -> str:
 
 
 def has_named_processes(capture: Recorded) -> bool:
-    """Whether the capture's first frames name a process; reads only what can be read again quickly."""
+    """Return whether the capture's first frames name a process; reads only what can be read again quickly."""
     if any("://" in name for name in capture.files):
         return False
     for blocks in capture.blocks_again():
@@ -189,13 +189,13 @@ def has_named_processes(capture: Recorded) -> bool:
 
 
 def seen(capture: Recorded) -> Iterator[Seen]:
-    """The processes of all frames that name one; reads the capture again."""
+    """Yield the processes of all frames that name one; reads the capture again."""
     yield from of_blocks(capture.blocks_again())
     yield from of_records(capture.records())
 
 
 def table(capture: Recorded, events: pa.Table | None = None) -> pa.Table:
-    """The processes of TCP connections, a row per process and side; see `Capture.processes`."""
+    """Return the processes of TCP connections, one row per process and side; see `Capture.processes`."""
     unfiltered = capture.unfiltered
     events = capture.arrow("events") if events is None else events
     seen_of = {seen_frame.frame: seen_frame for seen_frame in seen(unfiltered)}
@@ -232,7 +232,7 @@ def table(capture: Recorded, events: pa.Table | None = None) -> pa.Table:
 
 
 def of_streams(streams: pa.Table, processes: pa.Table) -> pa.Table:
-    """The streams with COLUMNS: of the process with the most frames on each side."""
+    """Return the streams with COLUMNS: of the process with the most frames on each side."""
     best: dict[tuple[int, str], dict[str, Any]] = {}
     for row in sorted(processes.to_pylist(), key=lambda row: -row["frames"]):
         best.setdefault((row["stream"], row["side"]), row)
@@ -244,13 +244,13 @@ def of_streams(streams: pa.Table, processes: pa.Table) -> pa.Table:
 
 
 def _local(pairs: set[frozenset[str]]) -> str | None:
-    """The address that all these pairs share, which is the recording host's; None where there is none."""
+    """Return the address that all these pairs share, which is the recording host's; None where there is none."""
     common = frozenset.intersection(*pairs) if pairs else frozenset()
     return next(iter(common)) if len(common) == 1 else None
 
 
 def by_stream(processes: pa.Table, fact: str) -> dict[int, str]:
-    """The "process", "container" or "pod" of each stream's ends, the client's first."""
+    """Return the "process", "container" or "pod" of each stream's ends, the client's first."""
     names_of: dict[int, list[str]] = {}
     rows = processes.to_pylist()
     for row in sorted(rows, key=lambda row: (row["stream"], row["side"] or "z", -row["frames"])):

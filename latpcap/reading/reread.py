@@ -115,12 +115,12 @@ class Segments:
             yield from self._feed.analysis.followed()
 
     def decryption(self) -> _core.Decryption | None:
-        """A decryptor with the keys that were given or found; None without keys. Call it after the last segment."""
+        """Return a decryptor with the keys given or found, once the last segment was read; None without keys."""
         return self._feed.analysis.decryption()
 
 
 def packet(record: Record, name: str) -> Any:
-    """A frame's outermost layer as a dpkt object.
+    """Return a frame's outermost layer as a dpkt object.
 
     CaptureError for a link type that dpkt does not read, or bytes that it cannot parse; `record.data` has them.
     """

@@ -44,7 +44,7 @@ class Recorded(HasTables, Protocol):
         """The number of records."""
 
     def blocks_again(self) -> list[Iterator[bytes]]:
-        """The bytes of each pcapng file; none for other formats and unknown sources."""
+        """Return the bytes of each pcapng file; none for other formats and unknown sources."""
 
     def heads(self) -> Iterator[bytes]:
         """Time and lengths of each frame, as `reread.heads` returns them."""
@@ -53,7 +53,7 @@ class Recorded(HasTables, Protocol):
         """Header fields that `events` lacks, as `reread.headers` returns them."""
 
     def segments(self, stream: int) -> Segments:
-        """This stream's segments with their payload, in file order."""
+        """Return this stream's segments with their payload, in file order."""
 
 
 HEADERS = ("ttl", "dscp", "ecn", "ip_id", "seq_raw", "ack_raw", "frame_len")
@@ -88,7 +88,7 @@ def headers(capture: Recorded, events: pa.Table) -> pa.Table:
 
 
 def payloads(capture: Recorded, stream: int | None, exchange: int | None) -> pa.Table:
-    """The segments with payload of a stream, or of an exchange; see `Capture.payloads`."""
+    """Return the segments with payload of a stream, or of an exchange; see `Capture.payloads`."""
     if (stream is None) == (exchange is None):
         raise TypeError("payloads takes stream= or exchange=")
     events = capture.arrow("events")

@@ -94,7 +94,7 @@ def _key(given: bool | str | bytes) -> bytes:
 
 
 class _Senders:
-    """Finds stream and sender of each frame of the events. Looking frames up in order is fast."""
+    """Stream and sender of each frame of the events. Looking frames up in order is fast."""
 
     def __init__(self, scope: HasTables):
         events = scope.arrow("events")
@@ -130,7 +130,7 @@ def _same_file(path: Path, name: str) -> bool:
 
 
 def _needs_nanoseconds(events: pa.Table) -> bool:
-    """Whether a time of the events has a resolution finer than microseconds."""
+    """Return whether a time of the events has a resolution finer than microseconds."""
     times = events["time"].cast(pa.int64())
     micros = pc.multiply(pc.divide(times, 1000), 1000)
     return bool(pc.any(pc.not_equal(times, micros)).as_py())

@@ -44,7 +44,7 @@ _END_BYTES = 1 << 12
 
 
 def name_of(source: One) -> str:
-    """The name of a source in messages and tables; a URL without its options, which may hold a key."""
+    """Return the name of a source in messages and tables; a URL without its options, which may hold a key."""
     if isinstance(source, _BYTES_TYPES):
         return "<bytes>"
     if isinstance(source, (str, os.PathLike)):
@@ -80,7 +80,7 @@ class Origin:
         return unread
 
     def first_ns(self) -> int | None:
-        """The time of the first packet in ns since 1970; None where the first bytes do not show it.
+        """Return the time of the first packet in ns since 1970; None where the first bytes do not show it.
 
         Errors are reported when the file is read.
         """
@@ -137,7 +137,7 @@ class Origin:
 
 
 def _ends(path: str | os.PathLike[str], size: os.stat_result) -> bytes | None:
-    """A hash of the first and last block of the first `size` bytes of a regular file."""
+    """Return a hash of the first and last block of the first `size` bytes of a regular file."""
     if not stat.S_ISREG(size.st_mode):
         return None
     with open(path, "rb", buffering=0) as file:
@@ -147,7 +147,7 @@ def _ends(path: str | os.PathLike[str], size: os.stat_result) -> bytes | None:
 
 
 def origins(source: Source) -> list[Origin]:
-    """The files that a source names; several files are sorted by the times of their first packets.
+    """Return the files that a source names; several files are sorted by the times of their first packets.
 
     A path that exists is that file, even with wildcards in its name. CaptureError where a glob finds nothing.
     """
@@ -177,7 +177,7 @@ def blocks(source: One) -> Iterator[bytes]:
 
 
 def _captured(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """The blocks of a capture; of a capture that tcpdump printed as text, converted."""
+    """Return the blocks of a capture; of a capture that tcpdump printed as text, converted."""
     head = next(blocks, b"")
     blocks = chain([head] if head else [], blocks)
     is_binary = not head or (b"\0" in head[:64] and head[:1] not in (b"\xff", b"\xfe"))  # UTF-16 has zeros, too
@@ -197,7 +197,7 @@ def _is_one(source: Source) -> bool:
 
 
 def _expanded(source: One) -> list[One]:
-    """The files of a glob by name; for anything else, itself."""
+    """Return the files of a glob by name; for anything else, itself."""
     if not isinstance(source, (str, os.PathLike)):
         return [source]
     path = os.fspath(source)

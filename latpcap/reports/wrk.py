@@ -95,20 +95,22 @@ def report(capture: Subject, server: str | None) -> Report:
 
 
 def _server(exchanges: pa.Table, streams: pa.Table, wanted: str | None) -> tuple[str, Array, list[int]]:
-    """Return the server with the most HTTP requests: its name, their positions, and its streams."""
+    """Return the server with the most HTTP requests: its name, the rows of these requests, and its streams."""
     code, words = arrays.codes(exchanges, "protocol")
     is_http = np.isin(code, [words.index(word) for word in HTTP if word in words])
-    ends: dict[str, list[int]] = {}
+    streams_of: dict[str, list[int]] = {}
     columns = ("stream", "server", "server_port")
     for stream, address, port in zip(*(streams[column].to_pylist() for column in columns), strict=True):
         if wanted in (None, address, endpoint(address, port)):
-            ends.setdefault(endpoint(address, port), []).append(stream)
-    stream_of = arrays.numbers(exchanges, "stream")
-    counts = [(int((is_http & np.isin(stream_of, numbers)).sum()), name) for name, numbers in ends.items()]
-    requests, name = max(counts, default=(0, ""), key=lambda f: f[0])
-    if not requests:
+            streams_of.setdefault(endpoint(address, port), []).append(stream)
+    stream_of_exchange = arrays.numbers(exchanges, "stream")
+    last_stream = max((stream for numbers in streams_of.values() for stream in numbers), default=0)
+    requests_of = np.bincount(stream_of_exchange[is_http], minlength=last_stream + 1)
+    counts = {name: int(requests_of[numbers].sum()) for name, numbers in streams_of.items()}
+    server = max(counts, key=lambda name: counts[name], default="")
+    if not counts.get(server):
         raise ValueError(f"no HTTP request{f' to {wanted}' if wanted else ''} in this capture: wrk counts those")
-    return name, np.flatnonzero(is_http & np.isin(stream_of, ends[name])), ends[name]
+    return server, np.flatnonzero(is_http & np.isin(stream_of_exchange, streams_of[server])), streams_of[server]
 
 
 def _counted(exchanges: pa.Table, server_rows: Array) -> tuple[Array, int]:

@@ -76,7 +76,7 @@ class _Rows:
 
 
 def _whole(rows: _core.Table, columns: Sequence[str] | None = None) -> pa.Table:
-    """Some columns (None: all), each as one chunk: work per chunk does not depend on its rows."""
+    """Return some columns (None: all), each as one chunk: work per chunk does not depend on its rows."""
     table = as_table(rows)
     return (table if columns is None else table.select(columns)).combine_chunks()
 
@@ -105,17 +105,17 @@ class AnswerView(recording.Recording):
             self._arrow["exchanges"] = requests(tables["stretches"])
 
     def arrow(self, name: TableName) -> pa.Table:
-        """As `Recording.arrow`."""
+        """Return a table, as `Recording.arrow`."""
         if self._counts.get(name) and name not in self._arrow:
             self._raw[name] = pa.concat_tables(self._reread(name))
         return super().arrow(name)
 
     def rows(self, name: TableName) -> int:
-        """As `Recording.rows`."""
+        """Return the number of rows, as `Recording.rows`."""
         return self._counts[name] if name in self._counts else super().rows(name)
 
     def why(self, *, slow_ms: float | None = None, server: str | None = None, top: int | None = None) -> Why:
-        """As `Capture.why`."""
+        """Answer as `Capture.why`."""
         from latpcap.side_sources import processes
 
         answer = Why.of(self, self, question=Question(slow_ms, server, top, self._quoted))

@@ -45,7 +45,7 @@ class Around:
     def flow_graph(
         self, *, exchange: int | Pick | None, server: str | None = None, flows: Flows = "tcp", **settings: Any
     ) -> FlowGraph:
-        """As `Capture.flow_graph`; `settings` are the fields of `FlowOptions`."""
+        """Draw as `Capture.flow_graph`; `settings` are the fields of `FlowOptions`."""
         from latpcap.plot.flow.pagination import EVENTS
         from latpcap.views import projection
 

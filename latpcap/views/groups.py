@@ -31,7 +31,7 @@ _SPAN = re.compile(rf"([1-9]\d{{0,8}}) ?({'|'.join(_UNITS)})|({'|'.join(_UNITS.v
 
 @cache
 def _columns() -> tuple[str, ...]:
-    """Columns of `exchanges` that can group: words, integers and booleans, but not durations and instants."""
+    """Return columns of `exchanges` that can group: words, integers and booleans, but not durations and instants."""
     from latpcap.tables import fields
 
     return tuple(f.name for f in fields("exchanges") if not (pa.types.is_floating(f.type) or _is_instant(f.type)))

@@ -86,7 +86,7 @@ def write(log: dict[str, Any], path: str | os.PathLike[str]) -> None:
 
 
 def _rows(scope: HasTables, name: Any, columns: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Some columns of a table as dicts, instants in ns since 1970."""
+    """Return some columns of a table as dicts, instants in ns since 1970."""
     table = scope.arrow(name).select(list(columns))
     for instant in {"start", "end"}.intersection(columns):
         table = table.set_column(table.column_names.index(instant), instant, table[instant].cast("int64"))

@@ -53,7 +53,7 @@ class PageSource:
         self._requests = read(_needed())
 
     def why(self) -> Why:
-        """As `Capture.why`."""
+        """Answer as `Capture.why`."""
         return self._answer
 
     def arrow(self, name: TableName) -> pa.Table:
@@ -64,15 +64,15 @@ class PageSource:
         return self._requests.arrow(name)
 
     def waterfall(self, *, top: int | None = None) -> Waterfall:
-        """As `Capture.waterfall`."""
+        """Draw as `Capture.waterfall`."""
         return self._requests.waterfall(top=top)
 
     def latency(self, by: Group | None = None) -> latency.Latency:
-        """As `Capture.latency`."""
+        """Summarise as `Capture.latency`."""
         return self._requests.latency(by=by)
 
     def throughput(self, *, by: ThroughputGroup = "direction") -> Throughput:
-        """As `Capture.throughput`."""
+        """Draw as `Capture.throughput`."""
         return self._read(throughput.needed()).throughput(by=by)
 
     def around(self, streams: Sequence[int]) -> Drawn:
@@ -87,7 +87,7 @@ class Drawn:
         self._capture = capture
 
     def flow_graph(self, *, exchange: int | Pick | None = None, max_rows: int | None = None) -> FlowGraph:
-        """As `Capture.flow_graph`."""
+        """Draw as `Capture.flow_graph`."""
         return flows.graph(self._capture, self._capture, FlowOptions(max_rows=max_rows), exchange=exchange)
 
 

@@ -275,7 +275,7 @@ def _up_to_first_data(cut: NDArray[np.bool_], data: NDArray[np.bool_]) -> NDArra
 
 
 def _columns(packets: pa.Table | Sequence[Record]) -> tuple[Any, ...]:
-    """Columns: frame, stream, time, from the client, length, without mark and SYN, FIN or RST, flags are only ACK."""
+    """Return frame, stream, time, from the client, length, without mark and SYN, FIN or RST, flags are only ACK."""
     if isinstance(packets, Sequence):
         rows = [_column_values(packet) for packet in packets]
         kinds = (np.int64, np.int64, np.int64, bool, np.int64, bool, bool)

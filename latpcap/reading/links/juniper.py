@@ -45,7 +45,7 @@ def ggsn(_: int, data: bytes) -> Found:
 
 
 def services(flags: int, data: bytes) -> Found:
-    """Services card: 16 bytes of header for incoming packets, 12 for outgoing ones."""
+    """Read the header of a services card: 16 bytes of header for incoming packets, 12 for outgoing ones."""
     return by_version(data[16 if flags & INCOMING else 12 :])
 
 

@@ -80,7 +80,7 @@ def docsis(data: bytes) -> Found:
 
 
 def _is_encrypted(elements: bytes) -> bool:
-    """Whether an extended header element enables baseline privacy."""
+    """Return whether an extended header element enables baseline privacy."""
     offset = 0
     while offset < len(elements):
         element, size = elements[offset] >> 4, elements[offset] & 0x0F

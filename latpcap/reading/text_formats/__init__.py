@@ -81,7 +81,7 @@ def _reader_of(head: bytes) -> tcpdump.Printed | columns.Columns | fields.Export
 
 
 def _has_no_times(head: bytes) -> bool:
-    """Whether `tcpdump -t` printed this."""
+    """Return whether `tcpdump -t` printed this."""
     return len(re.findall(r"(?m)^IP6? \S+ > \S+: (?:Flags \[|ICMP|UDP)", _text(head))) > 0
 
 

@@ -49,7 +49,7 @@ class Clock:
 
 
 def are_deltas(times: list[int]) -> bool:
-    """Whether times are differences to the previous packet: more than a fifth of them decrease."""
+    """Return whether times are differences to the previous packet: more than a fifth of them decrease."""
     falls = sum(later < earlier for earlier, later in pairwise(times))
     return len(times) > 2 and falls * 5 > len(times) - 1
 

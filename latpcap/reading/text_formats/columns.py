@@ -315,7 +315,7 @@ class Columns:
         return Frame(row.ns, packed)
 
     def _over_tcp(self, source: Address, destination: Address) -> bool:
-        """Whether the source has an open TCP connection on DNS's port to or from the destination."""
+        """Return whether the source has an open TCP connection on DNS's port to or from the destination."""
         for source_port, destination_port in self.between.get((source, destination), [])[-8:]:
             flow = self.flows.get((source, source_port, destination, destination_port))
             if _PORT_OF["DNS"] in (source_port, destination_port) and flow is not None and not flow.is_closed:

@@ -91,7 +91,7 @@ class _Sender:
 
 
 def begins_packet(line: str) -> bool:
-    """Whether this line looks like the first line of a packet."""
+    """Return whether this line looks like the first line of a packet."""
     start = _START.match(line)
     if not start:
         return False
