@@ -156,7 +156,7 @@ class Checking(fs.FileSystemHandler):  # type: ignore[misc]
         return path
 
     def get_file_info(self, paths: list[str]) -> list[Any]:
-        """Return what the underlying file system says."""
+        """Return what the underlying file system returns."""
         return list(self.inner.get_file_info(paths))
 
     def open_input_file(self, path: str) -> pa.NativeFile:

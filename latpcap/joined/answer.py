@@ -194,16 +194,16 @@ def _verdict(numbers: dict[str, Any]) -> tuple[str, str]:
         "held": held,
         "lost": lost,
     }
-    lead = max(times_ms, key=lambda place: times_ms[place])
-    if lead in ("server", "client"):
-        causes = dict(numbers["places"][lead])
-        if lead == "client":
+    leading = max(times_ms, key=lambda place: times_ms[place])
+    if leading in ("server", "client"):
+        causes = dict(numbers["places"][leading])
+        if leading == "client":
             causes.pop("delayed_ack", None)
         longest = max(causes, key=lambda name: causes[name])
-        return lead, words.say(f"join_{lead}", cause=words.say(f"meaning_{longest}"))
-    if lead == "between" and (numbers["one_file"] or numbers["proxied"]):
-        return lead, words.say("join_between_one" if numbers["one_file"] else "join_between_proxy")
-    return lead, words.say(f"join_{lead}")
+        return leading, words.say(f"join_{leading}", cause=words.say(f"meaning_{longest}"))
+    if leading == "between" and (numbers["one_file"] or numbers["proxied"]):
+        return leading, words.say("join_between_one" if numbers["one_file"] else "join_between_proxy")
+    return leading, words.say(f"join_{leading}")
 
 
 def _parts(rows: Iterable[tuple[float, str, dict[str, Any]]]) -> str:
@@ -240,14 +240,15 @@ def _title(names: tuple[str, ...], numbers: dict[str, Any]) -> str:
     if numbers["proxied"]:
         return words.say("join_title_proxy", a=names[0], b=names[1], n=n)
     packets = numbers["packets"]
-    every = max(packets["a"], packets["b"])
-    return words.say("join_title", a=names[0], b=names[1], both=packets["both"], all=every, n=n)
+    all_packets = max(packets["a"], packets["b"])
+    return words.say("join_title", a=names[0], b=names[1], both=packets["both"], all=all_packets, n=n)
 
 
-def _both(typical_ms: float, typical: str, all_ms: float, every: str, split: Iterable[str] = ()) -> list[str]:
+def _both(typical_ms: float, typical_text: str, all_ms: float, all_text: str, split: Iterable[str] = ()) -> list[str]:
     """Return the lines of the median request and of all requests, with the lines `split` between them."""
-    time = words.say("join_typical", latency_ms=typical_ms, places=typical)
-    return [words.line("time", time), *split, words.line("in all", words.say("join_all", places=every, all_ms=all_ms))]
+    time = words.say("join_typical", latency_ms=typical_ms, places=typical_text)
+    all_line = words.line("in all", words.say("join_all", places=all_text, all_ms=all_ms))
+    return [words.line("time", time), *split, all_line]
 
 
 def _times(numbers: dict[str, Any]) -> list[str]:

@@ -83,8 +83,11 @@ class Clock:
 
     def to_a(self, time: Array) -> Array:
         """Return A's time for each packet of B's file."""
-        spans = spill.parts(len(time))
-        return spill.from_pieces("i8", (time[at] + self.shift(np.arange(at.start, at.stop), time[at]) for at in spans))
+
+        def times_of_a(span: slice) -> Array:
+            return time[span] + self.shift(np.arange(span.start, span.stop), time[span])
+
+        return spill.from_pieces("i8", map(times_of_a, spill.parts(len(time))))
 
     def error_ns(self, rows: Array, time: Array) -> Array:
         """Return the error bound of `shift` in ns; infinite where only one direction was seen."""
@@ -158,8 +161,8 @@ def fit(rows: Array, b_time: Array, a_time: Array, up: Array, tolerance: float) 
         section = _section(x[start:end], y[start:end], up[start:end], tolerance, slope)
         section.first = int(rows[start]) if start else 0
         if sections and stepped:
-            before = sections[-1]
-            section.step_ns = section.value_at(section.start) - before.value_at(section.start)
+            previous = sections[-1]
+            section.step_ns = section.value_at(section.start) - previous.value_at(section.start)
         sections.append(section)
     return Clock(zero, origin, sections)
 
@@ -255,26 +258,26 @@ def _find_steps(x: Array, y: Array, up: Array) -> list[int]:
     return sorted(cuts)
 
 
-def _index_of_step(y: Array, up: Array, near: int, amount: float, floors: tuple[float, float]) -> int:
-    """Return the index of the first packet after a step: where the packets around `near` fit the floors before and
+def _index_of_step(y: Array, up: Array, around: int, amount: float, floors: tuple[float, float]) -> int:
+    """Return the index of the first packet after a step: where the packets near `around` fit the floors before and
     after it best. A packet beyond its floor, which would have a negative delay, costs ten times its distance.
     """
-    start, end = (max(0, near - 4 * limits.STEP_WINDOW), min(len(y), near + 4 * limits.STEP_WINDOW))
-    part, sent = y[start:end], up[start:end]
+    start, end = max(0, around - 4 * limits.STEP_WINDOW), min(len(y), around + 4 * limits.STEP_WINDOW)
+    values, sent = y[start:end], up[start:end]
 
     def cost(moved: float) -> Array:
-        slack = np.where(sent, floors[0] + moved - part, part - floors[1] - moved)
+        slack = np.where(sent, floors[0] + moved - values, values - floors[1] - moved)
         return np.where(slack >= 0, slack, -10.0 * slack)
 
-    before, after = (np.concatenate([[0], np.cumsum(cost(0.0))]), np.concatenate([[0], np.cumsum(cost(amount))]))
-    return start + int((before + after[-1] - after).argmin())
+    cost_before, cost_after = (np.concatenate([[0], np.cumsum(cost(moved))]) for moved in (0.0, amount))
+    return start + int((cost_before + cost_after[-1] - cost_after).argmin())
 
 
 def _is_lasting(y: Array, up: Array, start: int, cut: int, end: int, amount: float) -> bool:
     """Return whether the floors of all packets before and after the step differ by `amount`, in both directions."""
     moves = []
     for direction, greatest in ((up, True), (~up, False)):
-        before, after = (y[start:cut][direction[start:cut]], y[cut:end][direction[cut:end]])
+        before, after = y[start:cut][direction[start:cut]], y[cut:end][direction[cut:end]]
         if min(len(before), len(after)) < limits.STEP_WINDOW:
             return False
         moves.append(float(after.max() - before.max()) if greatest else float(after.min() - before.min()))
@@ -291,13 +294,13 @@ def _split(x: Array, y: Array, up: Array, start: int, end: int, tolerance: float
             *(start + np.searchsorted(x[start:end], x[start] + span * k / pieces) for k in range(1, pieces)),
         ]
         edges = [*edges, end]
-        kept = [start]
+        starts = [start]
         for edge in edges[1:-1]:
-            ups, downs = up[kept[-1] : edge].sum(), (~up[kept[-1] : edge]).sum()
-            rest_up, rest_down = up[edge:end].sum(), (~up[edge:end]).sum()
-            if min(ups, downs, rest_up, rest_down) >= limits.MIN_SECTION_PACKETS:
-                kept.append(int(edge))
-        parts = list(zip(kept, [*kept[1:], end], strict=True))
+            ups, downs = up[starts[-1] : edge].sum(), (~up[starts[-1] : edge]).sum()
+            ups_after, downs_after = up[edge:end].sum(), (~up[edge:end]).sum()
+            if min(ups, downs, ups_after, downs_after) >= limits.MIN_SECTION_PACKETS:
+                starts.append(int(edge))
+        parts = list(zip(starts, [*starts[1:], end], strict=True))
         return [piece for part in parts for piece in _halve_until_fit(x, y, up, *part, tolerance, 0)]
     return _halve_until_fit(x, y, up, start, end, tolerance, 0)
 
@@ -305,12 +308,12 @@ def _split(x: Array, y: Array, up: Array, start: int, end: int, tolerance: float
 def _halve_until_fit(
     x: Array, y: Array, up: Array, start: int, end: int, tolerance: float, depth: int
 ) -> list[tuple[int, int]]:
-    part = slice(start, end)
-    has_few = min(up[part].sum(), (~up[part]).sum()) < 2 * limits.MIN_SECTION_PACKETS
+    span = slice(start, end)
+    has_few = min(up[span].sum(), (~up[span]).sum()) < 2 * limits.MIN_SECTION_PACKETS
     if has_few or depth >= MAX_HALVINGS:
         return [(start, end)]
-    low, high = hulls(x[part], y[part], up[part])
-    centre = float(x[part].mean())
+    low, high = hulls(x[span], y[span], up[span])
+    centre = float(x[span].mean())
     _, margin = widest(low, high, centre)
     if margin >= -2 * tolerance:
         return [(start, end)]
@@ -330,14 +333,14 @@ def _hull(x: Array, y: Array, sign: float) -> Array:
         return np.zeros((0, 2))
     order = np.lexsort((-sign * y, x))
     x, y = x[order], sign * y[order]
-    first = np.ones(len(x), bool)
-    first[1:] = x[1:] != x[:-1]
-    x, y = x[first], y[first]
+    is_first = np.ones(len(x), bool)
+    is_first[1:] = x[1:] != x[:-1]
+    x, y = x[is_first], y[is_first]
     while len(x) > HULL_POINTS:  # drop points that are under a chord, and so under the hull
-        kept = _above_chords(x, y)
-        if kept.sum() > len(x) * PRUNED:
+        is_above = _above_chords(x, y)
+        if is_above.sum() > len(x) * PRUNED:
             break
-        x, y = x[kept], y[kept]
+        x, y = x[is_above], y[is_above]
     corners: list[tuple[float, float]] = []
     for point in zip(x.tolist(), y.tolist(), strict=True):
         while len(corners) > 1:

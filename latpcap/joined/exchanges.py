@@ -78,9 +78,9 @@ class Matched:
     def instants(self) -> tuple[Array, Array, Array, Array]:
         """Return the request's last byte at A and at B, and the response's last byte at B and at A: ns on A's clock."""
         front, back = self.front, self.back
-        arrived = back.start[self.b] + self.clock.shift(back.last_row[self.b], back.start[self.b])
-        left = back.end[self.b] + self.clock.shift(back.end_row[self.b], back.end[self.b])
-        return front.start[self.a], arrived, left, front.end[self.a]
+        arrived_ns = back.start[self.b] + self.clock.shift(back.last_row[self.b], back.start[self.b])
+        answered_ns = back.end[self.b] + self.clock.shift(back.end_row[self.b], back.end[self.b])
+        return front.start[self.a], arrived_ns, answered_ns, front.end[self.a]
 
     def error_ns(self) -> Array:
         """Return the error bound of both of B's instants, in ns."""
@@ -104,13 +104,13 @@ def within(a: Point, b: Point, pairing: Pairing) -> Matched:
     index_a, index_b = np.concatenate([index_a, more_a]), np.concatenate([index_b, more_b])
     order = np.argsort(index_a, kind="stable")
     matched = Matched(front, back, index_a[order], index_b[order], pairing.clock)
-    left, arrived, answered, returned = matched.instants()
-    error = matched.error_ns()
+    sent_ns, arrived_ns, answered_ns, returned_ns = matched.instants()
+    error_ns = matched.error_ns()
     # If B lacks the last frame of a message, a later copy seems to be its last. Such a pair would have B send a
     # packet after A received it, and is dropped.
-    possible = np.flatnonzero((arrived - left >= -error) & (returned - answered >= -error))
+    possible_rows = np.flatnonzero((arrived_ns - sent_ns >= -error_ns) & (returned_ns - answered_ns >= -error_ns))
     spill.release_memory()
-    rows_a, rows_b = matched.a[possible].astype(np.int32), matched.b[possible].astype(np.int32)
+    rows_a, rows_b = matched.a[possible_rows].astype(np.int32), matched.b[possible_rows].astype(np.int32)
     return Matched(front, back, rows_a, rows_b, pairing.clock)
 
 
@@ -195,8 +195,8 @@ def through_proxy(a: Point, b: Point) -> Matched | None:
     if len(index_a) < max(limits.MIN_PROXY_REQUESTS, limits.PROXY_SHARE * overlap):
         return None
     if rival is not None:
-        again, _ = _nested(front, back, key_a, key_b, np.full(len(back.start), rival), 0)
-        if len(again) > limits.PROXY_RIVAL * len(index_a):
+        rival_pairs, _ = _nested(front, back, key_a, key_b, np.full(len(back.start), rival), 0)
+        if len(rival_pairs) > limits.PROXY_RIVAL * len(index_a):
             return None
     for _ in range(2):
         shift = _fit_clock(a, b, front, back, index_a, index_b).shift(back.last_row, back.start)
@@ -320,13 +320,13 @@ def _nested(
     for _, front_row, back_row in candidates:
         ends = int(front.stream[front_row]), int(back.stream[back_row])
         pairs[ends] = pairs.get(ends, 0) + 1
-    most: dict[int, int] = {}
+    most_votes: dict[int, int] = {}
     for (stream, _), votes in pairs.items():
-        most[stream] = max(most.get(stream, 0), votes)
+        most_votes[stream] = max(most_votes.get(stream, 0), votes)
 
     def rank(candidate: tuple[int, int, int]) -> tuple[int, int, int]:
         ends = int(front.stream[candidate[1]]), int(back.stream[candidate[2]])
-        return most[ends[0]] - pairs[ends], candidate[0], candidate[1]
+        return most_votes[ends[0]] - pairs[ends], candidate[0], candidate[1]
 
     used_a: set[int] = set()
     used_b: set[int] = set()

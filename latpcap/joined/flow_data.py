@@ -82,22 +82,24 @@ def chained(
     if row is None:
         rows_of_legs = [_named(legs[0].arrow("packets"), stream, frames)]
         key = "stream" if frames is None else "frame"
-        for before, leg in pairwise(legs):
-            numbers = arrays.filled(before.arrow("packets"), f"b_{key}", -1)[rows_of_legs[-1]]
+        for previous_leg, leg in pairwise(legs):
+            numbers = arrays.filled(previous_leg.arrow("packets"), f"b_{key}", -1)[rows_of_legs[-1]]
             rows_of_legs.append(np.flatnonzero(np.isin(arrays.filled(leg.arrow("packets"), f"a_{key}", -2), numbers)))
         return _graph(legs, names, rows_of_legs, None, [], words.say("point_title"), "")
     ways = [f"{letter}_{next_letter}" for letter, next_letter in pairwise(letters)]
-    spans_of_legs, moved = [], 0.0
+    spans_of_legs, out_ms = [], 0.0
     for leg, way, leg_row in zip(legs, ways, rows, strict=True):
         spans_of_legs.append([
-            replace(span, begin_ms=span.begin_ms + moved, end_ms=span.end_ms + moved)
+            replace(span, begin_ms=span.begin_ms + out_ms, end_ms=span.end_ms + out_ms)
             for span in _spans(leg, leg_row["a_exchange"])
         ])  # fmt: skip
-        moved += row[f"{way}_out_ms"]
+        out_ms += row[f"{way}_out_ms"]
     spans = _merged(spans_of_legs, [f"{way[0].upper()}-{way[2].upper()}" for way in ways])
     way_times = ((way, row[f"{way}_out_ms"] + row[f"{way}_back_ms"]) for way in ways)
-    parts = [words.say("point_leg", way=f"{way[0].upper()}-{way[2].upper()}", way_ms=took) for way, took in way_times]
-    subtitle = words.say("point_legs", latency_ms=row["latency_ms"], ways=words.say("comma").join(parts),
+    way_texts = [
+        words.say("point_leg", way=f"{way[0].upper()}-{way[2].upper()}", way_ms=way_ms) for way, way_ms in way_times
+    ]
+    subtitle = words.say("point_legs", latency_ms=row["latency_ms"], ways=words.say("comma").join(way_texts),
                          far_ms=row["far_ms"], name=names[-1])  # fmt: skip
     rows_of_legs = [_of_exchange(leg.arrow("packets"), leg_row) for leg, leg_row in zip(legs, rows, strict=True)]
     return _graph(legs, names, rows_of_legs, rows[0]["start"], spans, _title(row), subtitle)
@@ -107,23 +109,25 @@ def _merged(legs: Sequence[Sequence[Span]], ways: Sequence[str]) -> list[Span]:
     """Merge the spans of all legs into one sequence: the client's part is taken from the first leg, the path of each
     leg from itself, the part beyond the last point from the last leg. The rest is unknown.
     """
-    edges = sorted({round(instant, 6) for spans in legs for span in spans for instant in (span.begin_ms, span.end_ms)})
+    edges_ms = sorted(
+        {round(instant, 6) for spans in legs for span in spans for instant in (span.begin_ms, span.end_ms)}
+    )
     merged: list[Span] = []
-    for begin, end in pairwise(edges):
-        middle = (begin + end) / 2
-        parts = [next((span for span in spans if span.begin_ms <= middle <= span.end_ms), None) for spans in legs]
-        wanted = [("client", "client", parts[0]), *(("between", *leg) for leg in zip(ways, parts, strict=True)),
+    for begin_ms, end_ms in pairwise(edges_ms):
+        middle_ms = (begin_ms + end_ms) / 2
+        parts = [next((span for span in spans if span.begin_ms <= middle_ms <= span.end_ms), None) for spans in legs]
+        candidates = [("client", "client", parts[0]), *(("between", *leg) for leg in zip(ways, parts, strict=True)),
                   ("server", "server", parts[-1])]  # fmt: skip
         span = next(
             (
-                Span(begin, end, name, part.cause, part.grade)
-                for place, name, part in wanted
+                Span(begin_ms, end_ms, name, part.cause, part.grade)
+                for place, name, part in candidates
                 if part and part.place == place
             ),
-            Span(begin, end, "unknown", "unknown", "unknown"),
+            Span(begin_ms, end_ms, "unknown", "unknown", "unknown"),
         )
-        last = merged[-1] if merged else None
-        if last is not None and (last.place, last.cause) == (span.place, span.cause):
+        previous = merged[-1] if merged else None
+        if previous is not None and (previous.place, previous.cause) == (span.place, span.cause):
             span = replace(span, begin_ms=merged.pop().begin_ms)
         merged.append(span)
     return merged
@@ -161,32 +165,30 @@ def _graph(
     subtitle: str,
 ) -> PointsGraph:
     """Return the graph of these rows of each leg's packets."""
-    count = sum(map(len, rows_of_legs))
-    if not count:
+    packet_count = sum(map(len, rows_of_legs))
+    if not packet_count:
         raise ValueError("no packet of those is in either capture")
-    shown = []
+    dicts_of_legs = []
     for number, (leg, leg_rows) in enumerate(zip(legs, rows_of_legs, strict=True)):
         rows = _rows(leg.arrow("packets"), leg_rows[:MAX_ARROWS])
-        for behind in legs[:number][::-1]:  # each leg's times are on its own first point's clock
+        for earlier_leg in legs[:number][::-1]:  # each leg's times are on its own first point's clock
             for row in rows:
                 for name in ("a_time", "b_time"):
                     if row[name] is not None:
-                        when = np.array([row[name]])
-                        index = np.searchsorted(behind.points[1].packets["time"], when)
-                        row[name] += int(behind.clock.shift(index, when)[0])
-        shown.append(rows)
-    times = [
-        instant for rows in shown for row in rows for instant in (row["a_time"], row["b_time"]) if instant is not None
-    ]
-    zero = start if start is not None else min(times)
+                        times = np.array([row[name]])
+                        index = np.searchsorted(earlier_leg.points[1].packets["time"], times)
+                        row[name] += int(earlier_leg.clock.shift(index, times)[0])
+        dicts_of_legs.append(rows)
+    instants = [row[name] for rows in dicts_of_legs for row in rows for name in ("a_time", "b_time")]
+    zero = start if start is not None else min(instant for instant in instants if instant is not None)
     arrows = []
-    for number, (leg, rows) in enumerate(zip(legs, shown, strict=True)):
+    for number, (leg, rows) in enumerate(zip(legs, dicts_of_legs, strict=True)):
         typical = {up: _typical(leg.arrow("packets"), up) for up in ("a_to_b", "b_to_a")}
         arrows += [replace(_arrow(*leg.points, row, zero, typical), leg=number) for row in rows]
     arrows = sorted(arrows, key=lambda arrow: min(arrow.a_ms, arrow.b_ms))[:MAX_ARROWS]
-    note = words.say("point_first", n=len(arrows), of=count) if count > MAX_ARROWS else ""
-    last = max(max(arrow.a_ms, arrow.b_ms) for arrow in arrows)
-    spans = [span for span in spans if span.begin_ms <= last]
+    note = words.say("point_first", n=len(arrows), of=packet_count) if packet_count > MAX_ARROWS else ""
+    last_ms = max(max(arrow.a_ms, arrow.b_ms) for arrow in arrows)
+    spans = [span for span in spans if span.begin_ms <= last_ms]
     return PointsGraph(names, arrows, spans, title=title, subtitle=subtitle, note=note)
 
 
@@ -224,13 +226,13 @@ def _spans(joined: Pair, exchange: int) -> list[Span]:
     """Return the parts of an exchange in order; consecutive parts of one place and cause are joined."""
     parts = joined.arrow("parts")
     spans: list[Span] = []
-    now = 0.0
+    now_ms = 0.0
     for row in parts.filter(pc.equal(parts["a_exchange"], exchange)).to_pylist():
-        begin, now = now, now + row["duration_ms"]
-        last = spans[-1] if spans else None
-        if last is not None and (last.place, last.cause) == (row["place"], row["cause"]):
-            begin = spans.pop().begin_ms
-        spans.append(Span(begin, now, row["place"], row["cause"], row["grade"]))
+        begin_ms, now_ms = now_ms, now_ms + row["duration_ms"]
+        previous = spans[-1] if spans else None
+        if previous is not None and (previous.place, previous.cause) == (row["place"], row["cause"]):
+            begin_ms = spans.pop().begin_ms
+        spans.append(Span(begin_ms, now_ms, row["place"], row["cause"], row["grade"]))
     return spans
 
 
@@ -246,9 +248,9 @@ def _arrow(a: Point, b: Point, row: dict[str, Any], zero: int, typical: dict[str
     times_ms = {
         name: None if row[f"{name}_time"] is None else (row[f"{name}_time"] - zero) / NS_PER_MS for name in ("a", "b")
     }
-    moved = typical[row["direction"]] * (1 if up else -1)
-    a_ms = times_ms["a"] if times_ms["a"] is not None else (times_ms["b"] or 0.0) - moved
-    b_ms = times_ms["b"] if times_ms["b"] is not None else a_ms + moved
+    delay_ms = typical[row["direction"]] * (1 if up else -1)
+    a_ms = times_ms["a"] if times_ms["a"] is not None else (times_ms["b"] or 0.0) - delay_ms
+    b_ms = times_ms["b"] if times_ms["b"] is not None else a_ms + delay_ms
     point, frame = (a, row["a_frame"]) if row["a_frame"] is not None else (b, row["b_frame"])
     return Arrow(up, a_ms, b_ms, row["a_frame"], row["b_frame"], row["fate"], _text(point, frame))
 

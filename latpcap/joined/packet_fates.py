@@ -109,10 +109,10 @@ class _View:
         Returns whether it was running, both at the earliest and at the latest instant, for each packet.
         """
         min_ns, median_ns, max_ns = self.pairing.typical[self.at_a == sent]
-        slack, sign = max(max_ns - median_ns, limits.MIN_STEP_NS), 1 if sent else -1
-        early, late = sorted((sign * (min_ns - slack), sign * (max_ns + slack)))
+        slack_ns, sign = max(max_ns - median_ns, limits.MIN_STEP_NS), 1 if sent else -1
+        min_shift_ns, max_shift_ns = sorted((sign * (min_ns - slack_ns), sign * (max_ns + slack_ns)))
         time = self.here.time[rows]
-        was_running = (time + early > self.run[0]) & (time + late < self.run[1])
+        was_running = (time + min_shift_ns > self.run[0]) & (time + max_shift_ns < self.run[1])
         self.judge(rows[~was_running], Fate.OUTSIDE, Reason.NOT_RUN)
         return was_running
 
@@ -134,7 +134,7 @@ def classify(a: Point, b: Point, pairing: Pairing) -> tuple[Fates, Fates]:
     runs = ((a.first_ns, a.last_ns), (int(run_b[0]), int(run_b[1])))
     matched = (_once(pairing.a, len(a.packets)), _once(pairing.b, len(b.packets)))
     copies = (pairing.copies_a, pairing.copies_b)
-    fates = tuple(_initial(end.point, rows, more) for end, rows, more in zip(ends, matched, copies, strict=True))
+    fates = tuple(_initial(end.point, rows, copied) for end, rows, copied in zip(ends, matched, copies, strict=True))
     is_open = np.zeros(len(pairing.streams.a) + 1, bool)
     for end, end_fates in zip(ends, fates, strict=True):
         is_open[end.pair[end_fates.fate == Fate.UNKNOWN]] = True
@@ -149,8 +149,8 @@ def classify(a: Point, b: Point, pairing: Pairing) -> tuple[Fates, Fates]:
         _judge_received(view)
     unproven = [_judge_sent(view) for view in views]
     # 4. packets without a proof, and connections of one capture, by whether the other capture is complete
-    for view, rows, other in zip(views, unproven, reversed(views), strict=True):
-        passed_count = int((other.here.up[other.matched] == other.at_a).sum())
+    for view, rows, other_view in zip(views, unproven, reversed(views), strict=True):
+        passed_count = int((other_view.here.up[other_view.matched] == other_view.at_a).sum())
         is_complete = not (view.fates.fate == Fate.UNSEEN).any() and passed_count >= limits.CONTROLS
         verdict = (Fate.LOST, Reason.COMPLETE) if is_complete else (Fate.UNKNOWN, Reason.INCOMPLETE)
         view.judge(rows, *verdict)

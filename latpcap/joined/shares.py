@@ -137,32 +137,33 @@ def _cut(
     rows: _Rows,
 ) -> Parts:
     """Return the parts of each matched exchange, without empty ones, in the order of time."""
-    left, arrived, answered, back = matched.instants()
+    sent_ns, arrived_ns, answered_ns, returned_ns = matched.instants()
     front, behind = matched.front, matched.back
-    far = answered - arrived
-    all_rows = np.arange(len(left))
-    again, late = np.zeros(len(left), np.int64), np.zeros(len(left), np.int64)
+    far_ns = answered_ns - arrived_ns
+    all_rows = np.arange(len(sent_ns))
+    repeat_out_ns, repeat_back_ns = np.zeros(len(sent_ns), np.int64), np.zeros(len(sent_ns), np.int64)
     if pairing is not None and twins is not None:
         to_a, to_b = twins
-        sent = to_a[behind.last_row[matched.b]]  # what arrived may be a later copy of what was sent first
-        again = np.where(sent >= 0, np.maximum(a.packets["time"][sent] - left, 0), 0)
-        came = to_b[front.end_row[matched.a]]
-        late = np.where(came >= 0, np.maximum(pairing.time_b[came] - answered, 0), 0)
+        twin_at_a = to_a[behind.last_row[matched.b]]  # what arrived may be a later copy of what was sent first
+        repeat_out_ns = np.where(twin_at_a >= 0, np.maximum(a.packets["time"][twin_at_a] - sent_ns, 0), 0)
+        twin_at_b = to_b[front.end_row[matched.a]]
+        repeat_back_ns = np.where(twin_at_b >= 0, np.maximum(pairing.time_b[twin_at_b] - answered_ns, 0), 0)
         waits = _waits(a, b, pairing, to_a, rows)
     else:
         waits = _no_waits(rows)
+    out_ns, back_ns = arrived_ns - sent_ns - repeat_out_ns, returned_ns - answered_ns - repeat_back_ns
     way = CODES["unknown" if pairing is None else "network"]  # a proxy's own time is in it
     pair = None if pairing is None else pairing.sides.pair_a[front.first_row[matched.a]]
     parts = [
-        _repeat(losses, pair, True, left, again, SENT_AGAIN, rows.repairs()),
-        _parts(all_rows, ON_THE_WAY, Place.BETWEEN, way, arrived - left - again, Grade.PROVEN, PartReason.OUT, True),
-        _far(b, pairing, fates, losses, rows, waits, far, matched),
-        _repeat(losses, pair, False, answered, late, LAST + 1, np.full(len(left), CODES["rto"])),
-        _parts(all_rows, LAST + 2, Place.BETWEEN, way, back - answered - late, Grade.PROVEN, PartReason.BACK, True),
+        _repeat(losses, pair, True, sent_ns, repeat_out_ns, SENT_AGAIN, rows.repairs()),
+        _parts(all_rows, ON_THE_WAY, Place.BETWEEN, way, out_ns, Grade.PROVEN, PartReason.OUT, True),
+        _far(b, pairing, fates, losses, rows, waits, far_ns, matched),
+        _repeat(losses, pair, False, answered_ns, repeat_back_ns, LAST + 1, np.full(len(sent_ns), CODES["rto"])),
+        _parts(all_rows, LAST + 2, Place.BETWEEN, way, back_ns, Grade.PROVEN, PartReason.BACK, True),
     ]
     joined = _joined(parts)
-    kept = np.flatnonzero(joined.length != 0)
-    return _chosen(joined, kept[np.lexsort((joined.position[kept], joined.exchange[kept]))])
+    filled = np.flatnonzero(joined.length != 0)
+    return _chosen(joined, filled[np.lexsort((joined.position[filled], joined.exchange[filled]))])
 
 
 def _twins(pairing: Pairing, count: int, of_b: bool) -> Array:
@@ -224,14 +225,14 @@ class _Rows:
         cause_of = np.repeat(np.arange(len(wanted)), sizes)
         frames = b.causes.frames[np.arange(len(cause_of)) + np.repeat(rows["begin"] - np.cumsum(sizes) + sizes, sizes)]
         ends = [rows[name] for name in ("from_frame", "to_frame")]
-        sums = np.zeros(len(wanted), np.uint64)
-        np.add.at(sums, cause_of, hash_of(frames))
+        evidence_sums = np.zeros(len(wanted), np.uint64)
+        np.add.at(evidence_sums, cause_of, hash_of(frames))
         self.key = np.zeros(len(cause_rows), np.uint64)
-        self.key[wanted] = hash_of(*ends, sums)
+        self.key[wanted] = hash_of(*ends, evidence_sums)
         causes = np.concatenate([cause_of, np.arange(len(wanted)), np.arange(len(wanted))])
         shown = b.rows_of(np.concatenate([frames, *ends]))
-        seen = np.flatnonzero(shown >= 0)
-        pairs = np.sort((causes[seen] << 32) | shown[seen])
+        with_row = np.flatnonzero(shown >= 0)
+        pairs = np.sort((causes[with_row] << 32) | shown[with_row])
         pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])[: len(pairs)]]
         self.of, self.shown = wanted[pairs >> 32], pairs & 0xFFFFFFFF
 
@@ -269,35 +270,37 @@ def _waits(a: Point, b: Point, pairing: Pairing, to_a: Array, rows: _Rows) -> _W
     waiting = rows.is_wait[rows.of] & rows.first[rows.of]  # all rows of a step have the same evidence
     step, shown = rows.step[rows.of[waiting]], rows.shown[waiting]
     up = pairing.up_b[shown]
-    data, ack = np.full(steps, len(b.packets)), np.full(steps, -1)
-    np.minimum.at(data, step[~up], shown[~up])
-    np.maximum.at(ack, step[up], shown[up])
-    known_steps = np.flatnonzero((np.bincount(step, minlength=steps) >= 3) & (data < len(b.packets)) & (ack >= 0))
-    known_steps = known_steps[(to_a[data[known_steps]] >= 0) & (to_a[ack[known_steps]] >= 0)]
-    data_at_a, ack_at_a = to_a[data[known_steps]], to_a[ack[known_steps]]
-    hold = a.packets["time"][ack_at_a] - a.packets["time"][data_at_a]
-    start, length = rows.start[begin[known_steps]], rows.end[last[known_steps]] - rows.start[begin[known_steps]]
-    came = b.packets["time"][ack[known_steps]] - start
-    possible = (hold >= 0) & (hold <= came) & (came <= length)
-    known_steps, hold, came, length = known_steps[possible], hold[possible], came[possible], length[possible]
-    delayed = np.zeros(steps, bool)
-    delayed[rows.step[rows.cause == CODES["delayed_ack"]]] = True
+    first_data, last_ack = np.full(steps, len(b.packets)), np.full(steps, -1)
+    np.minimum.at(first_data, step[~up], shown[~up])
+    np.maximum.at(last_ack, step[up], shown[up])
+    has_both = (first_data < len(b.packets)) & (last_ack >= 0)
+    known_steps = np.flatnonzero((np.bincount(step, minlength=steps) >= 3) & has_both)
+    known_steps = known_steps[(to_a[first_data[known_steps]] >= 0) & (to_a[last_ack[known_steps]] >= 0)]
+    data_at_a, ack_at_a = to_a[first_data[known_steps]], to_a[last_ack[known_steps]]
+    hold_ns = a.packets["time"][ack_at_a] - a.packets["time"][data_at_a]
+    start_ns, length_ns = rows.start[begin[known_steps]], rows.end[last[known_steps]] - rows.start[begin[known_steps]]
+    came_ns = b.packets["time"][last_ack[known_steps]] - start_ns
+    is_possible = (hold_ns >= 0) & (hold_ns <= came_ns) & (came_ns <= length_ns)
+    known_steps, hold_ns, came_ns = known_steps[is_possible], hold_ns[is_possible], came_ns[is_possible]
+    length_ns, way_ns = length_ns[is_possible], came_ns - hold_ns
+    has_delayed_ack = np.zeros(steps, bool)
+    has_delayed_ack[rows.step[rows.cause == CODES["delayed_ack"]]] = True
     grade = np.zeros(steps, np.int64)
     np.maximum.at(grade, rows.step, rows.grade)
     grade = grade[known_steps]
-    timer = delayed[known_steps] | (hold > came - hold) | (hold >= limits.HELD_NS)
-    name = np.where(timer, CODES["delayed_ack"], CODES["network"])
+    is_delayed = has_delayed_ack[known_steps] | (hold_ns > way_ns) | (hold_ns >= limits.HELD_NS)
+    hold_cause = np.where(is_delayed, CODES["delayed_ack"], CODES["network"])
     exchange, position = rows.exchange[begin[known_steps]], 3 * begin[known_steps]
-    sure = np.where(grade >= Grade.SUSPECTED, Grade.PROVEN, Grade.UNKNOWN)
+    hold_grade = np.where(grade >= Grade.SUSPECTED, Grade.PROVEN, Grade.UNKNOWN)
     cause_of_b = rows.cause[last[known_steps]]
     measured = np.zeros(steps, bool)
     measured[known_steps] = True
     return _Waits(
         measured[rows.step],
         [
-            _parts(exchange, position, Place.CLIENT, name, hold, sure, PartReason.HELD),
-            _parts(exchange, position + 1, Place.BETWEEN, CODES["network"], came - hold, Grade.PROVEN, PartReason.PATH),
-            _parts(exchange, position + 2, Place.SERVER, cause_of_b, length - came, grade, PartReason.OF_B),
+            _parts(exchange, position, Place.CLIENT, hold_cause, hold_ns, hold_grade, PartReason.HELD),
+            _parts(exchange, position + 1, Place.BETWEEN, CODES["network"], way_ns, Grade.PROVEN, PartReason.PATH),
+            _parts(exchange, position + 2, Place.SERVER, cause_of_b, length_ns - came_ns, grade, PartReason.OF_B),
         ],
     )
 
@@ -309,27 +312,28 @@ def _far(
     losses: _Losses | None,
     rows: _Rows,
     waits: _Waits,
-    far: Array,
+    far_ns: Array,
     matched: Matched,
 ) -> Parts:
     """Return the parts between the request's arrival at B and the response's departure, by B's capture."""
     parts = _joined([*waits.parts, _named(b, pairing, fates, losses, rows, ~waits.measured, matched)])
     order = np.lexsort((parts.position, parts.exchange))
     parts = _chosen(parts, order)
-    count = np.bincount(parts.exchange, minlength=len(far))
-    sums = np.zeros(len(far), np.int64)
-    np.add.at(sums, parts.exchange, parts.length)
-    rest = far - sums
-    is_near = (count > 0) & (abs(rest) <= limits.MAX_SKEW * far + limits.STAMP_NS)  # only the clocks' rates differ
+    count = np.bincount(parts.exchange, minlength=len(far_ns))
+    sums_ns = np.zeros(len(far_ns), np.int64)
+    np.add.at(sums_ns, parts.exchange, parts.length)
+    rest_ns = far_ns - sums_ns
+    # only the clocks' rates differ
+    is_near = (count > 0) & (abs(rest_ns) <= limits.MAX_SKEW * far_ns + limits.STAMP_NS)
     largest = np.lexsort((parts.length, parts.because != PartReason.HELD, parts.exchange))
     largest = largest[np.append(parts.exchange[largest][1:] != parts.exchange[largest][:-1], True)[: len(largest)]]
     moved = largest[is_near[parts.exchange[largest]]]
-    parts.length[moved] += rest[parts.exchange[moved]]
+    parts.length[moved] += rest_ns[parts.exchange[moved]]
     # B's clock was set, or the response continued after its last cause: the parts are not known
-    is_wrong = ~is_near & (rest < 0)
+    is_wrong = ~is_near & (rest_ns < 0)
     parts = _chosen(parts, np.flatnonzero(~is_wrong[parts.exchange]))
     unexplained = np.flatnonzero(~is_near)
-    length = np.where(is_wrong, far, rest)[unexplained]
+    length = np.where(is_wrong, far_ns, rest_ns)[unexplained]
     rest_parts = _parts(unexplained, LAST, Place.UNKNOWN, CODES["unknown"], length, Grade.UNKNOWN, PartReason.NO_CAUSE)
     return _joined([parts, rest_parts])
 
@@ -340,11 +344,11 @@ def _named(
     fates: tuple[Fates, Fates] | None,
     losses: _Losses | None,
     rows: _Rows,
-    wanted: Array,
+    is_wanted: Array,
     matched: Matched,
 ) -> Parts:
     """Return the causes of B's capture at the place of their owner."""
-    cause_rows = np.flatnonzero(wanted)
+    cause_rows = np.flatnonzero(is_wanted)
     cause, grade = rows.cause[cause_rows], rows.grade[cause_rows].copy()
     is_unknown = np.isin(cause, [CODES["unknown"], CODES["capture_gap"]])
     is_line = np.isin(cause, [CODES["queueing"], CODES["bandwidth"]])
@@ -418,11 +422,11 @@ class _Losses:
         order = np.lexsort((times, group))
         self._group, self._times = group[order], times[order]
 
-    def has_between(self, pair: int, up: bool, begin: int, end: int) -> bool:
+    def has_between(self, pair: int, up: bool, begin_ns: int, end_ns: int) -> bool:
         """Return whether a packet of this connection and direction, sent in this time, was lost."""
         first, last = np.searchsorted(self._group, [2 * pair + up, 2 * pair + up + 1])
         times = self._times[first:last]
-        return bool(np.searchsorted(times, begin) < np.searchsorted(times, end, "right"))
+        return bool(np.searchsorted(times, begin_ns) < np.searchsorted(times, end_ns, "right"))
 
 
 def table(parts: Iterator[Parts], exchanges: pa.Table) -> pa.Table:

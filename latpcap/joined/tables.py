@@ -71,24 +71,24 @@ def packets(a: Point, b: Point, pairing: Pairing | None, fates: tuple[Fates, Fat
     error = clock.error_ns(rows_b, b.packets["time"])
     if pairing is None or fates is None:
         both_a = both_b = np.zeros(0, np.int64)
-        part = np.zeros(0, bool)
+        is_part = np.zeros(0, bool)
         up_a, up_b = a.client, b.client
         fate_a, fate_b = (np.full(len(a.packets), Fate.UNKNOWN), np.full(len(b.packets), Fate.UNKNOWN))
         because_a, because_b = (np.full(len(a.packets), Reason.NO_WAY), np.full(len(b.packets), Reason.NO_WAY))
     else:
-        both_a, both_b, part = pairing.a, pairing.b, pairing.part
+        both_a, both_b, is_part = pairing.a, pairing.b, pairing.part
         up_a, up_b = pairing.up_a, pairing.up_b
         (fate_a, because_a), (fate_b, because_b) = ((fates_of.fate, fates_of.because) for fates_of in fates)
-    seen_a, seen_b = np.zeros(len(a.packets), bool), np.zeros(len(b.packets), bool)
-    seen_a[both_a], seen_b[both_b] = True, True
-    alone_a, alone_b = np.flatnonzero(~seen_a), np.flatnonzero(~seen_b)
+    is_paired_a, is_paired_b = np.zeros(len(a.packets), bool), np.zeros(len(b.packets), bool)
+    is_paired_a[both_a], is_paired_b[both_b] = True, True
+    alone_a, alone_b = np.flatnonzero(~is_paired_a), np.flatnonzero(~is_paired_b)
     row_a = np.concatenate([both_a, alone_a, np.full(len(alone_b), -1)]).astype(np.int64)
     row_b = np.concatenate([both_b, np.full(len(alone_a), -1), alone_b]).astype(np.int64)
     at_a, at_b = row_a >= 0, row_b >= 0
-    when = np.where(at_a, a.packets["time"][row_a] if len(a.packets) else 0, time_b[row_b] if len(time_b) else 0)
-    order = np.lexsort((row_b, row_a, when))
+    time_ns = np.where(at_a, a.packets["time"][row_a] if len(a.packets) else 0, time_b[row_b] if len(time_b) else 0)
+    order = np.lexsort((row_b, row_a, time_ns))
     row_a, row_b, at_a, at_b = row_a[order], row_b[order], at_a[order], at_b[order]
-    part = np.concatenate([part, np.zeros(len(alone_a) + len(alone_b), bool)])[order]
+    is_part = np.concatenate([is_part, np.zeros(len(alone_a) + len(alone_b), bool)])[order]
     up = np.where(at_a, up_a[row_a], up_b[row_b])
     delay = (time_b[row_b] - a.packets["time"][row_a]) / NS_PER_MS * np.where(up, 1, -1)
     bound = error[row_b] / NS_PER_MS
@@ -113,15 +113,15 @@ def packets(a: Point, b: Point, pairing: Pairing | None, fates: tuple[Fates, Fat
             "clock_error_ms": column(bound, at_b & np.isfinite(bound), pa.float64()),
             "fate": word_column(np.where(at_a, fate_a[row_a], fate_b[row_b]), Fate.words()),
             "because": word_column(np.where(at_a, because_a[row_a], because_b[row_b]), Reason.words()),
-            "part": pa.array(part),
+            "part": pa.array(is_part),
         }
     )
 
 
 def exchanges(a: Point, b: Point, matched: Matched) -> pa.Table:
     """Return a row for each exchange that is complete in both captures."""
-    left, arrived, answered, back = matched.instants()
-    error = matched.error_ns() / NS_PER_MS
+    sent_ns, arrived_ns, answered_ns, returned_ns = matched.instants()
+    error_ms = matched.error_ns() / NS_PER_MS
     table_a, table_b = a.table("exchanges"), b.table("exchanges")
     rows_a, rows_b = matched.front.row[matched.a], matched.back.row[matched.b]
     numbers = {
@@ -132,12 +132,12 @@ def exchanges(a: Point, b: Point, matched: Matched) -> pa.Table:
     columns = {
         **numbers,
         **{name: arrays.taken(table_a, name, rows_a) for name in ("protocol", "method", "target", "status")},
-        "start": _kept(left).view(pa.timestamp("ns", "UTC")),
-        "latency_ms": _kept((back - left) / NS_PER_MS),
-        "out_ms": _kept((arrived - left) / NS_PER_MS),
-        "far_ms": _kept((answered - arrived) / NS_PER_MS),
-        "back_ms": _kept((back - answered) / NS_PER_MS),
-        "clock_error_ms": arrays.column(spill.long_lived_copy(error), np.isfinite(error)),
+        "start": _kept(sent_ns).view(pa.timestamp("ns", "UTC")),
+        "latency_ms": _kept((returned_ns - sent_ns) / NS_PER_MS),
+        "out_ms": _kept((arrived_ns - sent_ns) / NS_PER_MS),
+        "far_ms": _kept((answered_ns - arrived_ns) / NS_PER_MS),
+        "back_ms": _kept((returned_ns - answered_ns) / NS_PER_MS),
+        "clock_error_ms": arrays.column(spill.long_lived_copy(error_ms), np.isfinite(error_ms)),
     }
     return pa.table(columns)
 
