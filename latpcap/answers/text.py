@@ -33,6 +33,14 @@ from latpcap.vocabulary import SIDES, STALL, cause_names, grade_of
 from latpcap.words import joined, say
 
 
+class Keep(IntEnum):
+    """Which lines of an answer are kept if there are too many: those with the lowest number first."""
+
+    ALWAYS = 0
+    IF_ROOM = 1
+    LAST = 2
+
+
 class Line(NamedTuple):
     """A line below the headline of an answer."""
 
@@ -41,6 +49,7 @@ class Line(NamedTuple):
     text: str
     hint: str = ""
     """The option of the command line that shows more; a page leaves it out."""
+    keep: Keep = Keep.ALWAYS
 
     def __str__(self) -> str:
         sentence = f"{self.text}{self.hint}"
@@ -73,16 +82,6 @@ class Text:
         return f"{self.title}\n{self.below_title}"
 
 
-class Keep(IntEnum):
-    """Which lines of an answer are kept if there are too many: those with the lowest number first."""
-
-    ALWAYS = 0
-    IF_ROOM = 1
-    LAST = 2
-
-
-Lines: TypeAlias = list[tuple[Keep, Line]]
-"""Lines of an answer, and which are kept if there are too many."""
 _ALWAYS_REMARKED = ("one_direction", "capture_gap", "doubles", "unseen_frames", "clock_ahead", "merged")
 """Checks with a line even where they limit no confidence."""
 _CAPTURED = {"at_client": "captured_at_client", "at_server": "captured_at_server"}
@@ -120,15 +119,11 @@ def overall(answer: Overall) -> Text:
     lines = [*body]
     if common.dns is not None:
         has_dns_wait = any(finding.owner == "dns" for finding in common.other_findings)
-        lines.append(
-            (
-                Keep.IF_ROOM if lookups.matters(common.dns) else Keep.LAST,
-                Line("dns", lookups.line(common.dns, has_dns_wait)),
-            )
-        )
+        keep = Keep.IF_ROOM if lookups.matters(common.dns) else Keep.LAST
+        lines.append(Line("dns", lookups.line(common.dns, has_dns_wait), keep=keep))
     checks = [check for check in common.quality if check.most < 1 or check.check in _ALWAYS_REMARKED]
-    lines += [(Keep.ALWAYS, Line("capture", check.text)) for check in checks[:2] if check not in answer.headline.checks]
-    lines += [(Keep.IF_ROOM, Line("damaged", sentence)) for sentence in common.head.damage[:2]]
+    lines += [Line("capture", check.text) for check in checks[:2] if check not in answer.headline.checks]
+    lines += [Line("damaged", sentence, keep=Keep.IF_ROOM) for sentence in common.head.damage[:2]]
     from_side_sources = [
         Line(label, sentence)
         for label, source in (("process", "processes"), ("strace", "strace"), ("log", "access_log"))
@@ -139,31 +134,29 @@ def overall(answer: Overall) -> Text:
     return Text(_first_line(facts), answer.headline.text, [*_selected(lines), *from_side_sources])
 
 
-def _request_lines(answer: Overall, facts: RequestFacts) -> Lines:
+def _request_lines(answer: Overall, facts: RequestFacts) -> list[Line]:
     """Return the lines of an answer with requests, by what is the headline."""
     requests, lead, push = facts.requests, answer.lead, answer.push_in_headline
-    latency = (Keep.ALWAYS, _latency_line(requests))
+    latency = _latency_line(requests)
     if lead is not None or push is not None:
         below = _lead_lines(lead) if lead is not None else _push_lines(push) if push is not None else []
         opening, other = _opening_lines(answer, facts), [*_server_lines(requests), *_also_lines(answer, facts)]
         return [*opening, latency, *below, *other]
     if not isinstance(facts, Judged):
-        return [(Keep.IF_ROOM, Line("traffic", traffic.line(requests.traffic))), latency, *_other_push_lines(answer)]
+        return [Line("traffic", traffic.line(requests.traffic), keep=Keep.IF_ROOM), latency, *_other_push_lines(answer)]
     is_stall = answer.verdict == STALL and facts.backend is None
     return _stall_lines(answer, facts) if is_stall else _other_lines(answer, facts)
 
 
-def _lead_lines(finding: Finding) -> Lines:
+def _lead_lines(finding: Finding) -> list[Line]:
     """Return the lines below a headline that is a finding's sentence: its frames, fix and grade."""
-    lines: Lines = []
+    lines: list[Line] = []
     if finding.worst_frames:
         sentence = "see" if finding.worst_stream is None else "see_stream"
-        lines.append(
-            (Keep.ALWAYS, Line("see", say(sentence, frames=_chain(finding.worst_frames), stream=finding.worst_stream)))
-        )
+        lines.append(Line("see", say(sentence, frames=_chain(finding.worst_frames), stream=finding.worst_stream)))
     if finding.fix:
-        lines.append((Keep.ALWAYS, Line("fix", finding.fix)))
-    return [*lines, (Keep.ALWAYS, _grade_line(grade_and_confidence(finding.confidence), finding))]
+        lines.append(Line("fix", finding.fix))
+    return [*lines, _grade_line(grade_and_confidence(finding.confidence), finding)]
 
 
 def _chain(frames: tuple[int, ...] | list[int]) -> str:
@@ -177,11 +170,11 @@ def _grade_line(grade: str, finding: Finding | None) -> Line:
     return Line("sure?", say("sure_rival", grade=grade, rival=finding.rival, lost=finding.rival_lost))
 
 
-def _selected(lines: Lines) -> list[Line]:
+def _selected(lines: list[Line]) -> list[Line]:
     """Return the lines that fit, in their order; lines of the highest number are left out first, from the end."""
     room = show.MAX_LINES - 2  # title and headline
-    order = sorted(range(len(lines)), key=lambda i: (lines[i][0], i))
-    return [lines[i][1] for i in sorted(order[:room])]
+    order = sorted(range(len(lines)), key=lambda i: (lines[i].keep, i))
+    return [lines[i] for i in sorted(order[:room])]
 
 
 def _first_line(facts: Facts) -> str:
@@ -197,35 +190,34 @@ def _first_line(facts: Facts) -> str:
     )  # fmt: skip
 
 
-def _no_exchange_lines(answer: Overall, facts: NoRequests) -> Lines:
+def _no_exchange_lines(answer: Overall, facts: NoRequests) -> list[Line]:
     """Return the lines of an answer without a judged request."""
     lines = _lead_lines(answer.lead) if answer.lead is not None else []
     head = facts.common.head
     if not head.streams:
         for row in facts.skipped[:3]:
-            lines.append(
-                (Keep.IF_ROOM, Line("skipped", say("skipped", n=row["frames"], of=head.frames, reason=row["reason"])))
-            )
+            skipped = say("skipped", n=row["frames"], of=head.frames, reason=row["reason"])
+            lines.append(Line("skipped", skipped, keep=Keep.IF_ROOM))
         if facts.pings:
-            lines.append((Keep.LAST, Line("probes", say("pings_in_probes", n=facts.pings))))
+            lines.append(Line("probes", say("pings_in_probes", n=facts.pings), keep=Keep.LAST))
         return lines
     sentence, has_sentence = headline.nothing_judged(facts), answer.headline.has_sentence
     if sentence.text != answer.headline.text:
-        lines.append((Keep.ALWAYS, Line("requests", words.inside(sentence.text))))
+        lines.append(Line("requests", words.inside(sentence.text)))
     silences = facts.common.of_kind("silence")[:2]
-    lines += _sentence_lines(Keep.ALWAYS, "silent", (silence for silence in silences if not has_sentence(silence)))
+    lines += _sentence_lines("silent", (silence for silence in silences if not has_sentence(silence)))
     floods = facts.common.of_cause("syn_flood")
-    lines += [(Keep.ALWAYS, Line("flood", _with_server(row))) for row in floods if row.text and not has_sentence(row)]
+    lines += [Line("flood", _with_server(row)) for row in floods if row.text and not has_sentence(row)]
     push = answer.push_in_headline
     lines += _push_lines(push) if push is not None else _other_push_lines(answer)
     kinds = ("one_way", "setup") if facts.common.capture_kind == "scan" else ("connection", "one_way", "setup")
     others = [row for row in facts.common.of_kind(*kinds) if row not in floods and not has_sentence(row)]
-    return lines + [(Keep.LAST, Line(grade_of(row.confidence), row.text or "")) for row in others[:4]]
+    return lines + [Line(grade_of(row.confidence), row.text or "", keep=Keep.LAST) for row in others[:4]]
 
 
-def _sentence_lines(keep: Keep, label: str, rows: Iterable[Finding]) -> Lines:
+def _sentence_lines(label: str, rows: Iterable[Finding], keep: Keep = Keep.ALWAYS) -> list[Line]:
     """Return a line with each finding's sentence."""
-    return [(keep, Line(label, row.text or "")) for row in rows]
+    return [Line(label, row.text or "", keep=keep) for row in rows]
 
 
 def _with_server(row: Finding) -> str:
@@ -251,7 +243,7 @@ def _latency_line(requests: WithRequests) -> Line:
     return Line("latency", joined(parts))
 
 
-def _server_lines(requests: WithRequests) -> Lines:
+def _server_lines(requests: WithRequests) -> list[Line]:
     """Return the lines about further servers.
 
     The number that `servers` asked for; or by default those behind the first one, then slow ones, then a count of the
@@ -259,17 +251,17 @@ def _server_lines(requests: WithRequests) -> Lines:
     """
     rows = requests.servers[1:]
     if requests.shown:
-        return [(Keep.ALWAYS, Line("further", _server_text(row))) for row in rows[: requests.shown - 1]]
+        return [Line("further", _server_text(row)) for row in rows[: requests.shown - 1]]
     behind = [row for row in rows if row["behind"] == requests.server][: show.MAX_LEGS]
-    lines: Lines = [(Keep.ALWAYS, Line("behind", _server_text({**row, "behind": None}))) for row in behind]
+    lines: list[Line] = [Line("behind", _server_text({**row, "behind": None})) for row in behind]
     slow = [row for row in rows if row["slow"] and row not in behind][: show.MAX_SLOW_SERVERS - 1]
-    lines += [(Keep.IF_ROOM, Line("slow", _server_text(row))) for row in slow]
+    lines += [Line("slow", _server_text(row), keep=Keep.IF_ROOM) for row in slow]
     others = [row for row in rows if row not in behind and row not in slow]
     if others:
         slow_count = sum(row["slow"] for row in others)
         further = say("further_slow" if slow_count else "further_quick", n=len(others), slow=slow_count)
         hint = say("further_hint", top=min(len(requests.servers), 10))
-        lines.append((Keep.IF_ROOM, Line("further", further, hint)))
+        lines.append(Line("further", further, hint, keep=Keep.IF_ROOM))
     return lines
 
 
@@ -283,9 +275,9 @@ def _server_text(row: Row) -> str:
     )  # fmt: skip
 
 
-def _family_lines(requests: WithRequests) -> Lines:
+def _family_lines(requests: WithRequests) -> list[Line]:
     """Return one line per family of causes: its share of the slow requests' time, and its causes."""
-    lines: Lines = []
+    lines: list[Line] = []
     sentence = _FAMILY_TIME[headline.waited_for(requests), bool(requests.slow["streams"])]
     for rank, row in enumerate(requests.families[: show.MAX_FAMILIES]):
         if rank and row["share"] < show.MIN_NEXT_SHARE:
@@ -297,7 +289,7 @@ def _family_lines(requests: WithRequests) -> Lines:
         ]
         text = say(sentence, part_share=row["share"], causes=", ".join(causes))
         lost = say("segments_lost", n=requests.common.lost) if row["family"] == "loss" and requests.common.lost else ""
-        lines.append((Keep.IF_ROOM, Line(row["family"], joined([text, lost]))))
+        lines.append(Line(row["family"], joined([text, lost]), keep=Keep.IF_ROOM))
     return lines
 
 
@@ -316,33 +308,29 @@ def _share_line(facts: Judged) -> Line:
     ))  # fmt: skip
 
 
-def _stall_lines(answer: Overall, facts: Judged) -> Lines:
+def _stall_lines(answer: Overall, facts: Judged) -> list[Line]:
     """Return the lines of an answer about Nagle's algorithm and held ACKs."""
     typical, finding = facts.typical, facts.common.findings[0]
     sender, receiver = facts.owners["nagle"], facts.owners["delayed_ack"]
     pool = facts.senders[sender]
-    lines = [
-        *_opening_lines(answer, facts),
-        (Keep.ALWAYS, _latency_line(facts.requests)),
-        (Keep.ALWAYS, _share_line(facts)),
-    ]
+    lines = [*_opening_lines(answer, facts), _latency_line(facts.requests), _share_line(facts)]
     round_trips = (pool.sender_rtt_ms or 0.0) + (pool.receiver_rtt_ms or 0.0)
     path = say("path_of_wait", path_ms=round_trips) if round_trips > show.MIN_PATH_OF_WAIT * typical["ms"] else ""
     if "bytes" in typical:
         first, second = typical["bytes"]
-        lines.append((Keep.ALWAYS, Line(sender, joined([say("nagle_waits", first=first, second=second), path]))))
+        lines.append(Line(sender, joined([say("nagle_waits", first=first, second=second), path])))
     if pool.hold_min_ms is not None and pool.hold_max_ms is not None and pool.hold_median_ms is not None:
         low, high = f"{pool.hold_min_ms:.1f}", f"{pool.hold_max_ms:.1f}"
         hold_text = say("held" if low == high else "held_range", low=low, high=high, median=pool.hold_median_ms)
-        lines.append((Keep.ALWAYS, Line(receiver, joined([hold_text, _timer_text(finding)]))))
+        lines.append(Line(receiver, joined([hold_text, _timer_text(finding)])))
     if "bytes" in typical:
         frames_text = say("see_stall", frames=" > ".join(map(str, typical["frames"])), stream=typical["stream"],
                           ack=typical["ack_after_ms"], release_us=typical["release_us"])  # fmt: skip
-        lines.append((Keep.ALWAYS, Line("see", frames_text)))
+        lines.append(Line("see", frames_text))
     lines += _excluded_lines(facts.requests, skip=("nagle", "delayed_ack", *(("network",) if path else ())))
-    lines.append((Keep.IF_ROOM, _options_line(facts, sender, receiver)))
+    lines.append(_options_line(facts, sender, receiver))
     return [
-        *lines, *_fix_lines(answer.fix, facts), (Keep.ALWAYS, _stall_grade_line(facts, pool)), *_next_lines(facts),
+        *lines, *_fix_lines(answer.fix, facts), _stall_grade_line(facts, pool), *_next_lines(facts),
         *_unknown_lines(facts.requests, sender), *_server_lines(facts.requests), *_also_lines(answer, facts),
     ]  # fmt: skip
 
@@ -358,21 +346,21 @@ def _timer_text(finding: Finding) -> str:
     return say("timer_fitted", timer=finding.timer_ms, tick=tick, whose=whose)
 
 
-def _other_lines(answer: Overall, facts: Judged) -> Lines:
+def _other_lines(answer: Overall, facts: Judged) -> list[Line]:
     """Return the lines of an answer about another cause."""
     requests, finding, typical = facts.requests, facts.common.findings[0], facts.typical
     late_setup = headline.late_request(requests)
     is_known = finding.grade != "unknown" or finding.cause in ("unknown", "capture_gap")
     families = _family_lines(requests) if is_known else []
     queues = [finding for finding in facts.common.of_kind("queue") if headline.server_of(finding) == requests.server]
-    lines = [*_opening_lines(answer, facts), (Keep.ALWAYS, _latency_line(requests)), *families]
-    lines += _sentence_lines(Keep.IF_ROOM, "queue", queues)
+    lines = [*_opening_lines(answer, facts), _latency_line(requests), *families]
+    lines += _sentence_lines("queue", queues, Keep.IF_ROOM)
     if typical["frames"] and is_known:
         sentence = "see_behind" if facts.backend else "see_cause"
         server = facts.backend["server"] if facts.backend else ""
         frames_text = say(sentence, frames=_chain(typical["frames"]), stream=typical["stream"], server=server,
                           cause=finding.cause, time=_time_shown(typical))  # fmt: skip
-        lines.append((Keep.ALWAYS, Line("see", frames_text)))
+        lines.append(Line("see", frames_text))
     lines += _slowest_lines(facts)
     named_causes = (*(row.cause for row in facts.common.findings[:3]), *_listed_causes(requests))
     lines += _excluded_lines(requests, skip=named_causes)
@@ -380,13 +368,13 @@ def _other_lines(answer: Overall, facts: Judged) -> Lines:
     grade = grade_and_confidence(facts.confidence if late_setup is None else late_setup.confidence)
     if late_setup is None and finding.grade == "unknown":
         grade = say("grade_unknown")
-    lines.append((Keep.ALWAYS, _grade_line(grade, finding if late_setup is None else None)))
+    lines.append(_grade_line(grade, finding if late_setup is None else None))
     return [*lines, *_unknown_lines(facts.requests, None), *_server_lines(facts.requests), *_also_lines(answer, facts)]
 
 
-def _opening_lines(answer: Overall, facts: RequestFacts) -> Lines:
+def _opening_lines(answer: Overall, facts: RequestFacts) -> list[Line]:
     """Return the line about the traffic, after the sentence about the requests if the headline has another subject."""
-    lines: Lines = [(Keep.IF_ROOM, Line("traffic", traffic.line(facts.requests.traffic)))]
+    lines: list[Line] = [Line("traffic", traffic.line(facts.requests.traffic), keep=Keep.IF_ROOM)]
     sentence, lead = headline.of_requests(facts).text, answer.lead
     at_server = lead is not None and lead.kind == "transfer" and headline.server_of(lead) == facts.requests.server
     has_queue = headline.queued(facts.requests) is not None  # then `sentence` says what the queue cost
@@ -397,7 +385,7 @@ def _opening_lines(answer: Overall, facts: RequestFacts) -> Lines:
     # a transfer's limit is what its request waited for
     if at_server or is_elsewhere or sentence == answer.headline.text:
         return lines
-    return [(Keep.ALWAYS, Line("requests", words.inside(sentence))), *lines]
+    return [Line("requests", words.inside(sentence)), *lines]
 
 
 def _time_shown(typical: Typical) -> str:
@@ -407,34 +395,34 @@ def _time_shown(typical: Typical) -> str:
     return say("longest_piece", longest_ms=typical["longest_ms"], n=typical["pieces"], all_ms=typical["ms"])
 
 
-def _slowest_lines(facts: Judged) -> Lines:
+def _slowest_lines(facts: Judged) -> list[Line]:
     """Return the line about the slowest request, with its frames."""
     worst = facts.requests.slow["worst"]
     if worst is None:
         return []
     has_cause = worst["cause"] and facts.common.findings[0].grade != "unknown"
-    return [(Keep.ALWAYS, Line("slowest", say(
+    return [Line("slowest", say(
         "slowest",
         name=worst["name"], took_ms=worst["latency_ms"], stream=worst["stream"],
         frames=" > ".join(map(str, worst["frames"])),
         why=say("slowest_cause", part_ms=worst["cause_ms"], cause=worst["cause"]) if has_cause else "",
-    )))]  # fmt: skip
+    ))]  # fmt: skip
 
 
-def _fix_lines(fix: str | None, facts: Judged) -> Lines:
+def _fix_lines(fix: str | None, facts: Judged) -> list[Line]:
     """Return the lines about the fix, and about what it gains: a range, and what limits the rate then."""
     row, now_ms = facts.common.findings[0], facts.requests.p50_ms
     low_ms, high_ms, limit = row.gain_p50_low_ms, row.gain_p50_high_ms, row.gain_limit
     if not fix:
         return []
-    lines: Lines = [(Keep.ALWAYS, Line("fix", fix))]
+    lines: list[Line] = [Line("fix", fix)]
     if low_ms is None or row.fix_side is None:
         return lines
     if facts.share["p50"]["share"] < show.MIN_P50_SHARE:  # the median request does not have the cause
         at_best = row.gain_p99_low_ms
         if at_best is None or at_best > show.SAME_SHARE * facts.requests.p99_ms:
             return lines
-        return [*lines, (Keep.ALWAYS, Line("gain", say("gain_p99", best_ms=at_best, now_ms=facts.requests.p99_ms)))]
+        return [*lines, Line("gain", say("gain_p99", best_ms=at_best, now_ms=facts.requests.p99_ms))]
     if low_ms > show.SAME_SHARE * now_ms:
         return lines
     text = say("gain_best", best_ms=low_ms, now_ms=now_ms)
@@ -445,10 +433,10 @@ def _fix_lines(fix: str | None, facts: Judged) -> Lines:
         text = say("gain_rate", gain=text, times=slow if slow == quick else f"{slow}-{quick}")
     elif row.gain_open or limit == "unknown":
         text = joined([text, row.gain_open or say("gain_unseen")])
-    return [*lines, (Keep.ALWAYS, Line("gain", text))]
+    return [*lines, Line("gain", text)]
 
 
-def _next_lines(facts: Judged) -> Lines:
+def _next_lines(facts: Judged) -> list[Line]:
     """Return the line with the findings after a stall. A stall of the other direction needs the option there, too."""
     rows = [row for row in facts.common.findings[1:4] if row.share >= show.MIN_NEXT_SHARE]
     if not rows:
@@ -458,10 +446,10 @@ def _next_lines(facts: Judged) -> Lines:
     for row in rows:
         sentence = "next_there" if (row.cause, row.owner) == reverse else "next"
         parts.append(say(sentence, cause=row.cause, owner=row.owner, part_share=row.share))
-    return [(Keep.IF_ROOM, Line("next", say("and_more").join(parts)))]
+    return [Line("next", say("and_more").join(parts), keep=Keep.IF_ROOM)]
 
 
-def _also_lines(answer: Overall, facts: RequestFacts) -> Lines:
+def _also_lines(answer: Overall, facts: RequestFacts) -> list[Line]:
     """Return the lines about what happened besides: pushes, silences, waits, transfers and remarks."""
     requests, common = facts.requests, facts.common
     setups = [row for row in common.of_kind("setup") if headline.server_of(row) == requests.server]
@@ -476,16 +464,13 @@ def _also_lines(answer: Overall, facts: RequestFacts) -> Lines:
     remarks = joined(_remarks(answer, facts))
     return [
         *_other_push_lines(answer),
-        *((Keep.IF_ROOM, Line("suspected", _with_server(row))) for row in common.of_kind("one_way")[:1]),
-        *((Keep.ALWAYS, Line("flood", _with_server(row))) for row in common.of_cause("syn_flood")),
-        *_sentence_lines(Keep.ALWAYS, "silent", silences[:2]),
-        *_sentence_lines(Keep.ALWAYS, "waited", waits[:2]),
-        *_sentence_lines(Keep.IF_ROOM, "transfer", transfers[:2]),
-        *(
-            (Keep.ALWAYS, Line("before", say("on_stream", text=row.text, stream=row.worst_stream)))
-            for row in before[:1]
-        ),
-        *([(Keep.IF_ROOM, Line("also", remarks))] if remarks else []),
+        *(Line("suspected", _with_server(row), keep=Keep.IF_ROOM) for row in common.of_kind("one_way")[:1]),
+        *(Line("flood", _with_server(row)) for row in common.of_cause("syn_flood")),
+        *_sentence_lines("silent", silences[:2]),
+        *_sentence_lines("waited", waits[:2]),
+        *_sentence_lines("transfer", transfers[:2], Keep.IF_ROOM),
+        *(Line("before", say("on_stream", text=row.text, stream=row.worst_stream)) for row in before[:1]),
+        *([Line("also", remarks, keep=Keep.IF_ROOM)] if remarks else []),
     ]
 
 
@@ -520,7 +505,7 @@ def _remarks(answer: Overall, facts: RequestFacts) -> list[str]:
     return parts
 
 
-def _excluded_lines(requests: WithRequests, skip: tuple[str, ...]) -> Lines:
+def _excluded_lines(requests: WithRequests, skip: tuple[str, ...]) -> list[Line]:
     """Return the lines about causes that were examined and excluded, with their share, and about losses."""
     total = requests.total_ms or 1.0
     spent_ms: dict[str, float] = {}
@@ -534,11 +519,12 @@ def _excluded_lines(requests: WithRequests, skip: tuple[str, ...]) -> Lines:
     repair = sum(spent_ms.get(name, 0.0) for name in cause_names(trait="repair"))
     if not requests.common.lost and not repair:
         parts.append(say("not_losses"))
-    lines: Lines = [(Keep.IF_ROOM, Line("not", say("and_more").join(parts)))] if parts else []
+    lines: list[Line] = [Line("not", say("and_more").join(parts), keep=Keep.IF_ROOM)] if parts else []
     is_named = any(row["family"] == "loss" and row["share"] >= show.MIN_NEXT_SHARE for row in requests.families)
     if requests.common.lost and not is_named and "doubles" not in {check.check for check in requests.common.quality}:
         sentence = "lost_repaired" if repair else "lost_unnoticed"
-        lines.append((Keep.IF_ROOM, Line("lost", say(sentence, n=requests.common.lost, repair_share=repair / total))))
+        lost = say(sentence, n=requests.common.lost, repair_share=repair / total)
+        lines.append(Line("lost", lost, keep=Keep.IF_ROOM))
     return lines
 
 
@@ -553,7 +539,7 @@ def _options_line(facts: Judged, sender: str, receiver: str) -> Line:
             _NODELAY_SEEN[row.nodelay or "unknown"], on=row.nodelay_seen_on, off=row.nodelay_seen_off,
             n=row.nodelay_streams_off, of=row.nodelay_streams_on + row.nodelay_streams_off,
         ),
-    ))  # fmt: skip
+    ), keep=Keep.IF_ROOM)  # fmt: skip
 
 
 def _stall_grade_line(facts: Judged, pool: Pool) -> Line:
@@ -572,7 +558,7 @@ def _stall_grade_line(facts: Judged, pool: Pool) -> Line:
     return Line("sure?", joined(parts))
 
 
-def _unknown_lines(requests: WithRequests, sender: str | None) -> Lines:
+def _unknown_lines(requests: WithRequests, sender: str | None) -> list[Line]:
     """Return the line about time without a named cause."""
     unknown_ms = sum(row["total_ms"] for row in requests.causes if row["cause"] in ("unknown", "capture_gap"))
     share = unknown_ms / requests.total_ms if requests.total_ms else 0.0
@@ -580,35 +566,33 @@ def _unknown_lines(requests: WithRequests, sender: str | None) -> Lines:
     parts = [say("no_named_cause", part_share=share)] if share >= show.MIN_UNNAMED_SHARE and not is_listed else []
     if sender:
         parts.append(say("hidden_program", sender=sender))
-    return [(Keep.LAST, Line("unknown", joined(parts)))] if parts else []
+    return [Line("unknown", joined(parts), keep=Keep.LAST)] if parts else []
 
 
-def _push_lines(finding: Finding) -> Lines:
+def _push_lines(finding: Finding) -> list[Line]:
     """Return the lines below a headline about pushes that were held."""
-    lines: Lines = [
-        (Keep.ALWAYS, Line("see", say("see_push", seen=_frames(finding), waited_ms=finding.typical_ms or 0.0)))
-    ]
+    lines: list[Line] = [Line("see", say("see_push", seen=_frames(finding), waited_ms=finding.typical_ms or 0.0))]
     if finding.nodelay != "unknown":
         options = say("push_options", sender=finding.sender, holder=finding.held_by, nodelay=finding.nodelay,
                       delayed_ack=finding.delayed_ack)  # fmt: skip
-        lines.append((Keep.IF_ROOM, Line("options", options)))
+        lines.append(Line("options", options, keep=Keep.IF_ROOM))
     # the gain is the wait itself, from the 10th to the 90th percentile; at best, if it is only probable
     low, high = finding.p10_ms or 0.0, finding.p90_ms or 0.0
     sooner = say("sooner", sooner_ms=(low, high)) if finding.grade == "proven" else say("sooner_at_best", best_ms=high)
     return [
-        *lines, (Keep.ALWAYS, Line("fix", finding.fix or "")), (Keep.ALWAYS, Line("gain", sooner)),
-        (Keep.ALWAYS, Line("sure?", grade_and_confidence(finding.confidence))),
+        *lines, Line("fix", finding.fix or ""), Line("gain", sooner),
+        Line("sure?", grade_and_confidence(finding.confidence)),
     ]  # fmt: skip
 
 
-def _other_push_lines(answer: Overall) -> Lines:
+def _other_push_lines(answer: Overall) -> list[Line]:
     """Return the lines about held pushes that are not the headline."""
     pushes = [row for row in answer.facts.common.of_kind("push") if not answer.headline.has_sentence(row)]
     sentences = [
         say("push_line", text=push.text, grade=grade_and_confidence(push.confidence), seen=_frames(push), fix=push.fix)
         for push in pushes[: show.MAX_PUSHES]
     ]
-    return [(Keep.ALWAYS, Line("pushes", sentence)) for sentence in sentences]
+    return [Line("pushes", sentence) for sentence in sentences]
 
 
 def _frames(finding: Finding) -> str:
