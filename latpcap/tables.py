@@ -164,10 +164,10 @@ def of_rows(causes: pa.Table, numbers: Mapping[str, Any]) -> pa.Table:
     masks = [pc.is_in(causes[link], value_set=rows.combine_chunks()) for link, rows in numbers.items() if len(rows)]
     if not masks:
         return causes.slice(0, 0)
-    wanted = masks[0]
-    for more in masks[1:]:
-        wanted = pc.or_(wanted, more)
-    return causes.filter(wanted)
+    is_wanted = masks[0]
+    for mask in masks[1:]:
+        is_wanted = pc.or_(is_wanted, mask)
+    return causes.filter(is_wanted)
 
 
 def in_order(causes: pa.Table) -> pa.Table:
@@ -193,14 +193,14 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
     """
     columns: dict[str, Any] = {}
     table = signed(table)
-    own = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+    nullable_types = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
     for field in table.schema:
         column = table[field.name]
         if pa.types.is_dictionary(field.type):
             column = column.unify_dictionaries()
-        if field.nullable and field.type in own:
+        if field.nullable and field.type in nullable_types:
             # a nullable type: numpy would make floats of integers with nulls
-            columns[field.name] = column.to_pandas(types_mapper=own.get)
+            columns[field.name] = column.to_pandas(types_mapper=nullable_types.get)
         elif pa.types.is_list(field.type):
             columns[field.name] = _lists(column)
         else:

@@ -70,8 +70,8 @@ def _pings(rtt: Array, answers: Array, texts: list[str]) -> str:
     parts += [say(without_answer, n=lost)] if lost else []
     if lost == len(rtt) > 1:
         parts = [say("pings_none")]
-    came = say("and_more").join(parts) or say("ping_answered" if is_one else "pings_all")
-    values = {"n": len(rtt), "came": came}
+    outcome = say("and_more").join(parts) or say("ping_answered" if is_one else "pings_all")
+    values = {"n": len(rtt), "came": outcome}
     if not len(trips):
         return say("pings", **values)
     low, high, mean = float(trips[0]), float(trips[-1]), float(trips.mean())

@@ -87,13 +87,13 @@ def of(stretches: pa.Table, rows: Array, port: int, software: str | None, names:
     target, targets = arrays.codes(stretches, "target")
     statuses, redirects_by_target = Counter[str](), np.zeros(len(targets) + 1, np.int64)
     errors = redirected = refused = 0
-    for span, part in arrays.sliced(stretches):
+    for span, batch in arrays.sliced(stretches):
         # bounds of the rows' type: otherwise numpy converts all rows to the type of the bounds
         begin, end = np.searchsorted(rows, np.array([span.start, span.stop], rows.dtype))
         part_rows = rows[begin:end] - rows.dtype.type(span.start)
-        status = arrays.numbers(part, "status")[part_rows].astype(float)
-        statuses.update(_status_words(part, part_rows, status))
-        errors += _errors(part, part_rows)
+        status = arrays.numbers(batch, "status")[part_rows].astype(float)
+        statuses.update(_status_words(batch, part_rows, status))
+        errors += _errors(batch, part_rows)
         redirects = np.isin(status, REDIRECTS)
         redirected, refused = redirected + int(redirects.sum()), refused + int(np.isin(status, LOGINS).sum())
         part_targets = target[span][part_rows][redirects].astype(np.int64)

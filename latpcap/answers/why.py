@@ -516,12 +516,12 @@ def _slow(
     stretches, count = tables["stretches"], len(server.rows)
     is_request = spill.row_mask(server.rows, stretches.num_rows)
     network_ms, limits, polls, streams = spill.Column("float64"), spill.Column("float64"), 0, 0
-    for span, part in arrays.sliced(stretches):
+    for span, batch in arrays.sliced(stretches):
         is_in_part = is_request[span]
-        network_ms.add(np.nan_to_num(arrays.numbers(part, "network_ms").astype(float))[is_in_part])
-        limits.add(slow_requests.limits_ms(part, slow_ms)[is_in_part])
-        polls += int(slow_requests.long_polls(part)[is_in_part].sum())
-        streams += int(slow_requests.event_streams(part)[is_in_part].sum())
+        network_ms.add(np.nan_to_num(arrays.numbers(batch, "network_ms").astype(float))[is_in_part])
+        limits.add(slow_requests.limits_ms(batch, slow_ms)[is_in_part])
+        polls += int(slow_requests.long_polls(batch)[is_in_part].sum())
+        streams += int(slow_requests.event_streams(batch)[is_in_part].sum())
     is_unfelt = slow_ms is None and _unfelt(server, items)
     return {
         "how": "none" if is_unfelt else slow_requests.how_many(len(server.slow), count),

@@ -152,8 +152,8 @@ def hardest_client(item: CauseTotal, tables: Mapping[str, pa.Table]) -> tuple[st
     """Return the client address with the most time of this cause, and its share."""
     streams, stretches = tables["streams"], tables["stretches"]
     client, names = arrays.codes(streams, "client")
-    wanted = spill.take(arrays.numbers(stretches, "stream"), item.rows)
-    rows = spill.positions_of(arrays.numbers(streams, "stream"), wanted)
+    stream_numbers = spill.take(arrays.numbers(stretches, "stream"), item.rows)
+    rows = spill.positions_of(arrays.numbers(streams, "stream"), stream_numbers)
     spent_ms: dict[int, float] = {}
     for span in spill.parts(len(rows)):
         for key, part_ms in zip(
@@ -226,16 +226,16 @@ class Rival(NamedTuple):
 
 
 def rival(
-    item: CauseTotal, pools: Mapping[str, Pool], handshake_ms: float | None, left: tuple[str, str] | None = None
+    item: CauseTotal, pools: Mapping[str, Pool], handshake_ms: float | None, open_rival: tuple[str, str] | None = None
 ) -> Rival:
     """Return the strongest other explanation.
 
     `left`: the rival that the cause's own rows leave, and what is missing to exclude it (`rival_left`).
     """
-    if left is not None and item.confidence < PROVEN and not (item.owner in pools and mixed(pools[item.owner])):
-        name, missing = left
-        if left in TOGETHER:
-            return _pair(TOGETHER[left], "delayed_ack")
+    if open_rival is not None and item.confidence < PROVEN and not (item.owner in pools and mixed(pools[item.owner])):
+        name, missing = open_rival
+        if open_rival in TOGETHER:
+            return _pair(TOGETHER[open_rival], "delayed_ack")
         clause = say("rival_left", name=name, meaning=say(f"meaning_{name}") if name in RIVALS else name)
         why = say(f"because_{missing}") if missing in BECAUSES else missing
         return Rival(clause, say("not_ruled_out", why=why), name)

@@ -185,10 +185,10 @@ def gain(item: CauseTotal, items: list[CauseTotal], stretches: pa.Table, causes:
     doubt = words.say("gain_not_proven") if middle < SAME_SHARE * now <= high else None
     if loop is None or not loop.closed:
         return Gain(low, high, p99, NOT_SERVER, open=doubt)
-    alone, surely = (1000 * loop.clients / (float(ms.mean()) + loop.pause_ms) for ms in (best_ms, worst_ms))
+    most_rate, sure_rate = (1000 * loop.clients / (float(ms.mean()) + loop.pause_ms) for ms in (best_ms, worst_ms))
     if loop.clients == 1:
         # a client with one request at a time never queues
-        return Gain(low, high, p99, NOT_SERVER, max(1.0, surely / loop.rate), alone / loop.rate, doubt)
+        return Gain(low, high, p99, NOT_SERVER, max(1.0, sure_rate / loop.rate), most_rate / loop.rate, doubt)
     apart_ms, in_turn = _turns(item.server.rows, stretches)
     if apart_ms and not in_turn:
         # threads that serve one connection repeatedly leave the others waiting, so that it has the median
@@ -202,15 +202,15 @@ def gain(item: CauseTotal, items: list[CauseTotal], stretches: pa.Table, causes:
             # the server has served them at the present rate: on average they will not wait longer (the law above)
             high = max(high, now, LIMITS["saturated_most"] * float(server.latency.mean()))
             doubt = doubt or (words.say("gain_unseen") if middle < SAME_SHARE * now else None)
-        return Gain(low, high, p99, "unknown", 1.0, alone / loop.rate, doubt)
-    slow, fast = (min(alone, rate) for rate in loop.capacity)
-    if slow >= alone:
+        return Gain(low, high, p99, "unknown", 1.0, most_rate / loop.rate, doubt)
+    slow, fast = (min(most_rate, rate) for rate in loop.capacity)
+    if slow >= most_rate:
         return Gain(low, high, p99, NOT_SERVER, slow / loop.rate, fast / loop.rate, doubt)
     # the capacity bounds the range from above, but never makes it narrower than the measured one
-    quick, long = (1000 * loop.clients / rate - loop.pause_ms for rate in (fast, slow))
-    min_low = min(middle, max(low, LIMITS["saturated_least"] * quick)) if in_turn else low
+    quick_ms, slow_ms = (1000 * loop.clients / rate - loop.pause_ms for rate in (fast, slow))
+    min_low = min(middle, max(low, LIMITS["saturated_least"] * quick_ms)) if in_turn else low
     # the capacity is measured at the answers' first bytes: the program's time after them is added
-    high = max(high if doubt else middle, LIMITS["saturated_most"] * long + hidden_ms)
+    high = max(high if doubt else middle, LIMITS["saturated_most"] * slow_ms + hidden_ms)
     slow = min(slow, 1000 * loop.clients / (high + loop.pause_ms)) if hidden_ms else slow
     limit = NOT_SERVER if hidden_ms else "server"
     return Gain(min_low, high, max(p99, min_low), limit, slow / loop.rate, fast / loop.rate, doubt)

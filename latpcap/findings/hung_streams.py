@@ -35,9 +35,9 @@ _UNTIL = {None: "until_end", True: "until_client", False: "until_server"}
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a case waited, by the packets of its stream: a sentence and the values that it needs."""
+    """Why a wait lasted, by the packets of its stream: a sentence and the values that it needs."""
 
-    case: UnansweredWait
+    wait: UnansweredWait
     sentence: str
     values: dict[str, Any]
     grade: Grade
@@ -47,41 +47,41 @@ class Reason:
 
 @dataclass(frozen=True)
 class Rule:
-    """One of the rules: the reason of a case, if it fits, and the finding of a server's reasons of one kind."""
+    """One of the rules: the reason of a wait, if it fits, and the finding of a server's reasons of one kind."""
 
     reason: Callable[[UnansweredWait, Course], Reason | None]
     finding: Callable[[list[Reason]], Finding]
 
     def apply(
-        self, cases: Sequence[UnansweredWait], courses: Mapping[int, Course]
+        self, waits: Sequence[UnansweredWait], courses: Mapping[int, Course]
     ) -> list[tuple[Finding, list[UnansweredWait]]]:
-        """Return the findings with the cases that each explains; one per server, sentence and direction."""
+        """Return the findings with the waits that each explains; one per server, sentence and direction."""
         groups: dict[tuple[str, int, bool, str], list[Reason]] = defaultdict(list)
-        for case in cases:
-            course = courses.get(case.stream)
-            reason = None if course is None else self.reason(case, course)
+        for wait in waits:
+            course = courses.get(wait.stream)
+            reason = None if course is None else self.reason(wait, course)
             if reason is not None:
-                groups[case.server, case.port, reason.by_client, reason.sentence].append(reason)
-        return [(self.finding(group), [reason.case for reason in group]) for group in groups.values()]
+                groups[wait.server, wait.port, reason.by_client, reason.sentence].append(reason)
+        return [(self.finding(group), [reason.wait for reason in group]) for group in groups.values()]
 
 
 def _path_mtu(reasons: list[Reason]) -> Finding:
     worst = max(reasons, key=lambda reason: reason.values["span_ms"])
-    has_one_client = len({reason.case.client for reason in reasons}) == 1
-    ends = (worst.case.client if has_one_client else words.say("clients"), endpoint(*worst.case.key))
+    has_one_client = len({reason.wait.client for reason in reasons}) == 1
+    ends = (worst.wait.client if has_one_client else words.say("clients"), endpoint(*worst.wait.key))
     sender, receiver = ends if worst.by_client else ends[::-1]
     values = {**worst.values, "sender": sender, "receiver": receiver, "n": len(reasons)}
     return _finding("path_mtu", replace(worst, values=values), reasons, "network", values["span_ms"])
 
 
-def _too_large(client: bool, case: UnansweredWait, course: Course, notices: tuple[int, int]) -> Reason | None:
+def _too_large(client: bool, wait: UnansweredWait, course: Course, notices: tuple[int, int]) -> Reason | None:
     """Find packets of one side that are too large for the path.
 
     `notices`: the number of ICMP "too big" messages, and the MTU that they name (RFC 1191, RFC 8201).
     """
     resent = course.longest_resent(client)
     if resent is None or resent.copies < LIMITS["hung_copies"] or resent.length < LIMITS["mtu_least_bytes"]:
-        return _never_came(client, case, course)
+        return _never_came(client, wait, course)
     if resent.passed_before >= resent.length or any(size >= resent.length for size in resent.sizes_passed):
         return None  # a packet of this size passed, so that this one was lost
     end = resent.until if resent.until is not None else _given_up(course, resent)
@@ -92,23 +92,23 @@ def _too_large(client: bool, case: UnansweredWait, course: Course, notices: tupl
               "frame": resent.frame}  # fmt: skip
     count, mtu = notices
     if count:
-        values |= {"notices": count, "mtu": mtu, "mss": mtu - _header_bytes(case.server)}
-        return Reason(case, "path_mtu_icmp_heeded" if resent.cut_to else "path_mtu_icmp", values, "proven", client)
+        values |= {"notices": count, "mtu": mtu, "mss": mtu - _header_bytes(wait.server)}
+        return Reason(wait, "path_mtu_icmp_heeded" if resent.cut_to else "path_mtu_icmp", values, "proven", client)
     has_many_copies = resent.copies >= LIMITS["mtu_copies"]
     if resent.cut_to and resent.cut_to < resent.length:
-        return Reason(case, "path_mtu_cut", values, "proven" if has_many_copies else "probable", client)
+        return Reason(wait, "path_mtu_cut", values, "proven" if has_many_copies else "probable", client)
     if resent.until is not None:
         return None  # it arrived uncut
     is_alive = _is_heard_late(course, resent)
     if resent.sizes_passed:
-        return Reason(case, "path_mtu", values, "proven" if is_alive and has_many_copies else "probable", client)
+        return Reason(wait, "path_mtu", values, "proven" if is_alive and has_many_copies else "probable", client)
     if resent.passed_before and is_alive and has_many_copies:
-        return Reason(case, "path_mtu_perhaps", values, "suspected", client)
+        return Reason(wait, "path_mtu_perhaps", values, "suspected", client)
     is_full = resent.length >= course.most_allowed() - MAX_OPTIONS > 0
     if resent.passed_before and not resent.later_packets and is_full and has_many_copies:
-        return Reason(case, "path_mtu_or_gone", values, "suspected", client)
+        return Reason(wait, "path_mtu_or_gone", values, "suspected", client)
     if not resent.passed_before and course.only_large(client):
-        return Reason(case, "path_mtu_all", values, "probable" if is_alive else "suspected", client)
+        return Reason(wait, "path_mtu_all", values, "probable" if is_alive else "suspected", client)
     return None
 
 
@@ -130,7 +130,7 @@ def _is_heard_late(course: Course, resent: Resent) -> bool:
     return bool((course.time[other] > copies[2]).any()) if len(copies) > 2 else False
 
 
-def _never_came(client: bool, case: UnansweredWait, course: Course) -> Reason | None:
+def _never_came(client: bool, wait: UnansweredWait, course: Course) -> Reason | None:
     """Find the same in a capture at the receiver: a hole of full size that stays, and only smaller packets after it."""
     hole = course.hole(client)
     segment_size = course.most_allowed()
@@ -145,7 +145,7 @@ def _never_came(client: bool, case: UnansweredWait, course: Course) -> Reason | 
     if not is_cut or waited_ms < LIMITS["stuck_ms"]:
         return None
     values = {"length": length, "span_ms": waited_ms, "cut": 0, "repeats": 0, "frame": int(course.frame[after_hole])}
-    return Reason(case, "path_mtu_in_vain", values, "probable", client)
+    return Reason(wait, "path_mtu_in_vain", values, "probable", client)
 
 
 def _after_idling(
@@ -156,24 +156,24 @@ def _after_idling(
     `survived`: by server, the longest idle time in ms after which it still answered.
     """
     idle_ms = [reason.values["idle_ms"] for reason in reasons]
-    worst = max(reasons, key=lambda reason: reason.case.waited_ms)
-    key, is_race = worst.case.key, worst.sentence == "keepalive_race"
+    worst = max(reasons, key=lambda reason: reason.wait.waited_ms)
+    key, is_race = worst.wait.key, worst.sentence == "keepalive_race"
     longest = survived.get(key, 0.0)
     several_ms = max(idle_ms) >= (1 + LIMITS["timer_near_share"]) * min(idle_ms)
     values = {
-        **worst.values, "server": endpoint(*key), "n": len(reasons), "name": worst.case.name,
-        "frame": worst.case.frame, "idle_ms": (min(idle_ms), max(idle_ms)) if several_ms else min(idle_ms),
+        **worst.values, "server": endpoint(*key), "n": len(reasons), "name": worst.wait.name,
+        "frame": worst.wait.frame, "idle_ms": (min(idle_ms), max(idle_ms)) if several_ms else min(idle_ms),
         "timer": _timer(min(idle_ms), exact=is_race),
         "least": words.say("timer_least", longest_ms=longest) if longest else "",
     }  # fmt: skip
-    waited_ms = max(reason.values.get("span_ms", reason.case.waited_ms) for reason in reasons)
+    waited_ms = max(reason.values.get("span_ms", reason.wait.waited_ms) for reason in reasons)
     owner = "server" if is_race else "network"
     worst = replace(worst, values=values)
     return _finding(worst.sentence, worst, reasons, owner, waited_ms, of=requests_of.get(key))
 
 
 def _ended_idle(
-    case: UnansweredWait, course: Course, next_at: Callable[[UnansweredWait, int], tuple[int, bool] | None]
+    wait: UnansweredWait, course: Course, next_at: Callable[[UnansweredWait, int], tuple[int, bool] | None]
 ) -> Reason | None:
     """Find a connection that was closed, reset or dropped while idle, so that a request met no server.
 
@@ -181,7 +181,7 @@ def _ended_idle(
     client opened it.
     """
     resent = course.longest_resent(True)
-    frame = case.frame if case.exchange is not None or resent is None else resent.frame
+    frame = wait.frame if wait.exchange is not None or resent is None else resent.frame
     request = course.index_of(frame)
     idle_ms = course.silence_before(request) / NS_PER_MS
     closing = course.closes(client=False)
@@ -193,28 +193,28 @@ def _ended_idle(
         # idle until the server closed, while the request was on its way
         idle_ms = int(course.time[closing] - course.time[data_before[-1]]) / NS_PER_MS
         is_idle = idle_ms >= LIMITS["idle_least_ms"]
-        return Reason(case, "keepalive_race", {"idle_ms": idle_ms}, "proven") if is_idle else None
+        return Reason(wait, "keepalive_race", {"idle_ms": idle_ms}, "proven") if is_idle else None
     if idle_ms < LIMITS["idle_least_ms"]:
         return None
     if closing is not None and closing in course.resets and closing > request:
         from_server = np.flatnonzero(~course.client & (np.arange(len(course.time)) > request))
         if len(from_server) and from_server[0] == closing:
-            return Reason(case, "idle_reset", {"idle_ms": idle_ms}, "probable")
+            return Reason(wait, "idle_reset", {"idle_ms": idle_ms}, "probable")
     if resent is None or resent.until is not None or resent.copies < LIMITS["hung_copies"]:
         return None
     if resent.frame != frame or resent.later_packets:
         return None
-    next_connection = next_at(case, resent.first)
+    next_connection = next_at(wait, resent.first)
     if next_connection is None:
         return None  # nothing shows that the server was running
     next_start, is_own = next_connection
     # the client's own new connection ends its wait
     until = next_start if is_own else max(resent.last, course.end, next_start)
     values = {"idle_ms": idle_ms, "repeats": resent.copies - 1, "span_ms": (until - resent.first) / NS_PER_MS}
-    return Reason(case, "idle_drop", values, "probable")
+    return Reason(wait, "idle_drop", values, "probable")
 
 
-def _forgotten(case: UnansweredWait, course: Course, lives: Callable[[UnansweredWait, int], bool]) -> Reason | None:
+def _forgotten(wait: UnansweredWait, course: Course, lives: Callable[[UnansweredWait, int], bool]) -> Reason | None:
     """Find data that the server repeated on an idle connection without effect while the client was running.
 
     `lives` returns whether the client sent on another connection after an instant.
@@ -223,14 +223,14 @@ def _forgotten(case: UnansweredWait, course: Course, lives: Callable[[Unanswered
     if resent is None or resent.until is not None or resent.copies < LIMITS["hung_copies"] or resent.later_packets:
         return None
     idle_ms = course.silence_before(course.index_of(resent.frame)) / NS_PER_MS
-    if idle_ms < LIMITS["idle_least_ms"] or not lives(case, resent.first):
+    if idle_ms < LIMITS["idle_least_ms"] or not lives(wait, resent.first):
         return None
     span_ms = (resent.last - resent.first) / NS_PER_MS
-    values = {"idle_ms": idle_ms, "repeats": resent.copies - 1, "span_ms": span_ms, "client": case.client}
-    return Reason(case, "idle_drop_push", values, "probable")
+    values = {"idle_ms": idle_ms, "repeats": resent.copies - 1, "span_ms": span_ms, "client": wait.client}
+    return Reason(wait, "idle_drop_push", values, "probable")
 
 
-def _unprobed(case: UnansweredWait, course: Course) -> Reason | None:
+def _unprobed(wait: UnansweredWait, course: Course) -> Reason | None:
     """Find a connection whose peer no longer answers keep-alive probes."""
     probes = course.probes()
     if probes is None:
@@ -241,12 +241,12 @@ def _unprobed(case: UnansweredWait, course: Course) -> Reason | None:
         "idle_ms": course.silence_before(first) / NS_PER_MS, "frame": int(course.frame[first]),
         "until": words.say("probed_reset" if course.reset_by(client) else "probed_on"),
     }  # fmt: skip
-    return Reason(case, "peer_gone", values, "probable", client)
+    return Reason(wait, "peer_gone", values, "probable", client)
 
 
 def _peer_gone(reasons: list[Reason]) -> Finding:
     worst = max(reasons, key=lambda reason: reason.values["span_ms"])
-    server = endpoint(*worst.case.key)
+    server = endpoint(*worst.wait.key)
     clients = words.say("client_of", server=server)
     sides = {"prober": clients, "silent": server} if worst.by_client else {"prober": server, "silent": clients}
     worst = replace(worst, values={**worst.values, **sides, "n": len(reasons)})
@@ -268,20 +268,20 @@ def _half_way(
     reasons: list[Reason], requests_of: Mapping[tuple[str, int], int], at_server: Callable[[int], bool]
 ) -> Finding:
     worst = max(reasons, key=lambda reason: reason.values["span_ms"])
-    total = requests_of.get(worst.case.key, len(reasons))
-    values = {**worst.values, "server": endpoint(*worst.case.key), "name": worst.case.name, "frame": worst.case.frame,
+    total = requests_of.get(worst.wait.key, len(reasons))
+    values = {**worst.values, "server": endpoint(*worst.wait.key), "name": worst.wait.name, "frame": worst.wait.frame,
               "n": len(reasons), "of": total}  # fmt: skip
-    grade: Grade = "proven" if at_server(worst.case.stream) else "probable"
+    grade: Grade = "proven" if at_server(worst.wait.stream) else "probable"
     sentence = "stalled_answer" if total == 1 else "stalled_answers"
-    worst = Reason(worst.case, sentence, values, grade)
+    worst = Reason(worst.wait, sentence, values, grade)
     return _finding("stalled_answer", worst, reasons, "server", values["waited_ms"], of=total)
 
 
-def _stopped(case: UnansweredWait, course: Course) -> Reason | None:
+def _stopped(wait: UnansweredWait, course: Course) -> Reason | None:
     """Find an answer that began and stopped."""
-    if not case.is_partial:
+    if not wait.is_partial:
         return None
-    request = course.index_of(case.frame)
+    request = course.index_of(wait.frame)
     answer_packets = np.flatnonzero(~course.client & (course.len > 0) & (np.arange(len(course.time)) > request))
     if not len(answer_packets) or course.unacked(client=False):
         return None
@@ -290,7 +290,7 @@ def _stopped(case: UnansweredWait, course: Course) -> Reason | None:
         return None  # the answer is whole, although its header gave no length
     closings = [course.closes(client=side, after=last) for side in (True, False)]
     closing = min((index for index in closings if index is not None), default=None)
-    waited_until = int(course.time[request]) + int(case.waited_ms * NS_PER_MS)  # the capture may go on after the stream
+    waited_until = int(course.time[request]) + int(wait.waited_ms * NS_PER_MS)  # the capture may go on after the stream
     end = int(course.time[closing]) if closing is not None else max(course.end, waited_until)
     gap_ms = (end - int(course.time[last])) / NS_PER_MS
     gaps = np.diff(course.time[answer_packets]) / NS_PER_MS
@@ -307,19 +307,19 @@ def _stopped(case: UnansweredWait, course: Course) -> Reason | None:
         "waited_ms": (end - int(course.time[request])) / NS_PER_MS,
         "until": words.say(_UNTIL[ended_by]),
     }
-    return Reason(case, "stalled_answer", values, "probable")
+    return Reason(wait, "stalled_answer", values, "probable")
 
 
 def _finding(
     cause: str, reason: Reason, reasons: Sequence[Reason], owner: str, waited_ms: float, *, of: int | None = None
 ) -> Finding:
     """Return the finding of these reasons with the sentence, values and grade of one."""
-    cases = [reason.case for reason in reasons]
-    worst = max(cases, key=lambda case: case.waited_ms)
-    with_request = [case for case in cases if case.exchange is not None]
+    waits = [reason.wait for reason in reasons]
+    worst = max(waits, key=lambda wait: wait.waited_ms)
+    with_request = [wait for wait in waits if wait.exchange is not None]
     return silence_finding(
-        worst, cases, cause, owner, reason.sentence, reason.values, exchanges=len(with_request) or None,
-        of_exchanges=of if with_request else None, total_ms=max(waited_ms, sum(case.waited_ms for case in cases)),
+        worst, waits, cause, owner, reason.sentence, reason.values, exchanges=len(with_request) or None,
+        of_exchanges=of if with_request else None, total_ms=max(waited_ms, sum(wait.waited_ms for wait in waits)),
         max_ms=waited_ms, worst_ms=waited_ms, worst_frames=(reason.values.get("frame", worst.frame),),
         confidence=SURE[reason.grade],
     )  # fmt: skip
@@ -356,17 +356,17 @@ class Explained:
 
 
 def explained_by_packets(
-    tables: Mapping[str, pa.Table], cases: Sequence[UnansweredWait], requests_of: Mapping[tuple[str, int], int]
+    tables: Mapping[str, pa.Table], waits: Sequence[UnansweredWait], requests_of: Mapping[tuple[str, int], int]
 ) -> Explained:
     """Apply the rules to the packets of these streams, and of others that stand still."""
     streams, stretches, events = tables["streams"], tables["stretches"], segments(tables)
     if events is None:
         return Explained()
-    standing = standing_still(tables, events, {case.stream for case in cases})
-    all_cases = sorted([*cases, *standing], key=lambda case: -case.waited_ms)
-    with_request = {case.stream for case in all_cases if case.exchange is not None}
+    standing = standing_still(tables, events, {wait.stream for wait in waits})
+    all_waits = sorted([*waits, *standing], key=lambda wait: -wait.waited_ms)
+    with_request = {wait.stream for wait in all_waits if wait.exchange is not None}
     number_type = arrays.numbers(streams, "stream").dtype
-    courses = stream_ends.courses(events, np.array(list(dict.fromkeys(case.stream for case in all_cases)), number_type))
+    courses = stream_ends.courses(events, np.array(list(dict.fromkeys(wait.stream for wait in all_waits)), number_type))
     names = ("client_icmp_too_big", "client_icmp_next_mtu", "server_icmp_too_big", "server_icmp_next_mtu", "position")
     rows = arrays.looked_up(streams, "stream", np.array(list(courses), number_type), names)
     notices, positions = {}, {}
@@ -377,15 +377,15 @@ def explained_by_packets(
     next_at, lives = _next_answered(streams), _lives(streams)
     explained = Explained()
 
-    def too_large(case: UnansweredWait, course: Course) -> Reason | None:
-        sides = (_too_large(client, case, course, notices[case.stream]) for client in (False, True))
+    def too_large(wait: UnansweredWait, course: Course) -> Reason | None:
+        sides = (_too_large(client, wait, course, notices[wait.stream]) for client in (False, True))
         return next((reason for reason in sides if reason is not None), None)
 
-    def after_idling(case: UnansweredWait, course: Course) -> Reason | None:
-        if case.exchange is None and case.stream in with_request:
+    def after_idling(wait: UnansweredWait, course: Course) -> Reason | None:
+        if wait.exchange is None and wait.stream in with_request:
             return None
-        reason = _ended_idle(case, course, next_at) or _forgotten(case, course, lives)
-        return reason if reason is not None and reason.values["idle_ms"] > idled.get(case.key, 0.0) else None
+        reason = _ended_idle(wait, course, next_at) or _forgotten(wait, course, lives)
+        return reason if reason is not None and reason.values["idle_ms"] > idled.get(wait.key, 0.0) else None
 
     rules = (
         Rule(too_large, _path_mtu),
@@ -394,47 +394,47 @@ def explained_by_packets(
         Rule(_stopped, lambda reasons: _half_way(reasons, requests_of, lambda n: positions[n] == "at_server")),
     )
     for rule in rules:
-        cases_left = [case for case in all_cases if case.stream not in explained.streams]
-        for finding, cases_of_finding in rule.apply(cases_left, courses):
+        waits_left = [wait for wait in all_waits if wait.stream not in explained.streams]
+        for finding, waits_of_finding in rule.apply(waits_left, courses):
             explained.findings.append(finding)
-            explained.streams |= {case.stream for case in cases_of_finding}
-            explained.exchanges |= {case.exchange for case in cases_of_finding} - {None}
+            explained.streams |= {wait.stream for wait in waits_of_finding}
+            explained.exchanges |= {wait.exchange for wait in waits_of_finding} - {None}
     explained.unseen_answers = {stream for stream, course in courses.items() if course.unseen(client=False) > 0}
     explained.reset = {
-        case.stream
-        for case in cases
-        if case.stream in courses and courses[case.stream].reset_by(client=case.cause == "client")
+        wait.stream
+        for wait in waits
+        if wait.stream in courses and courses[wait.stream].reset_by(client=wait.cause == "client")
     }
     return explained
 
 
 def _next_answered(streams: pa.Table) -> Callable[[UnansweredWait, int], tuple[int, bool] | None]:
-    """Return a function that finds the next answered connection to a case's server after an instant.
+    """Return a function that finds the next answered connection to the server of a wait after an instant.
 
-    It returns the start of that connection and whether the case's client opened it; None without one.
+    It returns the start of that connection and whether the same client opened it; None without one.
     """
     start, answers = arrays.numbers(streams, "start"), arrays.numbers(streams, "server_packets")
     (server, servers), port = arrays.codes(streams, "server"), arrays.numbers(streams, "server_port")
     client, clients = arrays.codes(streams, "client")
 
-    def next_at(case: UnansweredWait, instant: int) -> tuple[int, bool] | None:
-        to_server = (server == servers.index(case.server)) & (port == case.port)
+    def next_at(wait: UnansweredWait, instant: int) -> tuple[int, bool] | None:
+        to_server = (server == servers.index(wait.server)) & (port == wait.port)
         rows = np.flatnonzero(to_server & (start > instant) & (answers > 0))
         if not len(rows):
             return None
         first = rows[start[rows].argmin()]
-        return int(start[first]), clients[int(client[first])] == case.client
+        return int(start[first]), clients[int(client[first])] == wait.client
 
     return next_at
 
 
 def _lives(streams: pa.Table) -> Callable[[UnansweredWait, int], bool]:
-    """Return a function that decides whether a case's client sent on another connection after an instant."""
+    """Return a function that decides whether the client of a wait sent on another connection after an instant."""
     number, end = arrays.numbers(streams, "stream"), arrays.numbers(streams, "end")
     (client, clients), sent = arrays.codes(streams, "client"), arrays.numbers(streams, "client_packets") > 0
 
-    def lives(case: UnansweredWait, instant: int) -> bool:
-        later_of_client = (client == clients.index(case.client)) & (number != case.stream) & sent
+    def lives(wait: UnansweredWait, instant: int) -> bool:
+        later_of_client = (client == clients.index(wait.client)) & (number != wait.stream) & sent
         return bool((end[later_of_client] > instant).any())
 
     return lives

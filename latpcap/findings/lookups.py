@@ -116,7 +116,7 @@ def _reverse_findings(questions: list[Question], tables: Mapping[str, pa.Table])
         if waited_ms - work_ms >= LATE_MS and work_ms <= MAX_WORK_SHARE * waited_ms:
             wait = _ReverseWait(waited_ms, question, int(stream_numbers[row]))
             groups[question.client, int(ports[stream_rows[row]]), question.server].append(wait)
-    return [_reverse_finding(server, server_port, cases) for (server, server_port, _), cases in groups.items()]
+    return [_reverse_finding(server, server_port, waits) for (server, server_port, _), waits in groups.items()]
 
 
 def _reverse_finding(host: str, port: int, waits: list[_ReverseWait]) -> Finding:
@@ -165,9 +165,9 @@ def of_services(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Return UDP services that answered late, never or with errors, by reason, service and server."""
     groups: dict[tuple[str, str, str], list[services.ServiceWait]] = defaultdict(list)
     rows = questions(tables["lookups"])
-    for case in services.late(rows, tables["streams"]).values():
-        groups[case.reason, case.question.kind, case.question.server].append(case)
-    late_findings = [_service_finding(sorted(cases, key=lambda case: case.waited_ms)) for cases in groups.values()]
+    for wait in services.late(rows, tables["streams"]).values():
+        groups[wait.reason, wait.question.kind, wait.question.server].append(wait)
+    late_findings = [_service_finding(sorted(waits, key=lambda wait: wait.waited_ms)) for waits in groups.values()]
     return late_findings + [_failure_finding(failure) for failure in services.failed(rows)]
 
 
@@ -188,12 +188,12 @@ def _failure_finding(failure: services.Failure) -> Finding:
     )  # fmt: skip
 
 
-def _service_finding(cases: list[services.ServiceWait]) -> Finding:
-    """Return the finding of one reason, service and server; `cases` ascend by wait."""
-    worst = cases[-1]
+def _service_finding(waits: list[services.ServiceWait]) -> Finding:
+    """Return the finding of one reason, service and server; `waits` ascend."""
+    worst = waits[-1]
     question, other, reason = worst.question, worst.then, worst.reason
     values = {
-        "protocol": question.kind, "n": len(cases), "span_ms": (cases[0].waited_ms, worst.waited_ms),
+        "protocol": question.kind, "n": len(waits), "span_ms": (waits[0].waited_ms, worst.waited_ms),
         "client": question.client, "server": endpoint(question.server, question.server_port),
         "repeats": question.repeats + 1, "address": question.name,
         "checks": worst.checks,
@@ -202,8 +202,8 @@ def _service_finding(cases: list[services.ServiceWait]) -> Finding:
     frames = _frames(question)
     return Finding.wait(
         (question.server, question.server_port), reason, services.owner_of(reason),
-        "never" if reason == "dhcp_never" else "late", [case.waited_ms for case in cases], values,
-        clients=len({case.question.client for case in cases}), client=question.client, worst_frames=frames,
+        "never" if reason == "dhcp_never" else "late", [wait.waited_ms for wait in waits], values,
+        clients=len({wait.question.client for wait in waits}), client=question.client, worst_frames=frames,
         filter=f"frame.number in {{{', '.join(map(str, frames))}}}",
     )  # fmt: skip
 

@@ -109,24 +109,27 @@ def find(tables: Mapping[str, pa.Table], busy: Collection[str] = ()) -> tuple[li
         return [], set()
     streams = Streams(tables["streams"], rows)
     openings = [(opened, streams.ends(opened.stream)) for opened in opened_streams(rows, late_rows)]
-    cases: list[LateOpening] = []
+    late_openings: list[LateOpening] = []
     for search in SEARCHES:
-        cases += search(_unexplained(openings, cases), streams, tables)
-    cases += _full_accept_queue(_unexplained(openings, cases), streams, busy)
-    called_back = {case.other for case in cases if case.sentence == "callback_dead"}
-    cases = [case for case in cases if case.sentence != "greeting_late" or case.ends not in called_back]
-    cases += _data_elsewhere(streams, {case.opened.stream for case in cases})
+        late_openings += search(_unexplained(openings, late_openings), streams, tables)
+    late_openings += _full_accept_queue(_unexplained(openings, late_openings), streams, busy)
+    called_back = {opening.other for opening in late_openings if opening.sentence == "callback_dead"}
+    late_openings = [
+        opening for opening in late_openings if opening.sentence != "greeting_late" or opening.ends not in called_back
+    ]
+    late_openings += _data_elsewhere(streams, {opening.opened.stream for opening in late_openings})
     groups: dict[tuple[str, str, int], list[LateOpening]] = defaultdict(list)
-    for case in cases:
-        groups[case.sentence, *case.ends.to].append(case)
-    return [_finding(of_reason, streams) for of_reason in groups.values()], {case.opened.stream for case in cases}
+    for opening in late_openings:
+        groups[opening.sentence, *opening.ends.to].append(opening)
+    explained = {opening.opened.stream for opening in late_openings}
+    return [_finding(of_reason, streams) for of_reason in groups.values()], explained
 
 
 Opening = tuple[Opened, Ends]
 
 
-def _unexplained(openings: Sequence[Opening], cases: Sequence[LateOpening]) -> list[Opening]:
-    explained = {case.opened.stream for case in cases}
+def _unexplained(openings: Sequence[Opening], late_openings: Sequence[LateOpening]) -> list[Opening]:
+    explained = {opening.opened.stream for opening in late_openings}
     return [(opened, ends) for opened, ends in openings if opened.stream not in explained]
 
 
@@ -153,15 +156,15 @@ def _answered_elsewhere(openings: Sequence[Opening], streams: Streams, _: Mappin
         answers[ends.client, ends.client_port] = (ends, int(rows["time"][row]), int(rows["frame"][row]))
     for opened, ends in _rejected(openings, streams):
         answers.setdefault((ends.client, ends.client_port), (ends, opened.answered or 0, opened.answer_frame or 0))
-    cases = []
+    late_openings = []
     for opened, ends in openings:
         other, answered, frame = answers.get((ends.client, ends.client_port), (ends, 0, 0))
         if opened.answered is not None or other.server == ends.server:
             continue
         if opened.syns[0] <= answered <= ends.end + ANSWERED_NS:
             waited_ms = opened.ms_until(ends.end)
-            cases.append(LateOpening("syn_other_address", opened, ends, waited_ms, other, frame))
-    return cases
+            late_openings.append(LateOpening("syn_other_address", opened, ends, waited_ms, other, frame))
+    return late_openings
 
 
 def _rejected(openings: Sequence[Opening], streams: Streams) -> list[Opening]:
@@ -175,7 +178,7 @@ def _rejected(openings: Sequence[Opening], streams: Streams) -> list[Opening]:
     rejected_rows = np.flatnonzero(is_reset & (streams.code & Completeness.DATA == 0) & (streams.answers > 0))
     ports = {port for _, port in unanswered}
     rows_of_ports = [row for row in rejected_rows[:MAX_OPENINGS].tolist() if int(streams.client_port[row]) in ports]
-    cases = []
+    late_openings = []
     for other in opened_streams(streams.rows, streams.number[rows_of_ports]) if rows_of_ports else []:
         ends = streams.ends(other.stream)
         opened = unanswered.get((ends.client, ends.client_port))
@@ -183,8 +186,8 @@ def _rejected(openings: Sequence[Opening], streams: Streams) -> list[Opening]:
         if opened is None or not other.answered or opened.stamps[0] != other.stamps[0]:
             continue
         if 0 <= other.syns[0] - opened.syns[0] <= FORWARDED_NS:
-            cases.append((other, ends))
-    return cases
+            late_openings.append((other, ends))
+    return late_openings
 
 
 def _data_elsewhere(streams: Streams, explained: set[int]) -> list[LateOpening]:
@@ -196,7 +199,7 @@ def _data_elsewhere(streams: Streams, explained: set[int]) -> list[LateOpening]:
     by_client: dict[tuple[str, int], list[int]] = defaultdict(list)
     for row in range(len(streams.number)):
         by_client[streams.clients[int(streams.client_code[row])], int(streams.client_port[row])].append(row)
-    cases = []
+    late_openings = []
     for row in stray_rows.tolist():
         stray_stream = int(rows["stream"][row])
         stray = streams.ends(stray_stream)
@@ -213,9 +216,9 @@ def _data_elsewhere(streams: Streams, explained: set[int]) -> list[LateOpening]:
                 waited_ms = (max(int(streams.end[real_row]), end) - start) / NS_PER_MS
                 for opened in opened_streams(rows, np.array([stream])):
                     frame = int(rows["frame"][row])
-                    cases.append(LateOpening("data_other_address", opened, ends, waited_ms, other, frame))
+                    late_openings.append(LateOpening("data_other_address", opened, ends, waited_ms, other, frame))
                     explained.add(stream)
-    return cases
+    return late_openings
 
 
 def _another_address(
@@ -223,12 +226,12 @@ def _another_address(
 ) -> list[LateOpening]:
     """Find addresses that did not answer, or refused, before the client connected to another one on the same port."""
     names = names_of(tables["lookups"]) if "lookups" in tables else {}
-    cases = []
+    late_openings = []
     for opened, ends, other_start, other, _ in fallbacks(openings, streams, names):
         level = "address" if ends.family == other.family else "family"
         outcome = "refused" if opened.refused is not None else "dead"
-        cases.append(LateOpening(f"{level}_{outcome}", opened, ends, opened.ms_until(other_start), other))
-    return cases
+        late_openings.append(LateOpening(f"{level}_{outcome}", opened, ends, opened.ms_until(other_start), other))
+    return late_openings
 
 
 def _tunnel(openings: Sequence[Opening], streams: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
@@ -238,11 +241,11 @@ def _tunnel(openings: Sequence[Opening], streams: Streams, tables: Mapping[str, 
         return []
     first = int((code == texts.index("tunnel_checksum")).argmax())
     [row] = tables["issues"].select(["frame", "last_frame"]).slice(first, 1).to_pylist()
-    cases = []
+    late_openings = []
     for opened, ends in openings:
         if len(opened.syns) > 1 and row["frame"] <= opened.frames[0] <= row["last_frame"]:
-            cases.append(LateOpening("tunnel_checksum", opened, ends, opened.ms_until(opened.settled)))
-    return cases
+            late_openings.append(LateOpening("tunnel_checksum", opened, ends, opened.ms_until(opened.settled)))
+    return late_openings
 
 
 def _old_time_stamp(openings: Sequence[Opening], streams: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
@@ -254,7 +257,7 @@ def _old_time_stamp(openings: Sequence[Opening], streams: Streams, _: Mapping[st
     for opened, ends in openings:
         if (opened.answered is None or len(opened.syns) > 1) and opened.stamps[0] >= 0:
             groups[ends.client, ends.to].append((opened, ends))
-    cases = []
+    late_openings = []
     for (client, server), openings_of_group in groups.items():
         if len(openings_of_group) < FEW:
             continue
@@ -275,12 +278,12 @@ def _old_time_stamp(openings: Sequence[Opening], streams: Streams, _: Mapping[st
             else:
                 exceptions += 1
         if len(dropped) >= FEW and passed >= FEW and not exceptions:
-            cases += [
+            late_openings += [
                 LateOpening("syn_old_stamp", opened, ends, opened.ms_until(opened.settled))
                 for opened, ends in openings_of_group
                 if opened.stream in dropped
             ]
-    return cases
+    return late_openings
 
 
 def _challenged(openings: Sequence[Opening], streams: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
@@ -301,15 +304,15 @@ def _ecn(openings: Sequence[Opening], streams: Streams, _: Mapping[str, pa.Table
     for opened, ends in openings:
         if opened.answered is not None and opened.ecn[0] and not opened.ecn[-1]:
             groups[ends.to].append((opened, ends))
-    cases = []
+    late_openings = []
     for server, openings_of_server in groups.items():
         all_openings = opened_streams(streams.rows, streams.to(server))
         has_answered_ecn = any(opened.answered is not None and opened.ecn[-1] for opened in all_openings)
         if len(openings_of_server) < FEW or has_answered_ecn:
             continue  # a SYN with ECN was answered, so that these were lost
         for opened, ends in openings_of_server:
-            cases.append(LateOpening("syn_ecn", opened, ends, opened.ms_until(opened.settled)))
-    return cases
+            late_openings.append(LateOpening("syn_ecn", opened, ends, opened.ms_until(opened.settled)))
+    return late_openings
 
 
 def _full_accept_queue(openings: Sequence[Opening], streams: Streams, busy: Collection[str]) -> list[LateOpening]:
@@ -317,7 +320,7 @@ def _full_accept_queue(openings: Sequence[Opening], streams: Streams, busy: Coll
 
     The capture must be at the server, or its requests must wait for a limited number of workers (`busy`).
     """
-    cases = []
+    late_openings = []
     at_server: dict[tuple[str, int], bool] = {}
     for opened, ends in openings:
         if opened.answered is None or len(opened.syns) < MIN_SYNS or opened.ecn[0] != opened.ecn[-1]:
@@ -329,15 +332,17 @@ def _full_accept_queue(openings: Sequence[Opening], streams: Streams, busy: Coll
             elsewhere = positions["at_client"] + positions["between"]
             at_server[ends.to] = is_near and (not elsewhere or positions["at_server"] >= AT_SERVER_RATIO * elsewhere)
         if at_server[ends.to]:
-            cases.append(LateOpening("syn_queue_full", opened, ends, opened.ms_until(opened.answered)))
-    counts = Counter(case.ends.to for case in cases)
+            late_openings.append(LateOpening("syn_queue_full", opened, ends, opened.ms_until(opened.answered)))
+    counts = Counter(opening.ends.to for opening in late_openings)
     # a single case may have another reason, unless the server is busy
-    return [case for case in cases if counts[case.ends.to] >= FEW or endpoint(*case.ends.to) in busy]
+    return [
+        opening for opening in late_openings if counts[opening.ends.to] >= FEW or endpoint(*opening.ends.to) in busy
+    ]
 
 
 def _greeting(openings: Sequence[Opening], streams: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
     """Find servers that send first and whose greeting was complete long after the handshake."""
-    cases = []
+    late_openings = []
     lookups_of_address: dict[tuple[str, str], list[Question]] = defaultdict(list)
     for question in questions(tables["lookups"]) if "lookups" in tables else ():
         if question.kind == "PTR":
@@ -352,11 +357,15 @@ def _greeting(openings: Sequence[Opening], streams: Streams, tables: Mapping[str
         if lookup is not None:
             lookup_ends = Ends(lookup.client, lookup.port, lookup.server, lookup.server_port, None, lookup.start)
             phrase = "reverse_never" if lookup.end is None else "reverse_late"
-            cases.append(LateOpening("greeting_reverse", opened, ends, waited_ms, lookup_ends, lookup.frame, phrase))
+            late_openings.append(
+                LateOpening("greeting_reverse", opened, ends, waited_ms, lookup_ends, lookup.frame, phrase)
+            )
         else:
             is_partial = opened.spoke - opened.answered < (1 - REASON_SHARE) * (opened.greeted - opened.answered)
-            cases.append(LateOpening("greeting_partial" if is_partial else "greeting_late", opened, ends, waited_ms))
-    return cases
+            late_openings.append(
+                LateOpening("greeting_partial" if is_partial else "greeting_late", opened, ends, waited_ms)
+            )
+    return late_openings
 
 
 def _looked_up(lookups: Sequence[Question], begin: int, end: int) -> Question | None:
@@ -384,7 +393,7 @@ def _server_waits(openings: Sequence[Opening], streams: Streams, tables: Mapping
             waits.append((opened.answered, opened.greeted, ends))
     waits.sort(key=lambda wait: wait[0])
     begins = [wait[0] for wait in waits]
-    cases = []
+    late_openings = []
     for opened, ends in unanswered:
         until = opened.syns[-1] + _patience(opened)
         for start, end, waiting in waits[: bisect_right(begins, opened.syns[0])]:
@@ -394,9 +403,9 @@ def _server_waits(openings: Sequence[Opening], streams: Streams, tables: Mapping
             sentence = "onward_dead"
             if waiting.client == ends.server:
                 sentence = "ftp_active" if waiting.server_port == FTP else "callback_dead"
-            cases.append(LateOpening(sentence, opened, ends, opened.ms_until(end), waiting))
+            late_openings.append(LateOpening(sentence, opened, ends, opened.ms_until(end), waiting))
             break
-    return cases
+    return late_openings
 
 
 def _patience(opened: Opened) -> int:
@@ -434,16 +443,16 @@ def _client_pauses(openings: Sequence[Opening], streams: Streams, tables: Mappin
     stream = arrays.numbers(stretches, "stream")[slow_rows].tolist()
     spans = zip(stream, start, end, sums_ms[slow_rows].tolist(), strict=True)
     client_pauses = [(streams.ends(number), since, ended, ms) for number, since, ended, ms in spans]
-    cases = []
+    late_openings = []
     for opened, ends in unanswered:
         for waiting, since, ended, thought_ms in client_pauses:
             is_inside = waiting.client == ends.client and since <= opened.syns[0] and opened.syns[-1] < ended
             waited_ms = opened.ms_until(ended)
             has_same_length = REASON_SHARE * waited_ms <= thought_ms <= waited_ms / REASON_SHARE
             if is_inside and waiting.server != ends.server and has_same_length:
-                cases.append(LateOpening("client_onward", opened, ends, min(thought_ms, waited_ms), waiting))
+                late_openings.append(LateOpening("client_onward", opened, ends, min(thought_ms, waited_ms), waiting))
                 break
-    return cases
+    return late_openings
 
 
 def _client_idle(openings: Sequence[Opening], streams: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
@@ -459,7 +468,7 @@ def _client_idle(openings: Sequence[Opening], streams: Streams, tables: Mapping[
     stream_rows = spill.positions_of(streams.number, arrays.numbers(stretches, "stream"))
     client_of = np.where(request_mask(stretches), streams.client_code[stream_rows], -1)
     start, end = arrays.numbers(stretches, "start"), arrays.filled(stretches, "end", 0)
-    cases = []
+    late_openings = []
     for client in {ends.client for _, ends in unanswered}:
         code = streams.clients.index(client)
         request_rows = np.flatnonzero(client_of == code)
@@ -478,8 +487,10 @@ def _client_idle(openings: Sequence[Opening], streams: Streams, tables: Mapping[
             last_syn = opened.syns[-1]
             if was_led and next_act < len(instants) and last_syn <= instants[next_act] <= last_syn + _patience(opened):
                 origin = streams.ends(int(streams.number[answers[last_answer][1]]))
-                cases.append(LateOpening("connect_dead", opened, ends, opened.ms_until(instants[next_act]), origin))
-    return cases
+                late_openings.append(
+                    LateOpening("connect_dead", opened, ends, opened.ms_until(instants[next_act]), origin)
+                )
+    return late_openings
 
 
 SEARCHES = (
@@ -489,10 +500,10 @@ SEARCHES = (
 """The searches; an opening belongs to the first that finds it."""
 
 
-def _finding(cases: list[LateOpening], streams: Streams) -> Finding:
+def _finding(openings: list[LateOpening], streams: Streams) -> Finding:
     """Return the finding of late openings of one kind; the longest wait is its worst case."""
-    cases.sort(key=lambda case: case.waited_ms)
-    worst = cases[-1]
+    openings.sort(key=lambda opening: opening.waited_ms)
+    worst = openings[-1]
     opened, ends = worst.opened, worst.ends
     other = worst.other
     is_never = worst.sentence == "data_other_address" or (worst.sentence in NEVER and opened.answered is None)
@@ -502,7 +513,7 @@ def _finding(cases: list[LateOpening], streams: Streams) -> Finding:
     elif opened.answer_frame is not None:
         frames.append(opened.answer_frame)
     values = {
-        "n": len(cases), "of": streams.count(ends.to), "span_ms": (cases[0].waited_ms, worst.waited_ms),
+        "n": len(openings), "of": streams.count(ends.to), "span_ms": (openings[0].waited_ms, worst.waited_ms),
         "longest_ms": worst.waited_ms, "server": endpoint(*ends.to), "address": ends.server, "family": ends.family,
         "repeats": len(opened.syns),
         "other": endpoint(*other.to) if other else "", "other_address": other.server if other else "",
@@ -511,9 +522,9 @@ def _finding(cases: list[LateOpening], streams: Streams) -> Finding:
     }  # fmt: skip
     return Finding.wait(
         ends.to, worst.sentence, OWNERS[worst.sentence], "never" if is_never else "late",
-        [case.waited_ms for case in cases], values, clients=len({case.ends.client for case in cases}),
-        client=ends.client, streams=len(cases), of_streams=max(streams.count(ends.to), len(cases)),
-        confidence=SEEN if len(cases) >= CERTAIN_FROM.get(worst.sentence, ENOUGH) else LIKELY,
+        [opening.waited_ms for opening in openings], values, clients=len({opening.ends.client for opening in openings}),
+        client=ends.client, streams=len(openings), of_streams=max(streams.count(ends.to), len(openings)),
+        confidence=SEEN if len(openings) >= CERTAIN_FROM.get(worst.sentence, ENOUGH) else LIKELY,
         worst_stream=opened.stream, worst_frames=tuple(dict.fromkeys(frames)),
     )  # fmt: skip
 

@@ -138,12 +138,14 @@ def _connection_each(requests: Requests, is_handshake: Array, is_request: Array)
     findings = []
     for server, positions in requests.groups(requests.stream_row[handshake_rows]).items():
         rows = handshake_rows[positions]
-        alone = rows[(counts[requests.stream_row[rows]] == 1) & (requests.rtt_ms(rows) >= MIN_TRIP_MS)]
-        if len(alone) < MIN_CONNECTS or 2 * len(alone) < len(rows):
+        single_rows = rows[(counts[requests.stream_row[rows]] == 1) & (requests.rtt_ms(rows) >= MIN_TRIP_MS)]
+        if len(single_rows) < MIN_CONNECTS or 2 * len(single_rows) < len(rows):
             continue
-        spent_ms = took_ms[alone] + requests.rtt_ms(alone)
+        spent_ms = took_ms[single_rows] + requests.rtt_ms(single_rows)
         if spent_ms.sum() >= MIN_SUM_MS:
-            findings.append(trips_finding("tls_each", "client", "path", server, requests, alone, spent_ms, len(rows)))
+            findings.append(
+                trips_finding("tls_each", "client", "path", server, requests, single_rows, spent_ms, len(rows))
+            )
     return findings
 
 

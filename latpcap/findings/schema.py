@@ -213,8 +213,8 @@ class Finding:
     def __post_init__(self) -> None:
         """Set confidence and grade unless they were given."""
         if self.confidence < 0:
-            named = self.sentence if self.sentence in WORTH else self.cause
-            object.__setattr__(self, "confidence", worth(named))
+            word = self.sentence if self.sentence in WORTH else self.cause
+            object.__setattr__(self, "confidence", worth(word))
         if not self.grade:
             object.__setattr__(self, "grade", grade(self.cause, self.confidence))
 

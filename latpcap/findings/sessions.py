@@ -190,31 +190,34 @@ def _idle_timeouts(tables: Mapping[str, pa.Table]) -> list[Finding]:
         data = np.flatnonzero((course.len > 1) & (course.time < course.time[close] - CLOSE_NOTICE_NS))
         if len(data):
             idle_ms = int(course.time[close] - course.time[data[-1]]) / NS_PER_MS
-            case = _IdleClose(idle_ms, stream, int(course.time[close]), int(course.frame[close]))
-            groups[server, port, client].append(case)
+            idle_close = _IdleClose(idle_ms, stream, int(course.time[close]), int(course.frame[close]))
+            groups[server, port, client].append(idle_close)
     starts = _starts(streams)
-    findings = (_idle_finding(*key, cases, starts.get(key, [])) for key, cases in groups.items())
+    findings = (_idle_finding(*key, closes, starts.get(key, [])) for key, closes in groups.items())
     return [finding for finding in findings if finding is not None]
 
 
 def _idle_finding(
-    server: str, port: int, client: str, cases: Sequence[_IdleClose], starts: Sequence[int]
+    server: str, port: int, client: str, closes: Sequence[_IdleClose], starts: Sequence[int]
 ) -> Finding | None:
     """Return the finding of one client and server, if one timer closed their sessions; `starts`: of all of them."""
-    returns = [next((start - case.end for start in starts if start >= case.end), None) for case in cases]
+    returns = [next((start - close.end for start in starts if start >= close.end), None) for close in closes]
     returns_ms = [ns / NS_PER_MS for ns in returns if ns is not None and ns <= MAX_RETURN_NS]
-    shortest, longest = min(case.idle_ms for case in cases), max(cases, key=lambda case: case.idle_ms)
-    lacks_timer = len(cases) == 1 and (shortest < MIN_SINGLE_IDLE_MS or shortest % 1e3 > MAX_TIMER_DELAY_MS)
+    shortest, longest = (
+        min(close.idle_ms for close in closes),
+        max(closes, key=lambda close: close.idle_ms),
+    )
+    lacks_timer = len(closes) == 1 and (shortest < MIN_SINGLE_IDLE_MS or shortest % 1e3 > MAX_TIMER_DELAY_MS)
     are_equal = shortest >= MIN_IDLE_MS and longest.idle_ms <= MAX_IDLE_RATIO * shortest
-    if lacks_timer or not are_equal or 2 * len(returns_ms) < len(cases):
+    if lacks_timer or not are_equal or 2 * len(returns_ms) < len(closes):
         return None
     values = {
-        "server": endpoint(server, port), "n": len(cases), "idle_ms": shortest, "client": client,
+        "server": endpoint(server, port), "n": len(closes), "idle_ms": shortest, "client": client,
         "frame": longest.frame, "span_ms": (min(returns_ms), max(returns_ms)), "half_ms": shortest / 2,
     }  # fmt: skip
     return Finding.wait(
         (server, port), "session_idled", "server", "late", returns_ms, values, clients=1, client=client,
-        streams=len(cases), of_streams=len(starts), total_ms=max(sum(returns_ms), LIMITS["stuck_ms"]),
+        streams=len(closes), of_streams=len(starts), total_ms=max(sum(returns_ms), LIMITS["stuck_ms"]),
         worst_stream=longest.stream, worst_frames=(longest.frame,), filter=wireshark_filter(longest.stream),
     )  # fmt: skip
 
@@ -276,21 +279,21 @@ def _forged_resets(tables: Mapping[str, pa.Table]) -> list[Finding]:
         courses = stream_ends.courses(events, number)
         endpoints = arrays.looked_up(streams, "stream", number[: len(courses)], ("server", "server_port", "client"))
         for (stream, course), (server, port, client) in zip(courses.items(), endpoints, strict=True):
-            reset = course.goes_on_after_reset(by_client)
-            if reset is not None:
+            index = course.goes_on_after_reset(by_client)
+            if index is not None:
                 lasted_ms = int(course.end - course.time[0]) / NS_PER_MS
-                forged = _ForgedReset(lasted_ms, int(course.frame[reset]), stream, client)
-                groups[server, port, by_client].append(forged)
+                reset = _ForgedReset(lasted_ms, int(course.frame[index]), stream, client)
+                groups[server, port, by_client].append(reset)
     findings = []
-    for (server, port, by_client), cases in groups.items():
-        longest = max(cases)
+    for (server, port, by_client), resets in groups.items():
+        longest = max(resets)
         ends = (longest.client, endpoint(server, port))
         sender, other = ends if by_client else reversed(ends)
-        values = {"who": sender, "other": other, "n": len(cases), "frame": longest.frame}
+        values = {"who": sender, "other": other, "n": len(resets), "frame": longest.frame}
         findings.append(Finding.wait(
-            (server, port), "reset_between", "network", "never", [case.lasted_ms for case in cases], values,
-            median_ms=None, clients=len({case.client for case in cases}), client=longest.client, streams=len(cases),
-            of_streams=len(cases), worst_stream=longest.stream, worst_frames=(longest.frame,),
+            (server, port), "reset_between", "network", "never", [reset.lasted_ms for reset in resets], values,
+            median_ms=None, clients=len({reset.client for reset in resets}), client=longest.client, streams=len(resets),
+            of_streams=len(resets), worst_stream=longest.stream, worst_frames=(longest.frame,),
             filter=wireshark_filter(longest.stream),
         ))  # fmt: skip
     return findings
@@ -315,21 +318,21 @@ def _accounted_closed_ms(tables: Mapping[str, pa.Table]) -> dict[tuple[int, bool
     return accounted_ms
 
 
-def _closed_window_finding(server: str, port: int, by_client: bool, cases: list[_ClosedWindow]) -> Finding:
+def _closed_window_finding(server: str, port: int, by_client: bool, windows: list[_ClosedWindow]) -> Finding:
     """Return the finding of the windows of one side."""
-    cases.sort()
-    longest = cases[-1]
+    windows.sort()
+    longest = windows[-1]
     side = "client" if by_client else "server"
     values = {
-        "server": endpoint(server, port), "client": longest.client, "n": len(cases),
-        "span_ms": (cases[0].closed_ms, longest.closed_ms), "frame": longest.frame,
+        "server": endpoint(server, port), "client": longest.client, "n": len(windows),
+        "span_ms": (windows[0].closed_ms, longest.closed_ms), "frame": longest.frame,
         "still": "" if longest.has_opened else say("still_closed"),
     }  # fmt: skip
     return Finding.wait(
         (server, port), f"took_nothing_{side}", side, "late" if longest.has_opened else "never",
-        [case.closed_ms for case in cases], values, cause="zero_window",
-        clients=len({case.client for case in cases}), client=longest.client,
-        streams=len({case.stream for case in cases}), worst_stream=longest.stream, worst_frames=(longest.frame,),
+        [window.closed_ms for window in windows], values, cause="zero_window",
+        clients=len({window.client for window in windows}), client=longest.client,
+        streams=len({window.stream for window in windows}), worst_stream=longest.stream, worst_frames=(longest.frame,),
         filter=wireshark_filter(longest.stream),
     )  # fmt: skip
 

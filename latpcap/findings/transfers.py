@@ -91,7 +91,7 @@ def costs(tables: Mapping[str, pa.Table]) -> list[Finding]:
 def excused(findings: Iterable[Finding], queue_costs: Sequence[Finding]) -> list[Finding]:
     """Return the findings; programs whose requests waited in a transfer's queue become only suspected."""
     cost_by_server = {(cost.server, cost.server_port): cost for cost in queue_costs if cost.grade == "probable"}
-    kept = []
+    findings_after = []
     for finding in findings:
         cost = cost_by_server.get((finding.server, finding.server_port or 0))
         is_program = finding.cause == "server_think" and finding.of_p50_share is not None
@@ -99,8 +99,8 @@ def excused(findings: Iterable[Finding], queue_costs: Sequence[Finding]) -> list
         if is_program and is_doubtful and finding.grade == "probable":
             rival, lost = words.say("rival_queue_beside"), words.say("transfer_rival_left")
             finding = replace(finding, grade="suspected", confidence=GUESSED, rival=rival, rival_lost=lost)
-        kept.append(finding)
-    return kept
+        findings_after.append(finding)
+    return findings_after
 
 
 def _costs_of(transfer: Mapping[str, Any], span: tuple[int, int], tables: Mapping[str, pa.Table]) -> list[Finding]:
@@ -257,7 +257,7 @@ def _matters(row: dict[str, Any]) -> bool:
     return is_known and row["rate_mbit"] is not None and row["duration_ms"] >= max(MIN_TRANSFER_MS, MIN_TRIPS * rtt_ms)
 
 
-def _finding(rows: list[dict[str, Any]], of: int) -> Finding:
+def _finding(rows: list[dict[str, Any]], count: int) -> Finding:
     """Return the finding of transfers with the same limit; the longest is its worst case."""
     row = max(rows, key=lambda transfer: transfer["duration_ms"])
     sentence = _sentence(row)
@@ -291,7 +291,7 @@ def _finding(rows: list[dict[str, Any]], of: int) -> Finding:
     return Finding(
         kind="transfer", server=row["server"], server_port=row["server_port"], cause=row["limited_by"],
         owner=owner or "network", clients=len({transfer["client"] for transfer in rows}), client=row["client"],
-        streams=len({transfer["stream"] for transfer in rows}), of_streams=of, total_ms=sum(waits), max_ms=waits[-1],
+        streams=len({transfer["stream"] for transfer in rows}), of_streams=count, total_ms=sum(waits), max_ms=waits[-1],
         median_ms=waits[len(waits) // 2], confidence=CONFIDENCES[grade], harm="late" if is_felt else None, rival=rival,
         rival_lost=rival_lost,
         worst_stream=row["stream"], worst_ms=waits[-1], sender=sender,

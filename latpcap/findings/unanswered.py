@@ -63,14 +63,14 @@ class UnansweredWait:
 
 
 def silence_finding(
-    worst: UnansweredWait, cases: Sequence[UnansweredWait], cause: str, owner: str, sentence: str,
+    worst: UnansweredWait, waits: Sequence[UnansweredWait], cause: str, owner: str, sentence: str,
     values: Mapping[str, Any], **columns: Any,
 ) -> Finding:  # fmt: skip
     """Return a finding of kind "silence", shown by `worst`; `columns` are further ones, or replace the defaults."""
     defaults = {
         "kind": "silence", "server": worst.server, "server_port": worst.port, "cause": cause, "owner": owner,
-        "clients": len({case.client for case in cases}), "client": worst.client,
-        "streams": len({case.stream for case in cases}), "total_ms": sum(case.waited_ms for case in cases),
+        "clients": len({wait.client for wait in waits}), "client": worst.client,
+        "streams": len({wait.stream for wait in waits}), "total_ms": sum(wait.waited_ms for wait in waits),
         "max_ms": worst.waited_ms, "worst_exchange": worst.exchange, "worst_stream": worst.stream,
         "worst_ms": worst.waited_ms, "worst_frames": (worst.frame,), "filter": wireshark_filter(worst.stream),
         "harm": "never", "sentence": sentence, "values": values,
@@ -90,15 +90,15 @@ class _StreamFacts:
         self.two_way_answers = np.zeros(streams.num_rows, np.uint32)
         is_requested, is_answered = np.zeros((2, streams.num_rows), bool)
         captures = np.full(streams.num_rows, -1, np.int64)
-        for span, part in arrays.sliced(stretches):
+        for span, batch in arrays.sliced(stretches):
             rows = stream_rows[span]
-            is_two_way = arrays.equals(part, "protocol", TWO_WAY) & arrays.numbers(part, "complete").astype(bool)
+            is_two_way = arrays.equals(batch, "protocol", TWO_WAY) & arrays.numbers(batch, "complete").astype(bool)
             np.add.at(self.two_way_answers, rows[is_two_way], 1)
-            is_request = arrays.equals(part, "protocol", *protocol_names("client_first"))
+            is_request = arrays.equals(batch, "protocol", *protocol_names("client_first"))
             is_requested[rows[is_request]] = True
-            has_begun = ~np.isnan(arrays.numbers(part, "response_first_frame").astype(float))
+            has_begun = ~np.isnan(arrays.numbers(batch, "response_first_frame").astype(float))
             is_answered[rows[is_request & has_begun]] = True
-            captures[rows] = arrays.numbers(part, "exchange").astype(np.int64) >> CAPTURE_BITS
+            captures[rows] = arrays.numbers(batch, "exchange").astype(np.int64) >> CAPTURE_BITS
         # unreadable data of the server, in protocols in which it only answers
         has_payload = arrays.numbers(streams, "server_payload_bytes") > 0
         self.has_unread_answers = is_requested & ~is_answered & has_payload
@@ -126,15 +126,15 @@ def unanswered_requests(
     stream_rows = spill.positions_of(arrays.numbers(streams, "stream"), arrays.numbers(stretches, "stream"))
     facts = _StreamFacts(streams, stretches, stream_rows)
     row_parts, wait_parts, kind_parts, counts = [], [], [], np.zeros(streams.num_rows, np.uint32)
-    for span, part in arrays.sliced(stretches):
-        is_request = request_mask(part)
+    for span, batch in arrays.sliced(stretches):
+        is_request = request_mask(batch)
         np.add.at(counts, stream_rows[span][is_request], 1)
-        waited_ms = _waited_ms(part, facts, stream_rows[span])
-        kinds = _kinds(part, facts, stream_rows[span], waited_ms)
-        kinds[~is_request | long_polls(part)] = -1  # long polls are meant to wait
+        waited_ms = _waited_ms(batch, facts, stream_rows[span])
+        kinds = _kinds(batch, facts, stream_rows[span], waited_ms)
+        kinds[~is_request | long_polls(batch)] = -1  # long polls are meant to wait
         if pushed is not None:  # with pushes, requests and answers cannot be distinguished
-            has_pushes = pushed.of_streams(arrays.numbers(part, "stream")) > 0
-            kinds[arrays.equals(part, "protocol", TWO_WAY) & has_pushes] = -1
+            has_pushes = pushed.of_streams(arrays.numbers(batch, "stream")) > 0
+            kinds[arrays.equals(batch, "protocol", TWO_WAY) & has_pushes] = -1
         matches = np.flatnonzero(kinds >= 0)
         row_parts.append(matches + span.start)
         wait_parts.append(waited_ms[matches])
@@ -144,7 +144,7 @@ def unanswered_requests(
     requests = zip(*(arrays.taken(stretches, name, rows).to_pylist() for name in columns), strict=True)
     ends = arrays.looked_up(streams, "stream", arrays.numbers(stretches, "stream")[rows], ENDS)
     causes = {_Kind.NEVER: "unanswered_request", _Kind.CLOSED: "closed_on_request"}
-    cases = [
+    waits = [
         UnansweredWait(
             stream, client, server, port, frame, wait,
             called(method, target) if method or target else words.say("nameless"), number,
@@ -153,7 +153,7 @@ def unanswered_requests(
         for (number, stream, frame, method, target), (server, port, client), wait, kind in zip(
             requests, ends, waited_ms.tolist(), kinds.tolist(), strict=True)
     ]  # fmt: skip
-    return cases, _requests(streams, counts) if cases else {}
+    return waits, _requests(streams, counts) if waits else {}
 
 
 def _waited_ms(stretches: pa.Table, facts: _StreamFacts, stream_rows: Array) -> Array:
@@ -210,29 +210,29 @@ def silent_peers(tables: Mapping[str, pa.Table]) -> list[UnansweredWait]:
     streams, events = tables["streams"], segments(tables)
     repeats = [arrays.numbers(streams, f"{side}_retransmissions") >= MIN_REPEATS for side in SIDES]
     packets = [arrays.numbers(streams, f"{side}_packets") > 0 for side in SIDES]
-    wanted = arrays.numbers(streams, "stream")[(repeats[0] | repeats[1]) & packets[0] & packets[1]]
-    if events is None or not len(wanted):
+    stream_numbers = arrays.numbers(streams, "stream")[(repeats[0] | repeats[1]) & packets[0] & packets[1]]
+    if events is None or not len(stream_numbers):
         return []
     waits = []
-    gone = [
+    silent = [
         (number, is_client, frame, (until - since) / NS_PER_MS, count)
-        for number, is_client, frame, since, count, until in events.gone(wanted)
+        for number, is_client, frame, since, count, until in events.gone(stream_numbers)
         if count >= MIN_REPEATS and (until - since) / NS_PER_MS >= LIMITS["stuck_ms"]
     ]
-    ends = arrays.looked_up(streams, "stream", np.array([number for number, *_ in gone], wanted.dtype), ENDS)
-    for (number, is_client, frame, waited_ms, count), (server, port, client) in zip(gone, ends, strict=True):
+    ends = arrays.looked_up(streams, "stream", np.array([number for number, *_ in silent], stream_numbers.dtype), ENDS)
+    for (number, is_client, frame, waited_ms, count), (server, port, client) in zip(silent, ends, strict=True):
         side = "client" if is_client else "server"
         waits.append(UnansweredWait(number, client, server, port, frame, waited_ms, "", repeats=count, cause=side))
     return waits
 
 
 def standing_still(tables: Mapping[str, pa.Table], events: Segments, waiting: set[int]) -> list[UnansweredWait]:
-    """Return streams that stand still, other than those of cases (`waiting`)."""
+    """Return streams that stand still, other than those that wait (`waiting`)."""
     streams = tables["streams"]
     still = np.union1d(np.union1d(events.stuck(), events.probed()), _with_holes(tables))
     numbers = [number for number in still.tolist() if number not in waiting]
-    wanted = np.array(numbers, arrays.numbers(streams, "stream").dtype)
-    ends = arrays.looked_up(streams, "stream", wanted, ENDS)
+    stream_numbers = np.array(numbers, arrays.numbers(streams, "stream").dtype)
+    ends = arrays.looked_up(streams, "stream", stream_numbers, ENDS)
     return [
         UnansweredWait(number, client, server, port, 0, 0.0, "")
         for number, (server, port, client) in zip(numbers, ends, strict=True)

@@ -185,16 +185,16 @@ def _paired(
         return [], 0.0
     offset = min(step for step, hits in steps.items() if hits == max(steps.values()))
     pairs: list[tuple[_Socket, int]] = []
-    taken: set[int] = set()
+    paired: set[int] = set()
     for socket in sockets:
-        near = [
+        nearby = [
             (abs(starts[stream_row] - socket.began - offset), stream_row)
             for stream_row in rows_of_end.get(socket.peer, ())
-            if stream_row not in taken and (socket.own_port is None or socket.own_port in _ports(streams[stream_row]))
+            if stream_row not in paired and (socket.own_port is None or socket.own_port in _ports(streams[stream_row]))
         ]
-        if near and min(near)[0] <= _MAX_APART_S:
-            taken.add(min(near)[1])
-            pairs.append((socket, min(near)[1]))
+        if nearby and min(nearby)[0] <= _MAX_APART_S:
+            paired.add(min(nearby)[1])
+            pairs.append((socket, min(nearby)[1]))
     return pairs, offset
 
 
@@ -211,13 +211,13 @@ def _options(pairs: list[tuple[_Socket, int]], numbers: dict[str, Any]) -> str:
     """Return the sentence about the options that were set on the matched connections."""
     sides = {socket.is_server for socket, _ in pairs}
     numbers["side"] = " and ".join(word for word, side in (("client", False), ("server", True)) if side in sides)
-    seen = []
+    phrases = []
     for option in ("TCP_NODELAY", "TCP_CORK", "TCP_QUICKACK"):
         states = Counter(_state(socket.options.get(option, [])) for socket, _ in pairs)
         numbers[option.lower()] = dict(states)
         if option == "TCP_NODELAY" or set(states) != {"never set"}:
-            seen.append(f"{option} " + ", ".join(f"{word} ({hits:,})" for word, hits in states.most_common()))
-    return say("trace_options", side=numbers["side"], n=len(pairs), options=joined(seen))
+            phrases.append(f"{option} " + ", ".join(f"{word} ({hits:,})" for word, hits in states.most_common()))
+    return say("trace_options", side=numbers["side"], n=len(pairs), options=joined(phrases))
 
 
 def _state(values: list[tuple[float, int]]) -> str:
@@ -244,7 +244,7 @@ def _dated(
     frame = arrays.filled(causes, "to_frame", -1)
     table = capture.arrow("events")
     columns = (arrays.filled(table, name, 0).tolist() for name in ("frame", "from_client", "seq", "len"))
-    events = {number: rest for number, *rest in zip(*columns, strict=True)}
+    events = {number: values for number, *values in zip(*columns, strict=True)}
     untraced = 0
     spent = {"held": [0.0, 0.0], "program": [0.0, 0.0]}
     for word, kind in [

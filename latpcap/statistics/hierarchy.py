@@ -25,11 +25,11 @@ def hierarchy(capture: Recorded) -> pa.Table:
     """Return one row per protocol below the one that carries it; see `Capture.hierarchy`."""
     from latpcap.statistics.conversations import left_by_filter
 
-    whole = capture.unfiltered
-    sizes = np.frombuffer(b"".join(whole.heads()), "<i8").reshape(-1, 3)[:, 1].tolist()
-    above, left_frames = _above_tcp(whole), left_by_filter(capture)
+    unfiltered = capture.unfiltered
+    sizes = np.frombuffer(b"".join(unfiltered.heads()), "<i8").reshape(-1, 3)[:, 1].tolist()
+    above, left_frames = _above_tcp(unfiltered), left_by_filter(capture)
     counts: dict[tuple[str, ...], list[int]] = {}
-    for frame_layers in layers.decode(whole.records()):
+    for frame_layers in layers.decode(unfiltered.records()):
         if left_frames is not None and frame_layers.frame not in left_frames:
             continue
         path = frame_layers.path[:_MAX_DEPTH]

@@ -151,10 +151,10 @@ class _Walk(Frame):
         if not self.quoted:
             self.ends.append(Ends(name, (source, None), (target, None)))
 
-    def fragment(self, of: Datagram, offset: int, last: bool, data: bytes, depth: int) -> None:
-        whole = None if self.quoted else self.waiting.whole(of, offset, last, data)
-        if whole is not None:
-            self.by_ip_protocol(of[2], whole, depth)
+    def fragment(self, datagram: Datagram, offset: int, last: bool, data: bytes, depth: int) -> None:
+        payload = None if self.quoted else self.waiting.whole(datagram, offset, last, data)
+        if payload is not None:
+            self.by_ip_protocol(datagram[2], payload, depth)
 
     def icmp(self, data: bytes, depth: int) -> None:
         self.name("icmp")
