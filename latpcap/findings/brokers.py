@@ -5,7 +5,7 @@ Each message then takes a round trip, or the time of the client's program.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from latpcap import arrays
@@ -31,19 +31,18 @@ ACKS = {"amqp": (21, 21), "mqtt": (4, 6)}
 A packet of another size may be a request."""
 
 
-def find(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[Finding]:
+def find(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> Iterator[Finding]:
     """Find brokers that send one message at a time; by stream."""
     streams, events = tables["streams"], segments(tables)
     if events is None or pushed is None:
-        return []
+        return
     number, rtt = arrays.numbers(streams, "stream"), np.nan_to_num(shortest_trips_ms(streams))
     is_broker = (pushed.of_streams(number) >= MIN_IN_TURN) & arrays.equals(streams, "protocol", *ACKS)
     if not is_broker.any() or is_broker.sum() > MAX_STREAMS:
-        return []
+        return
     table = events.of_streams(number[is_broker])
     stream, time, length, frame = (arrays.numbers(table, name) for name in ("stream", "time", "len", "frame"))
     by_client = arrays.numbers(table, "from_client").astype(bool)
-    findings = []
     for row in np.flatnonzero(is_broker).tolist():
         data = np.flatnonzero((stream == number[row]) & (length > 1))
         message_starts = np.flatnonzero(np.diff(by_client[data], prepend=True) & ~by_client[data])
@@ -69,9 +68,8 @@ def find(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[Finding]
             "each_ms": trip_ms if by_path else each_ms, "whole_ms": whole_ms,
         }  # fmt: skip
         sentence = "messages_in_turn" if by_path else "consumer_in_turn"
-        findings.append(Finding.wait(
+        yield Finding.wait(
             (ends["server"], ends["server_port"]), sentence, "server" if by_path else "client", "late", [whole_ms],
             values, clients=1, client=ends["client"], streams=1, of_streams=1, worst_stream=int(number[row]),
             worst_frames=tuple(int(frame[sent[first + i]]) for i in (long[-1], long[-1] + 1)),
-        ))  # fmt: skip
-    return findings
+        )  # fmt: skip

@@ -104,15 +104,15 @@ def noted(tables: Mapping[str, pa.Table]) -> list[Finding]:
     return findings + _noted(streams, "ecn", keys[is_agreed] >> 1, frames[is_agreed], counts[is_agreed], {})
 
 
-def passive(tables: Mapping[str, pa.Table]) -> list[Finding]:
+def passive(tables: Mapping[str, pa.Table]) -> Iterator[Finding]:
     """Find unanswered data connections of FTP's passive mode (RFC 959, RFC 2428): to the port that the server named."""
     streams, stretches = tables["streams"], tables["stretches"]
     if not stretches.num_rows:
-        return []
+        return
     passive_mode = arrays.equals(stretches, "method", "PASV", "EPSV") & arrays.equals(stretches, "protocol", "ftp")
     entered_rows = np.flatnonzero(passive_mode & np.isin(arrays.numbers(stretches, "status"), (227, 229)))
     if not len(entered_rows):
-        return []
+        return
     control_rows = spill.positions_of(
         arrays.numbers(streams, "stream"), arrays.numbers(stretches, "stream")[entered_rows]
     )
@@ -134,20 +134,18 @@ def passive(tables: Mapping[str, pa.Table]) -> list[Finding]:
             data, ftp = (streams.select(names).slice(stream_row, 1).to_pylist()[0] for stream_row in (row, control))
             waited_ms = (end[row] - start[row]) / NS_PER_MS
             groups[ftp["server"], ftp["server_port"], data["server"]].append((waited_ms, data))
-    findings = []
     for (server, port, data_host), cases in groups.items():
         cases.sort(key=lambda case: case[0])
         worst, data = cases[-1]
         sentence = "ftp_port" if data_host == server else "ftp_address"
         values = {"server": endpoint(server, port), "other": endpoint(data_host, data["server_port"]), "n": len(cases),
                   "span_ms": (cases[0][0], worst)}  # fmt: skip
-        findings.append(Finding.wait(
+        yield Finding.wait(
             (server, port), sentence, "network" if data_host == server else "server", "never",
             [waited_ms for waited_ms, _ in cases], values, median_ms=None,
             clients=len({stream["client"] for _, stream in cases}), client=data["client"], streams=len(cases),
             worst_stream=data["stream"], worst_frames=(data["first_frame"],), filter=wireshark_filter(data["stream"]),
-        ))  # fmt: skip
-    return findings
+        )  # fmt: skip
 
 
 def _noted(
@@ -346,13 +344,13 @@ def _event(
     )  # fmt: skip
 
 
-def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:
+def alerts(tables: Mapping[str, pa.Table]) -> Iterator[Finding]:
     """Find TLS handshakes that an alert ended; by server and alert."""
     stretches, streams = tables["stretches"], tables["streams"]
     code, texts = arrays.codes(stretches, "status_text")
     alert_by_code = {index: text.split(ALERT, 1) for index, text in enumerate(texts) if text and ALERT in text}
     if not alert_by_code:
-        return []
+        return
     is_handshake = arrays.equals(stretches, "method", "handshake")
     rows = np.flatnonzero(np.isin(code, [*alert_by_code]) & is_handshake)
     stream = arrays.numbers(stretches, "stream")
@@ -363,7 +361,6 @@ def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:
     for row, (server, port, client) in zip(rows.tolist(), ends, strict=True):
         side, alert = alert_by_code[int(code[row])]
         groups[server, port, side, alert].append((row, client))
-    findings = []
     for (server, port, side, alert), cases in groups.items():
         first = request(stretches, cases[0][0])
         hint_id = next((hint for hint, alerts in HINTS.items() if alert in alerts), "other")
@@ -376,10 +373,9 @@ def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:
             "server": endpoint(server, port), "n": len(cases), "of": total, "side": side, "alert": alert,
             "frame": first["request_first_frame"], "hint": words.say(f"alert_{hint_id}"),
         }  # fmt: skip
-        findings.append(Finding.wait(
+        yield Finding.wait(
             (server, port), "tls_alert", side, "never", took_ms.tolist(), values, median_ms=None, worst_ms=None,
             clients=len({client for _, client in cases}), exchanges=len(cases), of_exchanges=total,
             worst_exchange=first["exchange"], worst_stream=first["stream"],
             worst_frames=(first["request_first_frame"],), filter=wireshark_filter(first["stream"]),
-        ))  # fmt: skip
-    return findings
+        )  # fmt: skip

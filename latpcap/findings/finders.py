@@ -7,7 +7,7 @@ read, so that stored results give the same rows as a capture in memory. To add a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from latpcap import words
@@ -46,14 +46,13 @@ def table(tables: Mapping[str, pa.Table]) -> pa.Table:
     return pa.Table.from_pylist([finding.to_dict() for finding in rows(tables)], schema=schema())
 
 
-def _latency(search: Search) -> list[Finding]:
-    findings: list[Finding] = []
+def _latency(search: Search) -> Iterator[Finding]:
     for server in search.main_servers:
         evidence = search.evidence.get((server.address, server.port), [])
-        findings += latency.find(server, search.totals, search.tables, evidence, search.checks)
+        yield from latency.find(server, search.totals, search.tables, evidence, search.checks)
         queue = queues.find(server, search.totals.spent(server), search.tables)
-        findings += [queues.finding(queue, server)] if queue is not None else []
-    return findings
+        if queue is not None:
+            yield queues.finding(queue, server)
 
 
 def _pushes(search: Search) -> list[Finding]:
@@ -69,22 +68,11 @@ def _silences(search: Search) -> list[Finding]:
     return [finding for finding in silence.find(search.tables, search.pushed) if finding.worst_stream not in moved]
 
 
-def _round_trips(search: Search) -> list[Finding]:
-    tables = search.tables
-    return round_trips.find(tables) + uploads.find(tables) + brokers.find(tables, search.pushed)
-
-
 def _transfers(search: Search) -> list[Finding]:
     # an upload that waited for "100 Continue" was not slowed by the network
     paused = {(wait.server, wait.server_port) for wait in search.waits_at_servers if wait.sentence == "expect_continue"}
     slow = [finding for finding in transfers.find(search.tables) if (finding.server, finding.server_port) not in paused]
     return slow + search.queue_costs
-
-
-def _options_without_wait(search: Search) -> list[Finding]:
-    tables = search.tables
-    suspects = socket_options.suspects(tables) + socket_options.of_options(tables["evidence"])
-    return suspects + socket_options.held_for_nobody(tables)
 
 
 def _servers_left(search: Search) -> list[Finding]:
@@ -103,7 +91,7 @@ def _servers_left(search: Search) -> list[Finding]:
 class Finder:
     """One entry of `FINDERS`."""
 
-    find: Callable[[Search], list[Finding]]
+    find: Callable[[Search], Iterable[Finding]]
     needs: tuple[str, ...] = ()
     """Optional tables without which it is skipped."""
 
@@ -124,7 +112,9 @@ FINDERS = (
     # what else happened to connections
     Finder(lambda search: [finding for finding in search.connections if finding.cause != "syn_flood"]),
     # round trips that fewer would spare
-    Finder(_round_trips),
+    Finder(lambda search: round_trips.find(search.tables)),
+    Finder(lambda search: uploads.find(search.tables)),
+    Finder(lambda search: brokers.find(search.tables, search.pushed)),
     # pauses before a connection's first request
     Finder(lambda search: openings.before_asking(search.tables, search.openings[1])),
     # late or failed lookups of names
@@ -144,7 +134,9 @@ FINDERS = (
     # closed windows and ECN marks
     Finder(lambda search: connections.noted(search.tables)),
     # socket options and delayed ACKs that nobody waited for
-    Finder(_options_without_wait),
+    Finder(lambda search: socket_options.suspects(search.tables)),
+    Finder(lambda search: socket_options.of_options(search.tables["evidence"])),
+    Finder(lambda search: socket_options.held_for_nobody(search.tables)),
     # servers beyond `MAX_SERVERS`
     Finder(_servers_left),
 )

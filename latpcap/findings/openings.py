@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypedDict
 
 from latpcap import arrays, spill, words
 from latpcap.findings.schema import Finding, wireshark_filter
@@ -126,6 +126,7 @@ def find(tables: Mapping[str, pa.Table], busy: Collection[str] = ()) -> tuple[li
 
 
 Opening = tuple[Opened, Ends]
+Tables: TypeAlias = "Mapping[str, pa.Table]"
 
 
 def _unexplained(openings: Sequence[Opening], late_openings: Sequence[LateOpening]) -> list[Opening]:
@@ -146,7 +147,7 @@ def _strays(rows: dict[str, Array]) -> Array:
     return is_stray
 
 
-def _answered_elsewhere(openings: Sequence[Opening], streams: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
+def _answered_elsewhere(openings: Sequence[Opening], streams: Streams, _: Tables) -> Iterator[LateOpening]:
     """Find SYNs whose answer came from an address that received no SYN."""
     rows = streams.rows
     stray_rows = np.flatnonzero(_strays(rows) & (rows["bits"] & (SYN | ACK) == (SYN | ACK)))
@@ -156,18 +157,16 @@ def _answered_elsewhere(openings: Sequence[Opening], streams: Streams, _: Mappin
         answers[ends.client, ends.client_port] = (ends, int(rows["time"][row]), int(rows["frame"][row]))
     for opened, ends in _rejected(openings, streams):
         answers.setdefault((ends.client, ends.client_port), (ends, opened.answered or 0, opened.answer_frame or 0))
-    late_openings = []
     for opened, ends in openings:
         other, answered, frame = answers.get((ends.client, ends.client_port), (ends, 0, 0))
         if opened.answered is not None or other.server == ends.server:
             continue
         if opened.syns[0] <= answered <= ends.end + ANSWERED_NS:
             waited_ms = opened.ms_until(ends.end)
-            late_openings.append(LateOpening("syn_other_address", opened, ends, waited_ms, other, frame))
-    return late_openings
+            yield LateOpening("syn_other_address", opened, ends, waited_ms, other, frame)
 
 
-def _rejected(openings: Sequence[Opening], streams: Streams) -> list[Opening]:
+def _rejected(openings: Sequence[Opening], streams: Streams) -> Iterator[Opening]:
     """Find connections whose SYN-ACK the client rejected, from a port with an unanswered SYN.
 
     A capture on both sides of a NAT has two copies of the SYN. The client's kernel knows only the first address, and
@@ -178,7 +177,6 @@ def _rejected(openings: Sequence[Opening], streams: Streams) -> list[Opening]:
     rejected_rows = np.flatnonzero(is_reset & (streams.code & Completeness.DATA == 0) & (streams.answers > 0))
     ports = {port for _, port in unanswered}
     rows_of_ports = [row for row in rejected_rows[:MAX_OPENINGS].tolist() if int(streams.client_port[row]) in ports]
-    late_openings = []
     for other in opened_streams(streams.rows, streams.number[rows_of_ports]) if rows_of_ports else []:
         ends = streams.ends(other.stream)
         opened = unanswered.get((ends.client, ends.client_port))
@@ -186,20 +184,18 @@ def _rejected(openings: Sequence[Opening], streams: Streams) -> list[Opening]:
         if opened is None or not other.answered or opened.stamps[0] != other.stamps[0]:
             continue
         if 0 <= other.syns[0] - opened.syns[0] <= FORWARDED_NS:
-            late_openings.append((other, ends))
-    return late_openings
+            yield other, ends
 
 
-def _data_elsewhere(streams: Streams, explained: set[int]) -> list[LateOpening]:
+def _data_elsewhere(streams: Streams, explained: set[int]) -> Iterator[LateOpening]:
     """Find segments of a connection that arrived from another address, so that the client answered with an RST."""
     rows = streams.rows
     stray_rows = np.flatnonzero(_strays(rows) & (rows["bits"] & SYN == 0))
     if not len(stray_rows) or len(stray_rows) > MAX_OPENINGS:
-        return []
+        return
     by_client: dict[tuple[str, int], list[int]] = defaultdict(list)
     for row in range(len(streams.number)):
         by_client[streams.clients[int(streams.client_code[row])], int(streams.client_port[row])].append(row)
-    late_openings = []
     for row in stray_rows.tolist():
         stray_stream = int(rows["stream"][row])
         stray = streams.ends(stray_stream)
@@ -216,39 +212,32 @@ def _data_elsewhere(streams: Streams, explained: set[int]) -> list[LateOpening]:
                 waited_ms = (max(int(streams.end[real_row]), end) - start) / NS_PER_MS
                 for opened in opened_streams(rows, np.array([stream])):
                     frame = int(rows["frame"][row])
-                    late_openings.append(LateOpening("data_other_address", opened, ends, waited_ms, other, frame))
+                    yield LateOpening("data_other_address", opened, ends, waited_ms, other, frame)
                     explained.add(stream)
-    return late_openings
 
 
-def _another_address(
-    openings: Sequence[Opening], streams: Streams, tables: Mapping[str, pa.Table]
-) -> list[LateOpening]:
+def _another_address(openings: Sequence[Opening], streams: Streams, tables: Tables) -> Iterator[LateOpening]:
     """Find addresses that did not answer, or refused, before the client connected to another one on the same port."""
     names = names_of(tables["lookups"]) if "lookups" in tables else {}
-    late_openings = []
     for opened, ends, other_start, other, _ in fallbacks(openings, streams, names):
         level = "address" if ends.family == other.family else "family"
         outcome = "refused" if opened.refused is not None else "dead"
-        late_openings.append(LateOpening(f"{level}_{outcome}", opened, ends, opened.ms_until(other_start), other))
-    return late_openings
+        yield LateOpening(f"{level}_{outcome}", opened, ends, opened.ms_until(other_start), other)
 
 
-def _tunnel(openings: Sequence[Opening], streams: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
+def _tunnel(openings: Sequence[Opening], streams: Streams, tables: Tables) -> Iterator[LateOpening]:
     """Find SYNs in a tunnel with a wrong outer checksum that were answered only after a repeat."""
     code, texts = arrays.codes(tables["issues"], "code")
     if "tunnel_checksum" not in texts:
-        return []
+        return
     first = int((code == texts.index("tunnel_checksum")).argmax())
     [row] = tables["issues"].select(["frame", "last_frame"]).slice(first, 1).to_pylist()
-    late_openings = []
     for opened, ends in openings:
         if len(opened.syns) > 1 and row["frame"] <= opened.frames[0] <= row["last_frame"]:
-            late_openings.append(LateOpening("tunnel_checksum", opened, ends, opened.ms_until(opened.settled)))
-    return late_openings
+            yield LateOpening("tunnel_checksum", opened, ends, opened.ms_until(opened.settled))
 
 
-def _old_time_stamp(openings: Sequence[Opening], streams: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
+def _old_time_stamp(openings: Sequence[Opening], streams: Streams, _: Tables) -> Iterator[LateOpening]:
     """Find SYNs dropped because their time stamps are older than those of earlier SYNs from the same address.
 
     Several clients behind one NAT address do so (PAWS per host: Linux before 4.12 with tcp_tw_recycle).
@@ -257,7 +246,6 @@ def _old_time_stamp(openings: Sequence[Opening], streams: Streams, _: Mapping[st
     for opened, ends in openings:
         if (opened.answered is None or len(opened.syns) > 1) and opened.stamps[0] >= 0:
             groups[ends.client, ends.to].append((opened, ends))
-    late_openings = []
     for (client, server), openings_of_group in groups.items():
         if len(openings_of_group) < FEW:
             continue
@@ -278,15 +266,14 @@ def _old_time_stamp(openings: Sequence[Opening], streams: Streams, _: Mapping[st
             else:
                 exceptions += 1
         if len(dropped) >= FEW and passed >= FEW and not exceptions:
-            late_openings += [
+            yield from [
                 LateOpening("syn_old_stamp", opened, ends, opened.ms_until(opened.settled))
                 for opened, ends in openings_of_group
                 if opened.stream in dropped
             ]
-    return late_openings
 
 
-def _challenged(openings: Sequence[Opening], streams: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
+def _challenged(openings: Sequence[Opening], streams: Streams, _: Tables) -> list[LateOpening]:
     """Find SYNs answered with an ACK of an older connection, so that the client sent an RST and the SYN once more."""
     return [
         LateOpening("syn_challenged", opened, ends, opened.ms_until(opened.answered))
@@ -298,21 +285,19 @@ def _challenged(openings: Sequence[Opening], streams: Streams, _: Mapping[str, p
     ]
 
 
-def _ecn(openings: Sequence[Opening], streams: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
+def _ecn(openings: Sequence[Opening], streams: Streams, _: Tables) -> Iterator[LateOpening]:
     """Find SYNs that offer ECN and are never answered, while their repeats without it are."""
     groups: dict[tuple[str, int], list[Opening]] = defaultdict(list)
     for opened, ends in openings:
         if opened.answered is not None and opened.ecn[0] and not opened.ecn[-1]:
             groups[ends.to].append((opened, ends))
-    late_openings = []
     for server, openings_of_server in groups.items():
         all_openings = opened_streams(streams.rows, streams.to(server))
         has_answered_ecn = any(opened.answered is not None and opened.ecn[-1] for opened in all_openings)
         if len(openings_of_server) < FEW or has_answered_ecn:
             continue  # a SYN with ECN was answered, so that these were lost
         for opened, ends in openings_of_server:
-            late_openings.append(LateOpening("syn_ecn", opened, ends, opened.ms_until(opened.settled)))
-    return late_openings
+            yield LateOpening("syn_ecn", opened, ends, opened.ms_until(opened.settled))
 
 
 def _full_accept_queue(openings: Sequence[Opening], streams: Streams, busy: Collection[str]) -> list[LateOpening]:
@@ -340,9 +325,8 @@ def _full_accept_queue(openings: Sequence[Opening], streams: Streams, busy: Coll
     ]
 
 
-def _greeting(openings: Sequence[Opening], streams: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
+def _greeting(openings: Sequence[Opening], streams: Streams, tables: Tables) -> Iterator[LateOpening]:
     """Find servers that send first and whose greeting was complete long after the handshake."""
-    late_openings = []
     lookups_of_address: dict[tuple[str, str], list[Question]] = defaultdict(list)
     for question in questions(tables["lookups"]) if "lookups" in tables else ():
         if question.kind == "PTR":
@@ -357,15 +341,10 @@ def _greeting(openings: Sequence[Opening], streams: Streams, tables: Mapping[str
         if lookup is not None:
             lookup_ends = Ends(lookup.client, lookup.port, lookup.server, lookup.server_port, None, lookup.start)
             phrase = "reverse_never" if lookup.end is None else "reverse_late"
-            late_openings.append(
-                LateOpening("greeting_reverse", opened, ends, waited_ms, lookup_ends, lookup.frame, phrase)
-            )
+            yield LateOpening("greeting_reverse", opened, ends, waited_ms, lookup_ends, lookup.frame, phrase)
         else:
             is_partial = opened.spoke - opened.answered < (1 - REASON_SHARE) * (opened.greeted - opened.answered)
-            late_openings.append(
-                LateOpening("greeting_partial" if is_partial else "greeting_late", opened, ends, waited_ms)
-            )
-    return late_openings
+            yield LateOpening("greeting_partial" if is_partial else "greeting_late", opened, ends, waited_ms)
 
 
 def _looked_up(lookups: Sequence[Question], begin: int, end: int) -> Question | None:
@@ -378,7 +357,7 @@ def _looked_up(lookups: Sequence[Question], begin: int, end: int) -> Question | 
     return questions[0] if min(last_end, end) - questions[0].start >= REASON_SHARE * (end - begin) else None
 
 
-def _server_waits(openings: Sequence[Opening], streams: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
+def _server_waits(openings: Sequence[Opening], streams: Streams, tables: Tables) -> Iterator[LateOpening]:
     """Find unanswered SYNs of a server while a client waits for that server's answer or greeting.
 
     The SYNs go to that client (FTP's active mode, ident, a callback), or to another host that the server needs.
@@ -386,14 +365,13 @@ def _server_waits(openings: Sequence[Opening], streams: Streams, tables: Mapping
     unanswered = [(opened, ends) for opened, ends in openings if opened.has_no_reply]
     hosts = {ends.client for _, ends in unanswered} & set(streams.servers)
     if not hosts:
-        return []
+        return
     waits = _waits(hosts, streams, tables["stretches"])
     for opened, ends in openings:
         if ends.server in hosts and opened.answered is not None and opened.greeted is not None:
             waits.append((opened.answered, opened.greeted, ends))
     waits.sort(key=lambda wait: wait[0])
     begins = [wait[0] for wait in waits]
-    late_openings = []
     for opened, ends in unanswered:
         until = opened.syns[-1] + _patience(opened)
         for start, end, waiting in waits[: bisect_right(begins, opened.syns[0])]:
@@ -403,9 +381,8 @@ def _server_waits(openings: Sequence[Opening], streams: Streams, tables: Mapping
             sentence = "onward_dead"
             if waiting.client == ends.server:
                 sentence = "ftp_active" if waiting.server_port == FTP else "callback_dead"
-            late_openings.append(LateOpening(sentence, opened, ends, opened.ms_until(end), waiting))
+            yield LateOpening(sentence, opened, ends, opened.ms_until(end), waiting)
             break
-    return late_openings
 
 
 def _patience(opened: Opened) -> int:
@@ -426,12 +403,12 @@ def _waits(hosts: Set[str], streams: Streams, stretches: pa.Table) -> list[tuple
     return [(int(begin[row]), int(end[row]), streams.ends(int(stream[row]))) for row in rows.tolist()]
 
 
-def _client_pauses(openings: Sequence[Opening], streams: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
+def _client_pauses(openings: Sequence[Opening], streams: Streams, tables: Tables) -> Iterator[LateOpening]:
     """Find unanswered SYNs of a client that paused towards another server until it gave the SYNs up."""
     stretches = tables["stretches"]
     unanswered = [(opened, ends) for opened, ends in openings if opened.has_no_reply]
     if not unanswered or not stretches.num_rows:
-        return []
+        return
     causes = tables["causes"]
     thinking = np.flatnonzero(arrays.equals(causes, "cause", "client_think"))
     exchange_rows = spill.positions_of(
@@ -443,19 +420,17 @@ def _client_pauses(openings: Sequence[Opening], streams: Streams, tables: Mappin
     stream = arrays.numbers(stretches, "stream")[slow_rows].tolist()
     spans = zip(stream, start, end, sums_ms[slow_rows].tolist(), strict=True)
     client_pauses = [(streams.ends(number), since, ended, ms) for number, since, ended, ms in spans]
-    late_openings = []
     for opened, ends in unanswered:
         for waiting, since, ended, thought_ms in client_pauses:
             is_inside = waiting.client == ends.client and since <= opened.syns[0] and opened.syns[-1] < ended
             waited_ms = opened.ms_until(ended)
             has_same_length = REASON_SHARE * waited_ms <= thought_ms <= waited_ms / REASON_SHARE
             if is_inside and waiting.server != ends.server and has_same_length:
-                late_openings.append(LateOpening("client_onward", opened, ends, min(thought_ms, waited_ms), waiting))
+                yield LateOpening("client_onward", opened, ends, min(thought_ms, waited_ms), waiting)
                 break
-    return late_openings
 
 
-def _client_idle(openings: Sequence[Opening], streams: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
+def _client_idle(openings: Sequence[Opening], streams: Streams, tables: Tables) -> Iterator[LateOpening]:
     """Find SYNs to a dead host, sent after an answer, whose client was idle meanwhile and went on when it gave up."""
     stretches, alive = tables["stretches"], {int(code) for code in np.unique(streams.server_code[streams.answers > 0])}
     unanswered = [
@@ -464,11 +439,10 @@ def _client_idle(openings: Sequence[Opening], streams: Streams, tables: Mapping[
         if opened.has_no_reply and len(opened.syns) > MIN_SYNS and streams.servers.index(ends.server) not in alive
     ]
     if not unanswered or not stretches.num_rows or len(unanswered) > MAX_UNANSWERED:
-        return []
+        return
     stream_rows = spill.positions_of(streams.number, arrays.numbers(stretches, "stream"))
     client_of = np.where(request_mask(stretches), streams.client_code[stream_rows], -1)
     start, end = arrays.numbers(stretches, "start"), arrays.filled(stretches, "end", 0)
-    late_openings = []
     for client in {ends.client for _, ends in unanswered}:
         code = streams.clients.index(client)
         request_rows = np.flatnonzero(client_of == code)
@@ -487,10 +461,7 @@ def _client_idle(openings: Sequence[Opening], streams: Streams, tables: Mapping[
             last_syn = opened.syns[-1]
             if was_led and next_act < len(instants) and last_syn <= instants[next_act] <= last_syn + _patience(opened):
                 origin = streams.ends(int(streams.number[answers[last_answer][1]]))
-                late_openings.append(
-                    LateOpening("connect_dead", opened, ends, opened.ms_until(instants[next_act]), origin)
-                )
-    return late_openings
+                yield LateOpening("connect_dead", opened, ends, opened.ms_until(instants[next_act]), origin)
 
 
 SEARCHES = (
@@ -539,7 +510,7 @@ class Delay(NamedTuple):
     client: str
 
 
-def before_asking(tables: Mapping[str, pa.Table], explained: Set[int] = frozenset()) -> list[Finding]:
+def before_asking(tables: Tables, explained: Set[int] = frozenset()) -> list[Finding]:
     """Find connects that waited for a repeated SYN, late first requests, and requests held by a cork; by server.
 
     `explained`: streams with a better reason for the repeated SYN (`find`).
@@ -586,7 +557,7 @@ class Pauses(TypedDict):
     median_ms: float
 
 
-def pauses(tables: Mapping[str, pa.Table], server: str, port: int) -> Pauses:
+def pauses(tables: Tables, server: str, port: int) -> Pauses:
     """Return the pauses of this server's clients between their requests."""
     streams, stretches = tables["streams"], tables["stretches"]
     method, methods = arrays.codes(stretches, "method")

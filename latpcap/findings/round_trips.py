@@ -6,7 +6,7 @@ run in parallel, or wait for their program, are not counted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from latpcap import arrays, spill, words
@@ -47,21 +47,21 @@ MIN_IN_TURN = 5
 """Fewest connections (or messages) in sequence that are not an accident."""
 
 
-def find(tables: Mapping[str, pa.Table]) -> list[Finding]:
+def find(tables: Mapping[str, pa.Table]) -> Iterator[Finding]:
     """Find requests and handshakes that took more round trips than necessary, by server."""
     stretches = tables["stretches"]
     if not stretches.num_rows:
-        return []
+        return
     requests = Requests(tables["streams"], stretches)
     is_complete = request_mask(stretches) & arrays.numbers(stretches, "complete").astype(bool)
     is_handshake = is_complete & arrays.equals(stretches, "method", "handshake")
     is_handshake &= arrays.equals(stretches, "protocol", "tls")
     is_request = is_complete & ~is_handshake
-    findings = _certificates(requests, is_handshake)
-    findings += _connection_each(requests, is_handshake, is_request)
-    findings += _redirects(requests, is_request)
-    findings += _connects_in_turn(requests, is_complete, is_handshake)
-    return findings + _in_turn(requests, is_request)
+    yield from _certificates(requests, is_handshake)
+    yield from _connection_each(requests, is_handshake, is_request)
+    yield from _redirects(requests, is_request)
+    yield from _connects_in_turn(requests, is_complete, is_handshake)
+    yield from _in_turn(requests, is_request)
 
 
 class Requests:
@@ -109,33 +109,28 @@ def find_runs(follows: Array) -> list[tuple[int, int]]:
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
 
-def _certificates(requests: Requests, is_handshake: Array) -> list[Finding]:
+def _certificates(requests: Requests, is_handshake: Array) -> Iterator[Finding]:
     """Find TLS handshakes in which the server's certificates waited for its congestion window."""
     if not is_handshake.any():
-        return []
+        return
     waited_ms = requests.ms("cwnd")
     waiting_rows = np.flatnonzero(is_handshake & (waited_ms > 0))
-    findings = []
     for server, positions in requests.groups(requests.stream_row[waiting_rows]).items():
         rows = waiting_rows[positions]
         rtt_ms = requests.rtt_ms(rows)
         rows = rows[(waited_ms[rows] >= MIN_WINDOW_WAIT * rtt_ms) & (rtt_ms >= MIN_TRIP_MS)]
         if len(rows):
             total = requests.count(is_handshake, server)
-            findings.append(
-                trips_finding("tls_certificates", "server", "late", server, requests, rows, waited_ms[rows], total)
-            )
-    return findings
+            yield trips_finding("tls_certificates", "server", "late", server, requests, rows, waited_ms[rows], total)
 
 
-def _connection_each(requests: Requests, is_handshake: Array, is_request: Array) -> list[Finding]:
+def _connection_each(requests: Requests, is_handshake: Array, is_request: Array) -> Iterator[Finding]:
     """Find servers where most TLS connections carry a single request."""
     if not is_handshake.any():
-        return []
+        return
     counts = np.bincount(requests.stream_row[is_request], minlength=len(requests.number))
     handshake_rows = np.flatnonzero(is_handshake)
     took_ms = requests.ms("latency")
-    findings = []
     for server, positions in requests.groups(requests.stream_row[handshake_rows]).items():
         rows = handshake_rows[positions]
         single_rows = rows[(counts[requests.stream_row[rows]] == 1) & (requests.rtt_ms(rows) >= MIN_TRIP_MS)]
@@ -143,17 +138,14 @@ def _connection_each(requests: Requests, is_handshake: Array, is_request: Array)
             continue
         spent_ms = took_ms[single_rows] + requests.rtt_ms(single_rows)
         if spent_ms.sum() >= MIN_SUM_MS:
-            findings.append(
-                trips_finding("tls_each", "client", "path", server, requests, single_rows, spent_ms, len(rows))
-            )
-    return findings
+            yield trips_finding("tls_each", "client", "path", server, requests, single_rows, spent_ms, len(rows))
 
 
-def _in_turn(requests: Requests, is_request: Array) -> list[Finding]:
+def _in_turn(requests: Requests, is_request: Array) -> Iterator[Finding]:
     """Find runs of sequential requests on a connection that waited almost only for the path."""
     rows = np.flatnonzero(is_request)
     if len(rows) < MIN_RUN:
-        return []
+        return
     stretches = requests.stretches
     rows = rows[np.lexsort((arrays.numbers(stretches, "start")[rows], requests.stream_row[rows]))]
     start, end = arrays.numbers(stretches, "start")[rows], arrays.numbers(stretches, "end")[rows]
@@ -173,7 +165,6 @@ def _in_turn(requests: Requests, is_request: Array) -> list[Finding]:
     is_long = (lasts - firsts + 1 >= MIN_RUN) & (path_sums >= MIN_PATH_SHARE * took_sums)
     is_long &= between <= MAX_GAP_SHARE * path_sums
     runs = list(zip(firsts[is_long].tolist(), lasts[is_long].tolist(), strict=True))
-    findings = []
     for server, indexes in requests.groups(requests.stream_row[rows[firsts[is_long]]]).items():
         runs_of_server = [runs[index] for index in indexes.tolist()]
         in_runs = np.concatenate([np.arange(first, last + 1) for first, last in runs_of_server])
@@ -185,11 +176,9 @@ def _in_turn(requests: Requests, is_request: Array) -> list[Finding]:
                 "alike": _alike(stretches, rows[first : last + 1]),
             }  # fmt: skip
             total = requests.count(is_request, server)
-            row = trips_finding(
+            yield trips_finding(
                 "in_turn", "client", "path", server, requests, rows[in_runs], took_ms[in_runs], total, values
             )
-            findings.append(row)
-    return findings
 
 
 def _alike(stretches: pa.Table, rows: Array) -> str:
@@ -204,10 +193,10 @@ def _alike(stretches: pa.Table, rows: Array) -> str:
     return words.say("in_turn_alike", n=int(counts[largest]), name=called(verb, name))
 
 
-def _connects_in_turn(requests: Requests, is_complete: Array, is_handshake: Array) -> list[Finding]:
+def _connects_in_turn(requests: Requests, is_complete: Array, is_handshake: Array) -> Iterator[Finding]:
     """Find clients that send sequential requests, each over a new connection, on a long path."""
     if not is_complete.any():
-        return []
+        return
     count, took_ms = len(requests.number), requests.ms("latency")
     end, first_row = np.zeros(count, np.int64), np.full(count, -1, np.int64)
     rows = np.flatnonzero(is_complete)
@@ -223,7 +212,6 @@ def _connects_in_turn(requests: Requests, is_complete: Array, is_handshake: Arra
     # the next SYN follows at once in a capture at the client, and after a round trip at the server
     gap_ms = (requests.start[singles[1:]] - end[singles[:-1]]) / NS_PER_MS
     follows = (gap_ms >= -MAX_GAP_SHARE) & (gap_ms <= (1 + MAX_GAP_SHARE) * requests.rtt[singles[1:]])
-    findings = []
     runs = find_runs(follows & (key[1:] == key[:-1]))
     for first, last in (run for run in runs if run[1] - run[0] + 1 >= MIN_IN_TURN):
         streams = singles[first : last + 1]
@@ -238,11 +226,9 @@ def _connects_in_turn(requests: Requests, is_complete: Array, is_handshake: Arra
             "own_ms": float(took_ms[rows_of_run].sum()) / len(streams),
         }  # fmt: skip
         total = requests.count(is_complete, server)
-        row = trips_finding(
+        yield trips_finding(
             "connects_in_turn", "client", "path", server, requests, rows_of_run, spent_ms, total, values
         )
-        findings.append(row)
-    return findings
 
 
 def shortest_trips_ms(streams: pa.Table) -> Array:
@@ -252,12 +238,12 @@ def shortest_trips_ms(streams: pa.Table) -> Array:
     return np.fmin(first, np.where(np.isnan(first), np.nan, np.nan_to_num(legs[0]) + np.nan_to_num(legs[1])))
 
 
-def _redirects(requests: Requests, is_request: Array) -> list[Finding]:
+def _redirects(requests: Requests, is_request: Array) -> Iterator[Finding]:
     """Find several redirects in a row that the client followed at once, each with a request and maybe a connection."""
     stretches = requests.stretches
     is_redirect = is_request & np.isin(arrays.numbers(stretches, "status").astype(float), REDIRECTS)
     if is_redirect.sum() < MIN_REDIRECTS:
-        return []
+        return
     rows = np.flatnonzero(is_request)
     start, end = arrays.numbers(stretches, "start"), arrays.numbers(stretches, "end")
     is_first = arrays.numbers(stretches, "index") == 0
@@ -270,7 +256,6 @@ def _redirects(requests: Requests, is_request: Array) -> list[Finding]:
     follows &= (pause_ms >= 0) & (pause_ms <= MAX_REDIRECT_GAP_MS) & (requests.rtt_ms(rows[:-1]) >= MIN_TRIP_MS)
     chains = [(first, last) for first, last in find_runs(follows) if last - first >= MIN_REDIRECTS]
     firsts = requests.stream_row[rows[np.array([first for first, _ in chains], np.int64)]]
-    findings = []
     for server, indexes in requests.groups(firsts).items():
         chains_of_server = [chains[index] for index in indexes.tolist()]
         redirects = np.concatenate([rows[first:last] for first, last in chains_of_server])
@@ -284,11 +269,9 @@ def _redirects(requests: Requests, is_request: Array) -> list[Finding]:
             "run": last - first, "whole_ms": float(begin[rows[last]] - begin[rows[first]]) / NS_PER_MS,
             "connects": int(is_first[rows[first:last]].sum()), "name": called(redirect["method"], redirect["target"]),
         }  # fmt: skip
-        row = trips_finding(
+        yield trips_finding(
             "redirects", "server", "path", server, requests, redirects, spent_ms, len(redirects), values
         )
-        findings.append(row)
-    return findings
 
 
 def trips_finding(

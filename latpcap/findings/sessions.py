@@ -7,7 +7,7 @@ receive windows that stay closed; RSTs that a middlebox forged. Reads streams, e
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -98,7 +98,7 @@ class _Session(NamedTuple):
     frame: int
 
 
-def _shared_client_ids(tables: Mapping[str, pa.Table]) -> list[Finding]:
+def _shared_client_ids(tables: Mapping[str, pa.Table]) -> Iterator[Finding]:
     """Find MQTT clients at several addresses that log in with one client id.
 
     The broker closes the older session at each login (rule MQTT-3.1.4-2 of MQTT 3.1.1), and its client logs in again.
@@ -107,7 +107,7 @@ def _shared_client_ids(tables: Mapping[str, pa.Table]) -> list[Finding]:
     is_connect = arrays.equals(stretches, "protocol", "mqtt") & arrays.equals(stretches, "method", "CONNECT")
     rows = np.flatnonzero(is_connect)
     if len(rows) < MIN_TAKEOVERS:
-        return []
+        return
     columns = ("server", "server_port", "client")
     endpoints = arrays.looked_up(streams, "stream", arrays.numbers(stretches, "stream")[rows], columns)
     ends_ns = dict(zip(*(arrays.numbers(streams, name).tolist() for name in ("stream", "end")), strict=True))
@@ -118,7 +118,6 @@ def _shared_client_ids(tables: Mapping[str, pa.Table]) -> list[Finding]:
     for (target, stream, frame), (host, port, client), start_ns in zip(logins, endpoints, start, strict=True):
         if target:
             sessions[host, port, target].append(_Session(client, stream, start_ns, ends_ns[stream], frame))
-    findings = []
     for (host, port, name), sessions_of_id in sessions.items():
         sessions_of_id.sort(key=lambda session: session.start)
         ended = [
@@ -127,8 +126,7 @@ def _shared_client_ids(tables: Mapping[str, pa.Table]) -> list[Finding]:
             if old.client != new.client and 0 <= old.end - new.start <= MAX_TAKEOVER_NS
         ]
         if len(ended) >= MIN_TAKEOVERS and len({old.client for old, _ in ended}) > 1:
-            findings.append(_takeover_finding((host, port), name, sessions_of_id, ended))
-    return findings
+            yield _takeover_finding((host, port), name, sessions_of_id, ended)
 
 
 def _takeover_finding(
@@ -265,11 +263,11 @@ def _closed_windows(tables: Mapping[str, pa.Table]) -> list[Finding]:
     return [_closed_window_finding(*key, cases) for key, cases in groups.items()]
 
 
-def _forged_resets(tables: Mapping[str, pa.Table]) -> list[Finding]:
+def _forged_resets(tables: Mapping[str, pa.Table]) -> Iterator[Finding]:
     """Find connections that an RST ended although its apparent sender went on: a middlebox sent it."""
     events, streams = segments(tables), tables["streams"]
     if events is None or not streams.num_rows:
-        return []
+        return
     groups: dict[tuple[str, int, bool], list[_ForgedReset]] = defaultdict(list)
     for by_client in (False, True):
         closed = arrays.equals(streams, "closed_by", "client_rst" if by_client else "server_rst")
@@ -284,19 +282,17 @@ def _forged_resets(tables: Mapping[str, pa.Table]) -> list[Finding]:
                 lasted_ms = int(course.end - course.time[0]) / NS_PER_MS
                 reset = _ForgedReset(lasted_ms, int(course.frame[index]), stream, client)
                 groups[server, port, by_client].append(reset)
-    findings = []
     for (server, port, by_client), resets in groups.items():
         longest = max(resets)
         ends = (longest.client, endpoint(server, port))
         sender, other = ends if by_client else reversed(ends)
         values = {"who": sender, "other": other, "n": len(resets), "frame": longest.frame}
-        findings.append(Finding.wait(
+        yield Finding.wait(
             (server, port), "reset_between", "network", "never", [reset.lasted_ms for reset in resets], values,
             median_ms=None, clients=len({reset.client for reset in resets}), client=longest.client, streams=len(resets),
             of_streams=len(resets), worst_stream=longest.stream, worst_frames=(longest.frame,),
             filter=wireshark_filter(longest.stream),
-        ))  # fmt: skip
-    return findings
+        )  # fmt: skip
 
 
 def _accounted_closed_ms(tables: Mapping[str, pa.Table]) -> dict[tuple[int, bool], float]:

@@ -32,7 +32,7 @@ def find(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[F
     `pushed`: the streams on which servers send without requests.
     """
     unanswered, requests_of = unanswered_requests(tables, pushed)
-    silent = silent_peers(tables)
+    silent = list(silent_peers(tables))
     explained = explained_by_packets(tables, [*unanswered, *silent], requests_of)
     exchanges = explained.exchanges | {wait.exchange for wait in unanswered if wait.stream in explained.unseen_answers}
     groups: dict[tuple[str, str, int], list[UnansweredWait]] = defaultdict(list)

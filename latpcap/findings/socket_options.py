@@ -11,7 +11,7 @@ echoed timestamp moved) may be Nagle's wait for a held ACK, or a pause of the pr
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
@@ -207,9 +207,8 @@ def _is_linux(timer_ms: float, tick_ms: float | None) -> bool:
     return timer_ms == 40 and tick_ms is not None and round(1000 / tick_ms) in LINUX_HZ
 
 
-def of_options(evidence: pa.Table) -> list[Finding]:
+def of_options(evidence: pa.Table) -> Iterator[Finding]:
     """Find options that changed during the capture: by a deployment, a reload, or a login that ended."""
-    findings = []
     for row in evidence.to_pylist():
         frame, side = row["changed_frame"], row["sender"]
         if frame is None:
@@ -219,15 +218,14 @@ def of_options(evidence: pa.Table) -> list[Finding]:
         seen_off, seen_on = (after, before) if is_off else (before, after)
         confidence = SHOWN if row["changed_grade"] == "proven" else PROBABLE
         server = endpoint(row["server"], row["server_port"])
-        findings.append(Finding(
+        yield Finding(
             kind="change", server=row["server"], server_port=row["server_port"], cause=STALL, owner=side,
             client=row["client"], confidence=confidence, sender=side,
             nodelay="off" if is_off else "on", nodelay_seen_off=seen_off, nodelay_seen_on=seen_on,
             worst_frames=(frame,), filter=f"frame.number == {frame}",
             sentence="option_off" if is_off else "option_on",
             values={"frame": frame, "side": side, "server": server, "before": before, "after": after},
-        ))  # fmt: skip
-    return findings
+        )  # fmt: skip
 
 
 class _HeldAck(NamedTuple):
@@ -238,24 +236,23 @@ class _HeldAck(NamedTuple):
     stream: int
 
 
-def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[Finding]:
+def held_for_nobody(tables: Mapping[str, pa.Table]) -> Iterator[Finding]:
     """Find held ACKs that released no segment, by server and by the side that held them."""
     streams, events = tables["streams"], segments(tables)
     held = events.held() if events is not None else ()
     if not held or not len(held[0]):
-        return []
+        return
     ends = arrays.looked_up(streams, "stream", held[2], ("server", "server_port"))
     groups: dict[tuple[str, int, str], list[_HeldAck]] = {}
     for ms, frame, stream, by_client, (name, port) in zip(*(column.tolist() for column in held), ends, strict=True):
         groups.setdefault((name, port, "client" if by_client else "server"), []).append(_HeldAck(ms, frame, stream))
-    findings = []
     for (server, port, side), holds in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0])):
         if len(holds) < LIMITS["held_few"]:
             continue
         ms = np.sort([hold.ms for hold in holds])
         typical = sorted(holds)[len(holds) // 2]
         values = {"side": side, "n": len(holds), "low": float(ms[0]), "high": float(ms[-1])}
-        findings.append(Finding(
+        yield Finding(
             kind="harmless", server=server, server_port=port, cause="delayed_ack", owner=side,
             grade="harmless", confidence=SHOWN, sender=SIDES[side], delayed_ack="on",
             delayed_ack_seen_on=len(holds), exchanges=0, streams=len({hold.stream for hold in holds}),
@@ -264,8 +261,7 @@ def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[Finding]:
             typical_ms=typical.ms, typical_frames=(typical.frame,),
             filter=f"tcp.stream eq {typical.stream} and frame.number == {typical.frame}",
             sentence="held_back_harmless", values={"server": endpoint(server, port), **values},
-        ))  # fmt: skip
-    return findings
+        )  # fmt: skip
 
 
 METHOD = "one_way"

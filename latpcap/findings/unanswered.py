@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -205,15 +205,14 @@ def _requests(streams: pa.Table, counts: Array) -> dict[tuple[str, int], int]:
     return dict(zip(zip(servers, ports, strict=True), per_server, strict=True))
 
 
-def silent_peers(tables: Mapping[str, pa.Table]) -> list[UnansweredWait]:
+def silent_peers(tables: Mapping[str, pa.Table]) -> Iterator[UnansweredWait]:
     """Find peers that sent nothing while the other side repeated its data for 1 s (`stuck_ms`) or more."""
     streams, events = tables["streams"], segments(tables)
     repeats = [arrays.numbers(streams, f"{side}_retransmissions") >= MIN_REPEATS for side in SIDES]
     packets = [arrays.numbers(streams, f"{side}_packets") > 0 for side in SIDES]
     stream_numbers = arrays.numbers(streams, "stream")[(repeats[0] | repeats[1]) & packets[0] & packets[1]]
     if events is None or not len(stream_numbers):
-        return []
-    waits = []
+        return
     silent = [
         (number, is_client, frame, (until - since) / NS_PER_MS, count)
         for number, is_client, frame, since, count, until in events.gone(stream_numbers)
@@ -222,8 +221,7 @@ def silent_peers(tables: Mapping[str, pa.Table]) -> list[UnansweredWait]:
     ends = arrays.looked_up(streams, "stream", np.array([number for number, *_ in silent], stream_numbers.dtype), ENDS)
     for (number, is_client, frame, waited_ms, count), (server, port, client) in zip(silent, ends, strict=True):
         side = "client" if is_client else "server"
-        waits.append(UnansweredWait(number, client, server, port, frame, waited_ms, "", repeats=count, cause=side))
-    return waits
+        yield UnansweredWait(number, client, server, port, frame, waited_ms, "", repeats=count, cause=side)
 
 
 def standing_still(tables: Mapping[str, pa.Table], events: Segments, waiting: set[int]) -> list[UnansweredWait]:

@@ -5,7 +5,7 @@ Each block takes a round trip, in which the line is idle.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from latpcap import arrays
 from latpcap.findings.round_trips import MIN_RUN, MIN_SUM_MS, MIN_TRIP_MS, shortest_trips_ms
@@ -25,11 +25,11 @@ MIN_WAIT_SHARE = 0.6
 """Smallest share of the upload's time that round trips take; the rest is the sending of the blocks."""
 
 
-def find(tables: Mapping[str, pa.Table]) -> list[Finding]:
+def find(tables: Mapping[str, pa.Table]) -> Iterator[Finding]:
     """Find uploads in blocks, each sent after the answer to the previous one, in protocols without a reader."""
     streams, stretches, events = tables["streams"], tables["stretches"], segments(tables)
     if events is None:
-        return []
+        return
     number, sent_bytes = arrays.numbers(streams, "stream"), arrays.numbers(streams, "client_payload_bytes")
     rtt = shortest_trips_ms(streams)
     is_upload = (sent_bytes >= MIN_RUN * MIN_BLOCK_BYTES) & (rtt >= MIN_TRIP_MS)
@@ -37,11 +37,10 @@ def find(tables: Mapping[str, pa.Table]) -> list[Finding]:
     with_requests, counts = np.unique(arrays.numbers(stretches, "stream"), return_counts=True)
     is_upload &= ~np.isin(number, with_requests[counts >= MIN_RUN])
     if not is_upload.any() or is_upload.sum() > MAX_STREAMS:
-        return []
+        return
     table = events.of_streams(number[is_upload])
     stream, time, length, frame = (arrays.numbers(table, name) for name in ("stream", "time", "len", "frame"))
     by_client = arrays.numbers(table, "from_client").astype(bool)
-    findings = []
     for row in np.flatnonzero(is_upload).tolist():
         data = np.flatnonzero((stream == number[row]) & (length > 0))
         turns = np.flatnonzero(np.diff(by_client[data], prepend=~by_client[data[:1]]))
@@ -61,9 +60,8 @@ def find(tables: Mapping[str, pa.Table]) -> list[Finding]:
             "block": f"{np.median(size[block_turns]) / 1e3:,.3g} kB",
             "trip_ms": float(rtt[row]), "whole_ms": whole_ms, "path_ms": path_ms,
         }  # fmt: skip
-        findings.append(Finding.wait(
+        yield Finding.wait(
             (ends["server"], ends["server_port"]), "blocks_in_turn", "client", "path", [whole_ms], values, clients=1,
             client=ends["client"], streams=1, of_streams=1, total_ms=path_ms, worst_stream=int(number[row]),
             worst_frames=tuple(frame[first_segments[:2]].tolist()),
-        ))  # fmt: skip
-    return findings
+        )  # fmt: skip
