@@ -147,14 +147,6 @@ impl WireFormat for Beanstalk {
         }
     }
 
-    fn fits(_side: Side, _head: Head<'_>) -> bool {
-        true
-    }
-
-    fn has_magic(_side: Side) -> bool {
-        false
-    }
-
     fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         let side = sink.side();
         let Some(line) = Line::read(side, head.bytes) else {

@@ -165,10 +165,6 @@ impl WireFormat for Enip {
         options && is_whole && (side == Side::Server || message.status == 0)
     }
 
-    fn has_magic(_side: Side) -> bool {
-        false
-    }
-
     fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         let Some(message) = Message::read(head.bytes) else {
             return Role::Ignored;

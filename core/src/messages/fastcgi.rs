@@ -105,14 +105,6 @@ impl WireFormat for FastCgi {
         }
     }
 
-    fn fits(_side: Side, _head: Head<'_>) -> bool {
-        true
-    }
-
-    fn has_magic(_side: Side) -> bool {
-        false
-    }
-
     fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         let (Some(kind), Some(id)) = (cursor::u8_at(head.bytes, 1), cursor::be16_at(head.bytes, 2)) else {
             return Role::Ignored;
@@ -141,8 +133,6 @@ impl WireFormat for FastCgi {
         }
         Role::Part(key)
     }
-
-    fn lost(&mut self, _side: Side) {}
 }
 
 impl FastCgi {

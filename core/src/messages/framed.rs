@@ -89,16 +89,20 @@ pub(super) trait WireFormat: Default {
     fn length(&self, side: Side, first: &[u8]) -> Length;
 
     /// Whether `side` may send this message, whose head may be cut off. Used where reading begins in mid-stream.
-    fn fits(side: Side, head: Head<'_>) -> bool;
+    fn fits(_side: Side, _head: Head<'_>) -> bool {
+        true
+    }
 
     /// Whether messages of `side` have a constant by which they are recognised even without their end.
-    fn has_magic(side: Side) -> bool;
+    fn has_magic(_side: Side) -> bool {
+        false
+    }
 
     /// Interprets a message whose head is read.
     fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role;
 
     /// Forgets state that depends on every message of `side`, because some are missing.
-    fn lost(&mut self, side: Side);
+    fn lost(&mut self, _side: Side) {}
 
     /// Whether TLS follows the message that was read last.
     fn starts_tls(&self) -> bool {

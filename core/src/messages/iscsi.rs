@@ -145,10 +145,6 @@ impl WireFormat for Iscsi {
         side == Side::Server || is_unused || operation(head.bytes) == Some(opcode::LOGIN)
     }
 
-    fn has_magic(_side: Side) -> bool {
-        false
-    }
-
     fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         let (Some(operation), Some(key)) = (operation(head.bytes), tag(head.bytes)) else {
             return Role::Ignored;
@@ -158,8 +154,6 @@ impl WireFormat for Iscsi {
             Side::Server => read_response(sink, key, operation, head.bytes),
         }
     }
-
-    fn lost(&mut self, _side: Side) {}
 }
 
 fn read_request(sink: &mut Sink<'_, impl Listener>, key: u64, operation: u8, head: &[u8]) -> Role {

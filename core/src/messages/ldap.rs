@@ -241,8 +241,6 @@ impl WireFormat for Ldap {
         .unwrap_or_default()
     }
 
-    fn lost(&mut self, _side: Side) {}
-
     fn starts_tls(&self) -> bool {
         self.tls
     }

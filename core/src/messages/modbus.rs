@@ -117,10 +117,6 @@ impl WireFormat for Modbus {
         name.is_some() && (expected == 0 || head.len == expected + UNCOUNTED)
     }
 
-    fn has_magic(_side: Side) -> bool {
-        false
-    }
-
     fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         match sink.side() {
             Side::Client => self.read_request(sink, head.bytes),

@@ -84,10 +84,6 @@ impl WireFormat for Mqtt {
         packet::fits(side, head)
     }
 
-    fn has_magic(_side: Side) -> bool {
-        false
-    }
-
     fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         let Some((kind, flags, body)) = packet::split(head.bytes) else {
             return Role::Ignored;

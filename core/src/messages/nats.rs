@@ -129,10 +129,6 @@ impl WireFormat for Nats {
         }
     }
 
-    fn has_magic(_side: Side) -> bool {
-        false
-    }
-
     fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         let side = sink.side();
         let (Some((verb, _)), Some(line)) = (verb(side, head.bytes), line(head.bytes)) else {

@@ -123,10 +123,6 @@ impl WireFormat for OpcUa {
         }
     }
 
-    fn fits(_side: Side, _head: Head<'_>) -> bool {
-        true
-    }
-
     fn has_magic(_side: Side) -> bool {
         true
     }

@@ -157,10 +157,6 @@ impl WireFormat for OpenFlow {
         }
     }
 
-    fn has_magic(_side: Side) -> bool {
-        false
-    }
-
     fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         let Some(message) = Message::read(head.bytes) else {
             return Role::Ignored;
@@ -186,8 +182,6 @@ impl WireFormat for OpenFlow {
             Meaning::Other => Role::Ignored,
         }
     }
-
-    fn lost(&mut self, _side: Side) {}
 }
 
 /// Begins the response to the other side's request. `error` has the type and the code of an error, 16 bits each.

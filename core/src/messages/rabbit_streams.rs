@@ -136,15 +136,9 @@ impl WireFormat for RabbitStreams {
         }
     }
 
-    fn has_magic(_side: Side) -> bool {
-        false
-    }
-
     fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         self.read(sink, head.bytes).unwrap_or_default()
     }
-
-    fn lost(&mut self, _side: Side) {}
 }
 
 impl RabbitStreams {

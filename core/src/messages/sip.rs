@@ -114,8 +114,6 @@ impl<const RTSP: bool> WireFormat for Calls<RTSP> {
         };
         role.unwrap_or_default()
     }
-
-    fn lost(&mut self, _side: Side) {}
 }
 
 fn read_request(

@@ -103,8 +103,6 @@ impl WireFormat for Smb {
         self.read_compound(sink, &packets);
         role
     }
-
-    fn lost(&mut self, _side: Side) {}
 }
 
 impl Smb {

@@ -141,6 +141,4 @@ impl WireFormat for Synchrophasor {
             }
         }
     }
-
-    fn lost(&mut self, _side: Side) {}
 }

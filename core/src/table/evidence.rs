@@ -16,8 +16,9 @@ pub fn columns(streams: &Streams, judged: &[SenderVerdict]) -> Vec<Column> {
         .zip(judged)
         .filter(|(evidence, _)| evidence.total_observations() > 0)
         .unzip();
-    let measures: Vec<_> = verdicts.iter().map(|verdict| &verdict.measures).collect();
-    let (senders, verdicts, measures) = (&senders, &verdicts, &measures);
+    let holds: Vec<_> = verdicts.iter().map(|verdict| &verdict.measures.holds).collect();
+    let paths: Vec<_> = verdicts.iter().map(|verdict| &verdict.measures.path).collect();
+    let (senders, verdicts, holds, paths) = (&senders, &verdicts, &holds, &paths);
     vec![
         required("server", senders, |sender| Text(sender.key.server.to_string())),
         required("server_port", senders, |sender| sender.key.server_port),
@@ -28,39 +29,25 @@ pub fn columns(streams: &Streams, judged: &[SenderVerdict]) -> Vec<Column> {
         }),
         required("verdict", verdicts, |verdict| verdict.nagle_use.word()),
         required("opportunities", senders, |sender| sender.total_observations()),
-        required("held", measures, |measures| measures.holds.count as u64),
-        required("tight", measures, |measures| measures.holds.prompt_count as u64),
-        required("refuted", measures, |measures| measures.refuted),
-        required("prompt", measures, |measures| measures.prompt),
-        optional("slope", measures, |measures| measures.holds.slope),
-        required("sender_rtt_ms", measures, |measures| {
-            Ms(measures.path.sender_rtt_ns)
+        required("held", holds, |holds| holds.count as u64),
+        required("tight", holds, |holds| holds.prompt_count as u64),
+        required("refuted", verdicts, |verdict| verdict.measures.refuted),
+        required("prompt", verdicts, |verdict| verdict.measures.prompt),
+        optional("slope", holds, |holds| holds.slope),
+        required("sender_rtt_ms", paths, |path| Ms(path.sender_rtt_ns)),
+        required("receiver_rtt_ms", paths, |path| Ms(path.receiver_rtt_ns)),
+        required("tight_ms", paths, |path| Ms(path.prompt_limit_ns)),
+        optional("hold_min_ms", holds, |holds| holds.shortest_ns.map(Ms)),
+        optional("hold_median_ms", holds, |holds| holds.median_ns.map(Ms)),
+        optional("hold_max_ms", holds, |holds| holds.longest_ns.map(Ms)),
+        optional("release_median_ms", holds, |holds| {
+            holds.release_median_ns.map(Ms)
         }),
-        required("receiver_rtt_ms", measures, |measures| {
-            Ms(measures.path.receiver_rtt_ns)
+        optional("release_p95_ms", holds, |holds| holds.release_p95_ns.map(Ms)),
+        optional("tick_ms", holds, |holds| {
+            holds.tick.map(|tick| Ms(tick.period_ns))
         }),
-        required("tight_ms", measures, |measures| Ms(measures.path.prompt_limit_ns)),
-        optional("hold_min_ms", measures, |measures| {
-            measures.holds.shortest_ns.map(Ms)
-        }),
-        optional("hold_median_ms", measures, |measures| {
-            measures.holds.median_ns.map(Ms)
-        }),
-        optional("hold_max_ms", measures, |measures| {
-            measures.holds.longest_ns.map(Ms)
-        }),
-        optional("release_median_ms", measures, |measures| {
-            measures.holds.release_median_ns.map(Ms)
-        }),
-        optional("release_p95_ms", measures, |measures| {
-            measures.holds.release_p95_ns.map(Ms)
-        }),
-        optional("tick_ms", measures, |measures| {
-            measures.holds.tick.map(|tick| Ms(tick.period_ns))
-        }),
-        optional("tick_p", measures, |measures| {
-            measures.holds.tick.map(|tick| tick.luck)
-        }),
+        optional("tick_p", holds, |holds| holds.tick.map(|tick| tick.luck)),
         required("streams", verdicts, |verdict| verdict.streams.all as u64),
         required("nagle_streams", verdicts, |verdict| verdict.streams.nagle as u64),
         required("nodelay_streams", verdicts, |verdict| {

@@ -152,10 +152,6 @@ impl framed::WireFormat for WireFormat {
             && head.len >= min_len
     }
 
-    fn has_magic(_side: Side) -> bool {
-        false
-    }
-
     fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {
         match sink.side() {
             Side::Client => self.read_request(sink, head.bytes),

@@ -178,12 +178,8 @@ fn truth(script: &[Message], side: Side) -> Vec<(String, u64)> {
     script
         .iter()
         .filter(|message| message.side == side)
-        .map(|message| {
-            (
-                message.name.clone(),
-                (message.head.len() + message.body.len()) as u64,
-            )
-        })
+        .map(|message| (message.name.clone(), message.head.len() + message.body.len()))
+        .map(|(name, len)| (name, len as u64))
         .collect()
 }
 
