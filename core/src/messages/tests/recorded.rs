@@ -6,7 +6,7 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
 
-use super::super::readers::{KNOWN, Recognition};
+use super::super::readers::KNOWN;
 use super::cases::FIN;
 use super::random::check;
 use super::{
@@ -39,7 +39,7 @@ struct Stream {
     /// Of who sent the SYN.
     client: Option<(IpAddr, u16)>,
     next: [Option<u32>; 2],
-    event: Spoken,
+    packets: Spoken,
     bytes: usize,
     /// Some bytes are not in the capture, or in another order.
     torn: bool,
@@ -65,7 +65,7 @@ impl RecordSink for Streams {
                 source
             };
             // the same ports again are another connection, which is left out here
-            stream.torn |= stream.client.is_some_and(|known| known != client) || stream.bytes > 0;
+            stream.torn |= stream.client.is_some_and(|before| before != client) || stream.bytes > 0;
             stream.client = Some(client);
             stream.next[usize::from(client != source)] = Some(segment.seq.wrapping_add(1));
         }
@@ -88,7 +88,7 @@ impl RecordSink for Streams {
         }
         *next = next.wrapping_add(fresh.len() as u32);
         stream.bytes += fresh.len();
-        stream.event.push((side, fresh.to_vec()));
+        stream.packets.push((side, fresh.to_vec()));
     }
 
     fn issue(&mut self, _: Issue) {}
@@ -103,7 +103,7 @@ fn recorded() -> Vec<(String, Spoken)> {
         .map(|case| case.path())
         .collect();
     cases.sort();
-    let mut all = Vec::new();
+    let mut recordings = Vec::new();
     for case in cases {
         for name in ["capture.pcap", "capture.pcapng"] {
             let Ok(bytes) = fs::read(case.join(name)) else {
@@ -118,66 +118,69 @@ fn recorded() -> Vec<(String, Spoken)> {
                 .to_string_lossy()
                 .into_owned();
             // of many alike the first tell as much
-            all.extend(
+            recordings.extend(
                 streams
                     .0
                     .into_values()
                     .take(12)
-                    .map(|stream| (name.clone(), stream.event)),
+                    .map(|stream| (name.clone(), stream.packets)),
             );
         }
     }
-    all.retain(|(_, event)| !event.is_empty());
-    all
+    recordings.retain(|(_, packets)| !packets.is_empty());
+    recordings
 }
 
 fn pieces<'a>(
-    event: &'a [(Side, Vec<u8>)],
+    packets: &'a [(Side, Vec<u8>)],
     cut: impl Fn(&'a [u8]) -> Vec<&'a [u8]>,
 ) -> impl Iterator<Item = (Side, Stretch<'a>)> {
-    event.iter().flat_map(move |(side, bytes)| {
+    packets.iter().flat_map(move |(side, bytes)| {
         let cut = cut(bytes).into_iter().filter(|piece| !piece.is_empty());
         cut.map(|piece| (*side, Stretch::Bytes(piece)))
     })
 }
 
-fn halves(bytes: &[u8], place: usize) -> Vec<&[u8]> {
-    let (first, last) = bytes.split_at(place);
+fn halves(bytes: &[u8], at: usize) -> Vec<&[u8]> {
+    let (first, last) = bytes.split_at(at);
     vec![first, last]
 }
 
 #[test]
 fn recorded_streams_read_the_same_however_they_are_cut() {
     let mut spoken = Vec::new();
-    for (name, event) in recorded() {
-        let whole = heard(pieces(&event, |bytes| vec![bytes]), FIN);
-        check(&whole.list);
+    for (name, packets) in recorded() {
+        let uncut = heard(pieces(&packets, |bytes| vec![bytes]), FIN);
+        check(&uncut.list);
         // turns are what one packet brings, and say no more
-        if whole.protocols.contains(&Protocol::Turns) {
+        if uncut.protocols.contains(&Protocol::Turns) {
             continue;
         }
-        spoken.extend(whole.protocols.iter().map(|protocol| protocol.word()));
-        let wanted = short(&whole.list);
-        let single = heard(pieces(&event, |bytes| bytes.chunks(1).collect()), FIN);
+        spoken.extend(uncut.protocols.iter().map(|protocol| protocol.word()));
+        let wanted = short(&uncut.list);
+        let single = heard(pieces(&packets, |bytes| bytes.chunks(1).collect()), FIN);
         assert_eq!(short(&single.list), wanted, "{name}, byte by byte");
-        for place in 1..PLACES {
-            let begins = heard(pieces(&event, |bytes| halves(bytes, place.min(bytes.len()))), FIN);
-            assert_eq!(short(&begins.list), wanted, "{name}, cut at {place}");
-            let ends = pieces(&event, |bytes| halves(bytes, bytes.len().saturating_sub(place)));
+        for offset in 1..PLACES {
+            let begins = heard(
+                pieces(&packets, |bytes| halves(bytes, offset.min(bytes.len()))),
+                FIN,
+            );
+            assert_eq!(short(&begins.list), wanted, "{name}, cut at {offset}");
+            let ends = pieces(&packets, |bytes| halves(bytes, bytes.len().saturating_sub(offset)));
             let ends = heard(ends, FIN);
-            assert_eq!(short(&ends.list), wanted, "{name}, cut {place} before each end");
+            assert_eq!(short(&ends.list), wanted, "{name}, cut {offset} before each end");
         }
     }
-    let silent = KNOWN.iter().map(|known| known.protocol.word());
-    let silent: Vec<_> = silent
+    let words = KNOWN.iter().map(|entry| entry.protocol.word());
+    let silent: Vec<_> = words
         .filter(|word| !spoken.contains(word) && !NO_CASE.contains(word))
         .collect();
     assert_eq!(silent, [""; 0], "protocols that are read, and have no case");
 }
 
-/// What was asked, by name.
-fn names(notes: &[Note]) -> usize {
-    let named = |note: &&Note| {
+/// Counts the requests and pushes that have a name.
+fn count_names(notes: &[Note]) -> usize {
+    let is_named = |note: &&Note| {
         matches!(
             note,
             Note::Request { .. }
@@ -188,21 +191,21 @@ fn names(notes: &[Note]) -> usize {
                 | Note::Push(_)
         )
     };
-    notes.iter().filter(named).count()
+    notes.iter().filter(is_named).count()
 }
 
 #[test]
 fn recorded_streams_are_read_on_behind_a_hole() {
     let mut given_up = Vec::new();
-    for (name, event) in recorded() {
-        let whole = heard(pieces(&event, |bytes| vec![bytes]), FIN);
-        let asked = names(&whole.list);
-        if asked < MIN_SAMPLES || whole.protocols.contains(&Protocol::Turns) {
+    for (name, packets) in recorded() {
+        let uncut = heard(pieces(&packets, |bytes| vec![bytes]), FIN);
+        let name_count = count_names(&uncut.list);
+        if name_count < MIN_SAMPLES || uncut.protocols.contains(&Protocol::Turns) {
             continue;
         }
         for side in [C, S] {
-            let hole = (event.len() / 3..event.len()).find(|at| event[*at].0 == side);
-            let torn = pieces(&event, |bytes| vec![bytes])
+            let hole = (packets.len() / 3..packets.len()).find(|at| packets[*at].0 == side);
+            let torn = pieces(&packets, |bytes| vec![bytes])
                 .enumerate()
                 .map(|(at, (side, piece))| {
                     let missing = Stretch::Missing(piece.len());
@@ -210,8 +213,9 @@ fn recorded_streams_are_read_on_behind_a_hole() {
                 });
             let torn = heard(torn, FIN);
             check(&torn.list);
-            if names(&torn.list) * 3 < asked * 2 {
-                given_up.push(format!("{name} {side:?} {} of {asked}", names(&torn.list)));
+            let torn_count = count_names(&torn.list);
+            if torn_count * 3 < name_count * 2 {
+                given_up.push(format!("{name} {side:?} {torn_count} of {name_count}"));
             }
         }
     }
@@ -220,31 +224,22 @@ fn recorded_streams_are_read_on_behind_a_hole() {
 
 #[test]
 fn recorded_streams_with_a_changed_byte_keep_the_grammar() {
-    for (name, mut event) in recorded() {
-        let total = event.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
+    for (_, mut packets) in recorded() {
+        let total = packets.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
         for change in 0..CHANGES {
-            let mut place = change * 7919 % total;
-            let piece = event.iter_mut().find_map(|(_, bytes)| {
-                let here = bytes.len();
-                if place < here {
-                    return bytes.get_mut(place);
-                }
-                place -= here;
-                None
-            });
-            let piece = piece.unwrap_or_else(|| panic!("{name}: a place within its bytes"));
-            let before = std::mem::replace(piece, (change * 37) as u8);
-            check(&heard(pieces(&event, |bytes| vec![bytes]), FIN).list);
-            let mut place = change * 7919 % total;
-            for (_, bytes) in &mut event {
-                if place < bytes.len() {
-                    bytes[place] = before;
-                    break;
-                }
-                place -= bytes.len();
-            }
+            let offset = change * 7919 % total;
+            let before = replace_byte(&mut packets, offset, (change * 37) as u8);
+            check(&heard(pieces(&packets, |bytes| vec![bytes]), FIN).list);
+            replace_byte(&mut packets, offset, before);
         }
     }
+}
+
+/// Sets the byte at this offset of all bytes of a stream. Returns the byte before.
+fn replace_byte(packets: &mut Spoken, offset: usize, byte: u8) -> u8 {
+    let mut all_bytes = packets.iter_mut().flat_map(|(_, bytes)| bytes);
+    let changed = all_bytes.nth(offset).expect("an offset within the stream");
+    std::mem::replace(changed, byte)
 }
 
 /// What a client and a server sent first, as far as a reader looks.
@@ -253,39 +248,25 @@ const LOOKED: usize = 512;
 #[test]
 fn no_reader_takes_what_another_protocol_said() {
     let mut taken = Vec::new();
-    for (name, event) in recorded() {
-        let protocols = heard(pieces(&event, |bytes| vec![bytes]), FIN).protocols;
-        let first = |side| event.iter().find(|(whose, _)| *whose == side);
+    for (name, packets) in recorded() {
+        let protocols = heard(pieces(&packets, |bytes| vec![bytes]), FIN).protocols;
+        let first = |side| packets.iter().find(|(whose, _)| *whose == side);
         let [Some((_, client)), Some((_, server))] = [C, S].map(first) else {
             continue;
         };
         let cut = |bytes: &'_ Vec<u8>| bytes[..bytes.len().min(LOOKED)].to_vec();
-        let (client, server, began) = (cut(client), cut(server), event[0].0);
-        let (one, two) = if began == C {
+        let (client, server, began) = (cut(client), cut(server), packets[0].0);
+        let (opening, answer) = if began == C {
             (&client, &server)
         } else {
             (&server, &client)
         };
-        let stages = [(began, one, &Vec::new()), (began.other(), two, one)].map(|(side, input, other)| {
-            let first = FirstBytes {
-                side,
-                input,
-                other,
-                began,
-            };
-            let takes = |known: &&Recognition| (known.sniff)(&first) == Guess::Yes;
-            KNOWN
-                .iter()
-                .filter(takes)
-                .map(|known| known.protocol)
-                .collect::<Vec<_>>()
-        });
+        let mut takers = sure(began, opening, b"", began);
         // what the first words settle is not asked again
-        let settled = stages
-            .into_iter()
-            .find(|takes| !takes.is_empty())
-            .unwrap_or_default();
-        let others = settled.into_iter().filter(|taker| !protocols.contains(taker));
+        if takers.is_empty() {
+            takers = sure(began.other(), answer, opening, began);
+        }
+        let others = takers.into_iter().filter(|taker| !protocols.contains(taker));
         taken.extend(others.map(|other| format!("{name}: {protocols:?} as {}", other.word())));
     }
     assert_eq!(taken, [""; 0]);
@@ -296,11 +277,11 @@ type Opening = (String, Vec<Protocol>, Side, [Vec<u8>; 2]);
 
 /// One of each set of protocols.
 fn openings() -> Vec<Opening> {
-    let mut all: Vec<Opening> = Vec::new();
-    for (name, event) in recorded() {
-        let protocols = heard(pieces(&event, |bytes| vec![bytes]), FIN).protocols;
+    let mut openings: Vec<Opening> = Vec::new();
+    for (name, packets) in recorded() {
+        let protocols = heard(pieces(&packets, |bytes| vec![bytes]), FIN).protocols;
         let first = [C, S].map(|side| {
-            let bytes = event
+            let bytes = packets
                 .iter()
                 .find(|(whose, _)| *whose == side)
                 .map(|(_, bytes)| bytes);
@@ -308,18 +289,18 @@ fn openings() -> Vec<Opening> {
                 .map(|bytes| bytes[..bytes.len().min(LOOKED)].to_vec())
                 .unwrap_or_default()
         });
-        let is_new = !all
+        let is_new = !openings
             .iter()
-            .any(|(_, known, began, _)| (known, *began) == (&protocols, event[0].0));
+            .any(|(_, of_before, began, _)| (of_before, *began) == (&protocols, packets[0].0));
         // a file on a data connection may look like anything
         let tells = ![Protocol::Turns, Protocol::FtpData]
             .iter()
             .any(|other| protocols.contains(other));
         if tells && is_new && first.iter().all(|bytes| !bytes.is_empty()) {
-            all.push((name, protocols, event[0].0, first));
+            openings.push((name, protocols, packets[0].0, first));
         }
     }
-    all
+    openings
 }
 
 /// Who is sure of these bytes, `side` speaking last.
@@ -332,8 +313,8 @@ fn sure(side: Side, input: &[u8], other: &[u8], began: Side) -> Vec<Protocol> {
     };
     KNOWN
         .iter()
-        .filter(|known| (known.sniff)(&first) == Guess::Yes)
-        .map(|known| known.protocol)
+        .filter(|entry| (entry.sniff)(&first) == Guess::Yes)
+        .map(|entry| entry.protocol)
         .collect()
 }
 
@@ -341,18 +322,18 @@ fn sure(side: Side, input: &[u8], other: &[u8], began: Side) -> Vec<Protocol> {
 fn no_reader_is_sure_of_the_beginning_of_another_protocol_s_bytes() {
     let mut taken = Vec::new();
     for (name, protocols, began, first) in openings() {
-        let (one, two) = (&first[began.index()], &first[began.other().index()]);
-        for end in 1..=one.len() {
+        let (opening, answer) = (&first[began.index()], &first[began.other().index()]);
+        for end in 1..=opening.len() {
             taken.extend(
-                sure(began, &one[..end], b"", began)
+                sure(began, &opening[..end], b"", began)
                     .into_iter()
                     .map(|taker| (taker, end)),
             );
         }
         if taken.is_empty() {
-            for end in 1..=two.len() {
+            for end in 1..=answer.len() {
                 taken.extend(
-                    sure(began.other(), &two[..end], one, began)
+                    sure(began.other(), &answer[..end], opening, began)
                         .into_iter()
                         .map(|taker| (taker, end)),
                 );
@@ -365,17 +346,17 @@ fn no_reader_is_sure_of_the_beginning_of_another_protocol_s_bytes() {
 
 #[test]
 fn of_two_protocols_that_meet_no_third_is_recognised() {
-    let all = openings();
-    for (name, own, began, first) in &all {
-        let one = &first[began.index()];
-        if !sure(*began, one, b"", *began).is_empty() {
+    let openings = openings();
+    for (name, protocols, began, first) in &openings {
+        let opening = &first[began.index()];
+        if !sure(*began, opening, b"", *began).is_empty() {
             continue; // it is one of theirs
         }
-        for (other, theirs, speaks, second) in &all {
-            let two = &second[began.other().index()];
-            let taken: Vec<_> = sure(began.other(), two, one, *began)
+        for (other, other_protocols, speaks, second) in &openings {
+            let answer = &second[began.other().index()];
+            let taken: Vec<_> = sure(began.other(), answer, opening, *began)
                 .into_iter()
-                .filter(|taker| !own.contains(taker) && !theirs.contains(taker))
+                .filter(|taker| !protocols.contains(taker) && !other_protocols.contains(taker))
                 .collect();
             assert_eq!(taken, [], "{name} answered as {other} ({speaks:?} began)");
         }
@@ -404,38 +385,35 @@ const TAKES_ALL: [&str; 12] = [
 #[test]
 fn every_reader_gives_back_what_is_none_of_its_protocol() {
     let mut kept = Vec::new();
-    let all: Vec<_> = recorded()
+    let recordings: Vec<_> = recorded()
         .into_iter()
-        .map(|(name, event)| {
+        .map(|(name, packets)| {
             (
                 name,
-                heard(pieces(&event, |bytes| vec![bytes]), FIN).protocols,
-                event,
+                heard(pieces(&packets, |bytes| vec![bytes]), FIN).protocols,
+                packets,
             )
         })
         .filter(|(_, protocols, _)| !protocols.contains(&Protocol::Turns))
         .collect();
-    for (place, known) in KNOWN.iter().enumerate() {
-        let word = known.protocol.word();
-        for (name, protocols, event) in &all {
-            // one reader has both of ISO's
-            let is_iso = [Protocol::S7, Protocol::Mms].contains(&known.protocol);
-            let own = protocols.contains(&known.protocol)
-                || is_iso
-                    && protocols
-                        .iter()
-                        .any(|of| [Protocol::S7, Protocol::Mms].contains(of));
-            if own || TAKES_ALL.contains(&word) {
+    // one reader has both
+    let is_iso = |protocol: &Protocol| matches!(protocol, Protocol::S7 | Protocol::Mms);
+    for (number, entry) in KNOWN.iter().enumerate() {
+        let word = entry.protocol.word();
+        for (name, protocols, packets) in &recordings {
+            let is_own = protocols.contains(&entry.protocol)
+                || is_iso(&entry.protocol) && protocols.iter().any(is_iso);
+            if is_own || TAKES_ALL.contains(&word) {
                 continue;
             }
-            let messages = Messages::with_protocol_number(place, &mut Memory::default());
-            let notes = heard_by(messages, pieces(event, |bytes| vec![bytes]), FIN);
+            let messages = Messages::with_protocol_number(number, &mut Memory::default());
+            let notes = heard_by(messages, pieces(packets, |bytes| vec![bytes]), FIN);
             if notes.protocols.iter().any(|read| protocols.contains(read)) {
                 continue; // what does not begin as a tunnel is read as what it is
             }
             let notes = notes.list;
             let given_back = notes.iter().position(|note| matches!(note, Note::Lost { .. }));
-            let named = names(&notes[..given_back.unwrap_or(notes.len())]);
+            let named = count_names(&notes[..given_back.unwrap_or(notes.len())]);
             if named > FEW {
                 kept.push(format!("{name} {protocols:?} as {word}: {named}, {given_back:?}"));
             }
