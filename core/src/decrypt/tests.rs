@@ -65,12 +65,12 @@ fn listen_in(parts: &[Part], log: &KeyLog, cut: impl Fn(&[u8]) -> Vec<Vec<u8>>) 
 /// What is heard, the same however the bytes are cut.
 fn listen(parts: &[Part], text: &str) -> (Heard, Option<Sealed>) {
     let log = keys(text);
-    let whole = listen_in(parts, &log, |bytes| vec![bytes.to_vec()]);
+    let uncut = listen_in(parts, &log, |bytes| vec![bytes.to_vec()]);
     for size in [1, 7, 1000] {
         let cut = listen_in(parts, &log, |bytes| {
             bytes.chunks(size).map(<[u8]>::to_vec).collect()
         });
-        assert_eq!(whole, cut, "in pieces of {size}");
+        assert_eq!(uncut, cut, "in pieces of {size}");
     }
-    whole
+    uncut
 }

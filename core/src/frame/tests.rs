@@ -75,17 +75,19 @@ fn segment(link: u32, data: &[u8]) -> Segment<'_> {
 
 #[track_caller]
 fn unread(link: u32, data: &[u8], original: u32) -> (Kind, &'static str, &'static str, u64, u64, u32) {
-    match decode(link, data, original) {
-        Packet::Unread(it) => (it.kind, it.layer, it.reason, it.needed, it.had, it.detail),
-        Packet::Malformed(_, it) | Packet::BadDataOffset(_, it) => {
-            (it.kind, it.layer, it.reason, it.needed, it.had, it.detail)
-        }
-        Packet::Foreign(foreign) => {
-            let it = foreign.unread(&Unwrapped::Unknown);
-            (it.kind, it.layer, it.reason, it.needed, it.had, it.detail)
-        }
+    let unread = match decode(link, data, original) {
+        Packet::Unread(unread) | Packet::Malformed(_, unread) | Packet::BadDataOffset(_, unread) => unread,
+        Packet::Foreign(foreign) => foreign.unread(&Unwrapped::Unknown),
         other => panic!("{other:?}"),
-    }
+    };
+    (
+        unread.kind,
+        unread.layer,
+        unread.reason,
+        unread.needed,
+        unread.had,
+        unread.detail,
+    )
 }
 
 /// Frames that hold the segment `tcp(TIMES, b"abc")`, with their link types.

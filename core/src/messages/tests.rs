@@ -136,7 +136,7 @@ impl Listener for Notes {
 /// The notes in short, the same however the bytes were cut: bytes of an exchange with a key are added up until
 /// something else is said of it, pieces (they are packets) are left out.
 fn short(notes: &[Note]) -> String {
-    let side = |side: &Side| if *side == C { 'C' } else { 'S' };
+    let letter = |side: &Side| if *side == C { 'C' } else { 'S' };
     let status = |status: &Status| {
         let code = status.code.map(|code| code.to_string());
         let words = [code.as_deref(), status.text, status.error.then_some("error")];
@@ -145,7 +145,7 @@ fn short(notes: &[Note]) -> String {
     let (mut words, mut counted) = (Vec::new(), std::collections::BTreeMap::new());
     for note in notes {
         words.push(match note {
-            Note::Begin { side: s, .. } => format!("{}(", side(s)),
+            Note::Begin { side, .. } => format!("{}(", letter(side)),
             Note::Request { method, target } => format!("{method}.{target}"),
             Note::Host(host) => format!("@{host}"),
             Note::Kind(kind) => format!("{kind:?}"),
@@ -157,10 +157,8 @@ fn short(notes: &[Note]) -> String {
             Note::Dialogue => "dialogue".into(),
             Note::IsEventStream => "streams".into(),
             Note::Sealed { why, .. } => format!("{why:?}"),
-            Note::End { side: s, bytes, .. } => format!("{}){bytes}", side(s)),
-            Note::Cut {
-                side: s, bytes, by, ..
-            } => format!("{}!{by:?}{bytes}", side(s)),
+            Note::End { side, bytes, .. } => format!("{}){bytes}", letter(side)),
+            Note::Cut { side, bytes, by, .. } => format!("{}!{by:?}{bytes}", letter(side)),
             Note::Keyed {
                 key,
                 event: ExchangeEvent::Bytes(bytes),
@@ -175,9 +173,7 @@ fn short(notes: &[Note]) -> String {
                 event: ExchangeEvent::Piece,
                 ..
             } => continue,
-            Note::Keyed {
-                key, side: s, event, ..
-            } => {
+            Note::Keyed { key, side, event, .. } => {
                 let bytes = counted
                     .remove(key)
                     .map_or(String::new(), |bytes| bytes.to_string());
@@ -195,14 +191,14 @@ fn short(notes: &[Note]) -> String {
                     ExchangeEvent::IsEventStream => "streams".into(),
                     other => format!("{other:?}").to_lowercase(),
                 };
-                format!("{}{key}:{bytes}{event}", side(s))
+                format!("{}{key}:{bytes}{event}", letter(side))
             }
             Note::Push(push) => {
                 let number = push.subscription.map(|number| format!("<{number}"));
                 let number = number.unwrap_or_default();
                 format!("push{}.{}.{}{number}", push.bytes, push.method, push.target)
             }
-            Note::Lost { side: s, reason, .. } => format!("{}?{}", side(s), reason.replace(' ', "_")),
+            Note::Lost { side, reason, .. } => format!("{}?{}", letter(side), reason.replace(' ', "_")),
             Note::Protocol(protocol) => format!("={}", protocol.word()),
             Note::TlsSetup { .. } | Note::Dns { .. } | Note::DataPort { .. } | Note::Transfer { .. } => {
                 continue;
@@ -263,16 +259,16 @@ fn cut<'a>(script: &[(Side, &'a str)], cut: impl Fn(&'a [u8]) -> Vec<&'a [u8]>) 
 #[test]
 fn cases_read_the_same_however_they_are_cut() {
     for (name, script, close, notes) in CASES {
-        let whole = read(cut(script, |text| vec![text]), *close);
-        assert_eq!(short(&whole), *notes, "{name}");
+        let uncut = read(cut(script, |text| vec![text]), *close);
+        assert_eq!(short(&uncut), *notes, "{name}");
         let single = read(cut(script, |text| text.chunks(1).collect()), *close);
         assert_eq!(short(&single), *notes, "{name}, byte by byte");
-        for place in 1..script.iter().map(|(_, text)| text.len()).max().unwrap_or(0) {
+        for offset in 1..script.iter().map(|(_, text)| text.len()).max().unwrap_or(0) {
             let halves = cut(script, |text| {
-                let (first, last) = text.split_at(place.min(text.len()));
+                let (first, last) = text.split_at(offset.min(text.len()));
                 vec![first, last]
             });
-            assert_eq!(short(&read(halves, *close)), *notes, "{name}, cut at {place}");
+            assert_eq!(short(&read(halves, *close)), *notes, "{name}, cut at {offset}");
         }
     }
 }
@@ -413,10 +409,10 @@ fn heads_and_targets_are_capped() {
     };
     assert_eq!((target.len(), target.chars().next_back()), (2047 + 3, Some('…')));
 
-    let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(1000));
+    let long_head = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(1000));
     assert_eq!(
-        short(&read([bytes(C, &many)], FIN)),
-        format!("C( GET./ C){}", many.len())
+        short(&read([bytes(C, &long_head)], FIN)),
+        format!("C( GET./ C){}", long_head.len())
     );
 
     for len in [70_000, 65_536 - 20, 65_536 - 21] {

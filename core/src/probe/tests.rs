@@ -133,11 +133,11 @@ fn repeats_are_counted_and_data_makes_it_no_probe() {
     (other.flags, other.seq, other.len) = (SYN, 9, 0);
     feed(&mut streams, &other, at(7, 5002)); // late, and of a connection that carried data
     let rows = of_streams(&mut streams);
-    let seen: Vec<_> = rows
+    let summaries: Vec<_> = rows
         .iter()
         .map(|probe| (probe.sent.frame, probe.retransmissions, probe.answer))
         .collect();
-    assert_eq!(seen, [(1, 2, None), (4, 0, None)]);
+    assert_eq!(summaries, [(1, 2, None), (4, 0, None)]);
 }
 
 #[test]

@@ -11,21 +11,24 @@ use crate::decrypt::suite::Hash;
 fn answers() -> (Vec<Part>, Vec<Vec<u8>>, Vec<u8>, String) {
     let mut talk = keyed(1);
     let parts = talk.handshake();
-    let said: Vec<u8> = (0..10).flat_map(|n| vec![b'0' + n; 100]).collect();
-    let records = said.chunks(100).map(|said| talk.server.seal(23, said)).collect();
-    (parts, records, said, log13(Hash::Sha384, &[]))
+    let content: Vec<u8> = (0..10).flat_map(|n| vec![b'0' + n; 100]).collect();
+    let records = content
+        .chunks(100)
+        .map(|content| talk.server.seal(23, content))
+        .collect();
+    (parts, records, content, log13(Hash::Sha384, &[]))
 }
 
 #[test]
 fn a_hole_inside_a_record_loses_that_record() {
-    let (mut parts, records, said, log) = answers();
+    let (mut parts, records, content, log) = answers();
     parts.push(Bytes(Server, [&records[0], &records[1][..20]].concat()));
     parts.push(Missing(Server, 50));
     parts.push(Missing(Server, 10));
     parts.push(Bytes(Server, [&records[1][80..], &records[2]].concat()));
     let (heard, sealed) = listen(&parts, &log);
     assert_eq!((sealed, heard.missing), (None, vec![(Server, 100)]));
-    assert_eq!(heard.server, [&said[..100], &said[200..300]].concat());
+    assert_eq!(heard.server, [&content[..100], &content[200..300]].concat());
 }
 
 #[test]
@@ -40,7 +43,7 @@ fn a_hole_over_records_is_measured_by_their_numbers() {
         (122, 125),
         (0, 1000),
     ] {
-        let (mut parts, records, said, log) = answers();
+        let (mut parts, records, content, log) = answers();
         let joined = records.concat();
         let each = records[0].len();
         parts.push(Bytes(Server, joined[..from].to_vec()));
@@ -56,7 +59,7 @@ fn a_hole_over_records_is_measured_by_their_numbers() {
         );
         assert_eq!(
             heard.server,
-            [&said[..before * 100], &said[after * 100..]].concat()
+            [&content[..before * 100], &content[after * 100..]].concat()
         );
     }
 }
@@ -123,12 +126,12 @@ fn a_change_of_keys_in_a_hole_is_found_in_tls_1_2() {
 
 #[test]
 fn a_changed_record_is_lost_and_the_next_one_opens() {
-    let (mut parts, mut records, said, log) = answers();
+    let (mut parts, mut records, content, log) = answers();
     records[3][40] ^= 1;
     parts.push(Bytes(Server, records.concat()));
     let (heard, sealed) = listen(&parts, &log);
     assert_eq!((sealed, heard.missing), (None, vec![(Server, 100)]));
-    assert_eq!(heard.server, [&said[..300], &said[400..]].concat());
+    assert_eq!(heard.server, [&content[..300], &content[400..]].concat());
 }
 
 #[test]
@@ -152,9 +155,9 @@ proptest! {
     ) {
         let mut talk = keyed(2);
         let mut parts = talk.handshake();
-        let said: Vec<Vec<u8>> = (0..10).map(|n| vec![b'0' + n; 900]).collect();
-        for said in &said {
-            parts.push(Bytes(Server, talk.server.seal(23, said)));
+        let content: Vec<Vec<u8>> = (0..10).map(|n| vec![b'0' + n; 900]).collect();
+        for content in &content {
+            parts.push(Bytes(Server, talk.server.seal(23, content)));
         }
         let mut server: Vec<u8> = Vec::new();
         let mut client: Vec<u8> = Vec::new();

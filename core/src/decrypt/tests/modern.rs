@@ -81,12 +81,12 @@ impl Keyed {
             Client => (&mut self.client, 3),
             Server => (&mut self.server, 4),
         };
-        let said = sealer.seal(22, &message(24, &[0]));
+        let record = sealer.seal(22, &message(24, &[0]));
         let next = Secret::new(&secret(self.suite.hash, label))
             .unwrap()
             .next(self.suite.hash);
         *sealer = Sealer::modern(self.suite, next.unwrap().bytes());
-        Bytes(side, said)
+        Bytes(side, record)
     }
 }
 

@@ -23,7 +23,7 @@ impl Plain {
             last = last.filter(|last| last.frame >= sent.frame).or(Some(*sent));
             credited = if sent.next == ack { Some(*sent) } else { credited };
         }
-        let found = first.zip(last).map(|(first, last)| Covered {
+        let covered = first.zip(last).map(|(first, last)| Covered {
             bytes: ack.wrapping_sub(first.seq),
             first_frame: first.frame,
             first_time_ns: first.time_ns,
@@ -34,15 +34,15 @@ impl Plain {
         for sent in &mut self.0 {
             sent.seq = if lt(sent.seq, ack) { ack } else { sent.seq };
         }
-        (credited, found)
+        (credited, covered)
     }
 
     /// Of many that begin with one byte, the oldest and the newest.
     fn thin_out(&mut self) {
         let all = std::mem::take(&mut self.0);
-        for (place, sent) in all.iter().enumerate() {
-            let before = all[..place].iter().filter(|other| other.seq == sent.seq).count();
-            let is_last = all[place + 1..].iter().all(|other| other.seq != sent.seq);
+        for (index, sent) in all.iter().enumerate() {
+            let before = all[..index].iter().filter(|other| other.seq == sent.seq).count();
+            let is_last = all[index + 1..].iter().all(|other| other.seq != sent.seq);
             if before < MAX_SAME_START - 1 || is_last {
                 self.0.push(*sent);
             }
@@ -108,10 +108,10 @@ proptest! {
                     if list.rising && !plain.0.is_sorted_by_key(beyond) {
                         continue; // some of them lie half the circle away: nobody can say what it acknowledges
                     }
-                    let told = acknowledge(&mut list, base, ack);
+                    let acked = acknowledge(&mut list, base, ack);
                     let (credited, covered) = plain.acknowledge(ack);
-                    prop_assert_eq!(told.acks, credited.map(|sent| (sent.frame, -sent.time_ns)));
-                    prop_assert_eq!(told.covered, covered);
+                    prop_assert_eq!(acked.acks, credited.map(|sent| (sent.frame, -sent.time_ns)));
+                    prop_assert_eq!(acked.covered, covered);
                 }
                 Step::Ask(at) => {
                     let seq = start.wrapping_add(at);
@@ -175,9 +175,9 @@ fn ten_thousand_in_any_order_are_sorted() {
     assert!(list.sorted.is_some() && list.list.is_empty());
     assert_eq!((list.len(), list.extremes(0)), (10_000, Some((0, 1_000_000))));
     assert_eq!(list.first_copy(0, 791_950).map(|sent| sent.frame), Some(1));
-    let told = acknowledge(&mut list, 0, 500_000);
-    assert_eq!(told.covered.map(|covered| covered.bytes), Some(500_000));
-    let credited = told.acks.map(|(frame, _)| frame * 7919 % 10_000);
+    let acked = acknowledge(&mut list, 0, 500_000);
+    assert_eq!(acked.covered.map(|covered| covered.bytes), Some(500_000));
+    let credited = acked.acks.map(|(frame, _)| frame * 7919 % 10_000);
     assert_eq!(credited, Some(4_999), "the one that ends there");
     assert_eq!(
         (list.len(), list.extremes(0)),

@@ -20,23 +20,23 @@ fn transcript(script: &[(Side, &str)]) -> (String, Option<Protocol>) {
             .for_each(|side| messages.close(*side, at, Close::Fin, &mut notes));
         (short(&notes.list), protocol)
     };
-    let whole = run(cut(script, |text| vec![text]));
+    let uncut = run(cut(script, |text| vec![text]));
     assert_eq!(
         run(cut(script, |text| text.chunks(1).collect())),
-        whole,
+        uncut,
         "byte by byte"
     );
-    for place in 1..script.iter().map(|(_, text)| text.len()).max().unwrap_or(0) {
+    for offset in 1..script.iter().map(|(_, text)| text.len()).max().unwrap_or(0) {
         let halves = cut(script, |text| {
-            let (first, last) = text.split_at(place.min(text.len()));
+            let (first, last) = text.split_at(offset.min(text.len()));
             [first, last]
                 .into_iter()
                 .filter(|piece| !piece.is_empty())
                 .collect()
         });
-        assert_eq!(run(halves), whole, "cut at {place}");
+        assert_eq!(run(halves), uncut, "cut at {offset}");
     }
-    whole
+    uncut
 }
 
 /// What came with each exchange, without bytes: `1 RCPT b@lab =550/error`.
@@ -53,9 +53,9 @@ fn rows(notes: &str) -> Vec<String> {
             continue;
         };
         let key = key.get(1..).unwrap_or_default();
-        if word.starts_with('(') && !rows.iter().any(|(of, _)| of == key) {
+        if word.starts_with('(') && !rows.iter().any(|(row_key, _)| row_key == key) {
             rows.push((key.to_string(), word.trim_start_matches('(').to_string()));
-        } else if let Some((_, row)) = rows.iter_mut().find(|(of, _)| of == key) {
+        } else if let Some((_, row)) = rows.iter_mut().find(|(row_key, _)| row_key == key) {
             let named = word.contains(".") && word.ends_with('@');
             let word = word.trim_start_matches(|c: char| c.is_ascii_digit());
             if named || word.starts_with('=') || word == "givenup" {

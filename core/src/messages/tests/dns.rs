@@ -41,23 +41,23 @@ pub(super) fn transcript(script: &[(Side, Vec<u8>)]) -> (String, Option<Protocol
             .for_each(|side| messages.close(*side, at, Close::Fin, &mut notes));
         (short(&notes.list), messages.protocol())
     };
-    let whole = run(&|bytes| vec![bytes.to_vec()]);
-    assert_eq!(run(&|bytes| bytes.chunks(1).map(<[u8]>::to_vec).collect()), whole);
-    for place in 1..script.iter().map(|(_, bytes)| bytes.len()).max().unwrap_or(0) {
+    let uncut = run(&|bytes| vec![bytes.to_vec()]);
+    assert_eq!(run(&|bytes| bytes.chunks(1).map(<[u8]>::to_vec).collect()), uncut);
+    for offset in 1..script.iter().map(|(_, bytes)| bytes.len()).max().unwrap_or(0) {
         let halves = |bytes: &[u8]| {
-            let (first, last) = bytes.split_at(place.min(bytes.len()));
+            let (first, last) = bytes.split_at(offset.min(bytes.len()));
             vec![first.to_vec(), last.to_vec()]
         };
-        assert_eq!(run(&halves), whole, "cut at {place}");
+        assert_eq!(run(&halves), uncut, "cut at {offset}");
     }
-    whole
+    uncut
 }
 
 #[test]
 fn answers_in_any_order_find_their_queries() {
-    let asked = [query(7, "a.lab"), query(9, "B.lab"), query(8, "c.lab")].concat();
+    let queries = [query(7, "a.lab"), query(9, "B.lab"), query(8, "c.lab")].concat();
     let (notes, protocol) = transcript(&[
-        (C, asked),
+        (C, queries),
         (S, [answer(9, 3, "B.lab"), answer(7, 0, "a.lab")].concat()),
         (S, answer(8, 2, "c.lab")),
     ]);

@@ -22,17 +22,17 @@ fn heard_in(script: &[(Side, Vec<u8>)], cut: impl Fn(&[u8]) -> Vec<Vec<u8>>) -> 
 /// The notes in short and the protocols, the same however the bytes are cut: whole, byte by byte, in two at every
 /// place.
 pub(super) fn transcript(script: &[(Side, Vec<u8>)]) -> (String, Vec<Protocol>) {
-    let whole = heard_in(script, |bytes| vec![bytes.to_vec()]);
+    let uncut = heard_in(script, |bytes| vec![bytes.to_vec()]);
     let single = heard_in(script, |bytes| bytes.chunks(1).map(<[u8]>::to_vec).collect());
-    assert_eq!(single, whole, "byte by byte");
-    for place in 1..script.iter().map(|(_, bytes)| bytes.len()).max().unwrap_or(0) {
+    assert_eq!(single, uncut, "byte by byte");
+    for offset in 1..script.iter().map(|(_, bytes)| bytes.len()).max().unwrap_or(0) {
         let halves = heard_in(script, |bytes| {
-            let (first, last) = bytes.split_at(place.min(bytes.len()));
+            let (first, last) = bytes.split_at(offset.min(bytes.len()));
             vec![first.to_vec(), last.to_vec()]
         });
-        assert_eq!(halves, whole, "cut at {place}");
+        assert_eq!(halves, uncut, "cut at {offset}");
     }
-    whole
+    uncut
 }
 
 pub(super) fn notes(script: &[(Side, Vec<u8>)]) -> String {

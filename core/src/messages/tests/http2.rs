@@ -445,9 +445,9 @@ proptest! {
             frames.into_iter().map(|(client, bytes)| (if client { C } else { S }, bytes)).collect(),
         );
         script.retain(|(_, bytes)| !bytes.is_empty());
-        let whole: Vec<_> = script.iter().map(|(side, bytes)| (*side, Stretch::Bytes(bytes))).collect();
+        let uncut: Vec<_> = script.iter().map(|(side, bytes)| (*side, Stretch::Bytes(bytes))).collect();
         // what is searched for must begin a packet: only what is never lost reads the same
-        let once = stretches(&whole);
+        let once = stretches(&uncut);
         let cut: Vec<_> = script.iter()
             .flat_map(|(side, bytes)| bytes.chunks(size).map(|piece| (*side, Stretch::Bytes(piece))))
             .collect();
@@ -457,8 +457,8 @@ proptest! {
         }
         // holes anywhere: nothing panics
         let mut holed = cut;
-        for (place, missing) in holes {
-            holed.insert(place.min(holed.len()), (if missing % 2 == 0 { C } else { S }, Stretch::Missing(missing)));
+        for (index, missing) in holes {
+            holed.insert(index.min(holed.len()), (if missing % 2 == 0 { C } else { S }, Stretch::Missing(missing)));
         }
         stretches(&holed);
     }

@@ -20,12 +20,12 @@ fn transcript(script: &Script<'_>) -> (String, Option<Protocol>, Option<String>)
         }
         (short(&notes.list), known.0, known.1)
     };
-    let whole = run(usize::MAX);
+    let uncut = run(usize::MAX);
     for size in [1, 2, 3, 5, 7] {
         let known = |protocol: Option<Protocol>| protocol.filter(|known| known.is_interactive());
-        assert_eq!(known(run(size).1), known(whole.1), "in pieces of {size}");
+        assert_eq!(known(run(size).1), known(uncut.1), "in pieces of {size}");
     }
-    whole
+    uncut
 }
 
 #[test]

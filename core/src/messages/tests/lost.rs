@@ -19,7 +19,7 @@ fn mailbox(more: Script<'_>) -> Vec<String> {
 #[test]
 fn the_end_of_a_mail_in_a_hole_gives_the_next_answer_to_nobody() {
     // the hole is seen when the next answer comes, and the client has requested it
-    let told = mailbox(&[
+    let exchanges = mailbox(&[
         (C, Ok("RETR 1\r\n")),
         (S, Ok("+OK 99 octets\r\nSubject: a\r\n")),
         (C, Ok("RETR 2\r\n")),
@@ -36,9 +36,9 @@ fn the_end_of_a_mail_in_a_hole_gives_the_next_answer_to_nobody() {
         "NOOP. =0/+OK",
         "DELE.9 =-ERR/error",
     ];
-    assert_eq!(told, wanted);
+    assert_eq!(exchanges, wanted);
     // in the middle of the mail it does no harm
-    let told = mailbox(&[
+    let exchanges = mailbox(&[
         (C, Ok("RETR 1\r\n")),
         (S, Ok("+OK 99 octets\r\nSubject: a\r\n")),
         (S, Err(80)),
@@ -46,12 +46,12 @@ fn the_end_of_a_mail_in_a_hole_gives_the_next_answer_to_nobody() {
         (C, Ok("NOOP\r\n")),
         (S, Ok("+OK\r\n")),
     ]);
-    assert_eq!(told, ["RETR.1 =0/+OK", "NOOP. =0/+OK"]);
+    assert_eq!(exchanges, ["RETR.1 =0/+OK", "NOOP. =0/+OK"]);
 }
 
 #[test]
 fn the_answer_to_a_command_in_a_hole_may_have_a_text() {
-    let told = mailbox(&[
+    let exchanges = mailbox(&[
         (
             S,
             Ok("+OK\r\nUser-Agent: me\r\nTo: you\r\n\r\na\r\nb\r\nc\r\nd\r\n.\r\n"),
@@ -60,7 +60,7 @@ fn the_answer_to_a_command_in_a_hole_may_have_a_text() {
         (C, Ok("NOOP\r\n")),
         (S, Ok("+OK\r\n")),
     ]);
-    assert_eq!(told, ["NOOP. =0/+OK"]);
+    assert_eq!(exchanges, ["NOOP. =0/+OK"]);
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_mail_behind_a_hole_is_no_row_of_commands() {
         (S, Ok("250 ok\r\n")),
     ];
     const MAIL: &str = "Subject: a\r\n\r\nline one\r\nline two\r\n\r\nhelp me\r\nline four\r\n.\r\n";
-    let told = holed(
+    let exchanges = holed(
         &[
             &HELLO[..],
             &[
@@ -87,11 +87,11 @@ fn a_mail_behind_a_hole_is_no_row_of_commands() {
         .concat(),
         false,
     );
-    assert_eq!(told, ["EHLO.me =250", "RSET. =250", "QUIT. =221"]);
+    assert_eq!(exchanges, ["EHLO.me =250", "RSET. =250", "QUIT. =221"]);
     // no hole: a command that nobody knows is still one
     let odd = [(C, Ok("FOO bar\r\n")), (S, Ok("502 what\r\n"))];
-    let told = holed(&[&HELLO[..], &odd].concat(), false);
-    assert_eq!(told, ["EHLO.me =250", "FOO. =502/error"]);
+    let exchanges = holed(&[&HELLO[..], &odd].concat(), false);
+    assert_eq!(exchanges, ["EHLO.me =250", "FOO. =502/error"]);
 }
 
 #[test]
@@ -106,11 +106,14 @@ fn whoever_spoke_a_protocol_is_heard_again_by_less() {
         (C, Ok("delete k\r\n")),
         (S, Ok("DELETED\r\n")),
     ];
-    let told = holed(&script, false);
-    assert_eq!(told, ["set.k =0/STORED", "get.k =0/END", "delete.k =0/DELETED"]);
+    let exchanges = holed(&script, false);
+    assert_eq!(
+        exchanges,
+        ["set.k =0/STORED", "get.k =0/END", "delete.k =0/DELETED"]
+    );
     // at a stream's beginning in the middle of a connection that is too little
-    let told = holed(&[(C, Err(9)), (C, Ok("get k\r\n")), (S, Ok("what\r\n"))], false);
-    assert_eq!(told, [""; 0]);
+    let exchanges = holed(&[(C, Err(9)), (C, Ok("get k\r\n")), (S, Ok("what\r\n"))], false);
+    assert_eq!(exchanges, [""; 0]);
 }
 
 /// What a stream's readers told: the requests that they named, and the turns that nobody named.

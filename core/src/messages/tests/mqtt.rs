@@ -35,9 +35,10 @@ fn opened(version: u8, more: Script) -> Script {
 fn behind(version: u8, more: Script) -> String {
     let (notes, protocols) = transcript(&opened(version, more));
     assert_eq!(protocols, [Protocol::Mqtt]);
-    let (asked, answered) = if version == 5 { (17, 5) } else { (16, 4) };
-    let connect =
-        format!("C65536:( C65536:CONNECT.me@ C65536:{asked}) S65536:( S65536:=0 S65536:{answered})");
+    let (request_bytes, response_bytes) = if version == 5 { (17, 5) } else { (16, 4) };
+    let connect = format!(
+        "C65536:( C65536:CONNECT.me@ C65536:{request_bytes}) S65536:( S65536:=0 S65536:{response_bytes})"
+    );
     notes
         .strip_prefix(&connect)
         .unwrap_or_else(|| panic!("{notes}"))

@@ -211,15 +211,15 @@ proptest! {
         let heard = heard_by(messages, pieces(&script), Some(how));
         let total = check(&heard.list);
         // who answers by keys counts what is asked and answered only
-        let by_keys = heard.protocols.iter().any(|known| !matches!(known, Protocol::Turns | Protocol::Http));
+        let by_keys = heard.protocols.iter().any(|protocol| !matches!(protocol, Protocol::Turns | Protocol::Http));
         for side in [C, S] {
-            let mine = || pieces(&script).filter(|(whose, _)| *whose == side).map(|(_, piece)| piece);
-            let all = mine().fold(0u64, |sum, piece| sum.saturating_add(piece.len()));
+            let side_pieces = || pieces(&script).filter(|(whose, _)| *whose == side).map(|(_, piece)| piece);
+            let side_bytes = side_pieces().fold(0u64, |sum, piece| sum.saturating_add(piece.len()));
             // only line ends between messages are of no message
             let blank = |piece| if let Stretch::Bytes(bytes) = piece { bytes.iter().filter(|byte| b"\r\n".contains(byte)).count() } else { 0 };
-            let blanks = mine().map(blank).sum::<usize>() as u64;
-            prop_assert!(total[side.index()] <= all, "{:?} {} {}: {:?}", side, total[side.index()], all, heard.list);
-            prop_assert!(by_keys || all <= total[side.index()].saturating_add(blanks));
+            let blanks = side_pieces().map(blank).sum::<usize>() as u64;
+            prop_assert!(total[side.index()] <= side_bytes, "{:?} {} {}: {:?}", side, total[side.index()], side_bytes, heard.list);
+            prop_assert!(by_keys || side_bytes <= total[side.index()].saturating_add(blanks));
         }
     }
 
@@ -231,9 +231,9 @@ proptest! {
     ) {
         let (side, first) = before;
         let text = [first.as_bytes(), &text].concat();
-        let whole = read([(side, Stretch::Bytes(&text))], FIN);
+        let uncut = read([(side, Stretch::Bytes(&text))], FIN);
         let cut = read(text.chunks(size).map(|piece| (side, Stretch::Bytes(piece))), FIN);
-        check(&whole);
-        prop_assert_eq!(short(&whole), short(&cut));
+        check(&uncut);
+        prop_assert_eq!(short(&uncut), short(&cut));
     }
 }

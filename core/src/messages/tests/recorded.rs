@@ -166,7 +166,9 @@ fn recorded_streams_read_the_same_however_they_are_cut() {
                 FIN,
             );
             assert_eq!(short(&begins.list), wanted, "{name}, cut at {offset}");
-            let ends = pieces(&packets, |bytes| halves(bytes, bytes.len().saturating_sub(offset)));
+            let ends = pieces(&packets, |bytes| {
+                halves(bytes, bytes.len().saturating_sub(offset))
+            });
             let ends = heard(ends, FIN);
             assert_eq!(short(&ends.list), wanted, "{name}, cut {offset} before each end");
         }

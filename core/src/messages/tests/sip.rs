@@ -171,16 +171,16 @@ fn who_joins_in_the_middle_finds_a_first_line() {
 
 #[test]
 fn what_only_looks_like_it_is_not_taken() {
-    for (asked, answered) in [
+    for (request, response) in [
         ("INVITE http://lab SIP/2.0\r\n\r\n", "no"),
         ("INVITE sip:anna@lab SIP/3.0\r\n\r\n", "no"),
         ("SIP/2.0 is a version\r\n\r\n", "no"),
         ("PLAY the music\r\n", "no"),
         ("RTSP/1.0 OK\r\n\r\n", "no"),
     ] {
-        let script = [(C, asked), (S, answered)].map(|(side, text)| bytes(side, text));
+        let script = [(C, request), (S, response)].map(|(side, text)| bytes(side, text));
         let notes = short(&stretches(&script));
-        assert_eq!(notes, format!("C( C){} S( S){}", asked.len(), answered.len()));
+        assert_eq!(notes, format!("C( C){} S( S){}", request.len(), response.len()));
     }
     let (_, protocols) = transcript(&[(C, b"OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n".to_vec())]);
     assert_eq!(protocols, [Protocol::Http]);

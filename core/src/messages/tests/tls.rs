@@ -52,11 +52,11 @@ fn both_ways(script: &[(Side, Vec<u8>)], close: Option<Close>) -> (String, &'sta
         }
         (short(&notes.list), messages.protocol().map_or("", Protocol::word))
     };
-    let whole = run(usize::MAX);
+    let uncut = run(usize::MAX);
     for chunk in [1, 2, 3, 7, 100] {
-        assert_eq!(run(chunk), whole, "{chunk} bytes at once");
+        assert_eq!(run(chunk), uncut, "{chunk} bytes at once");
     }
-    whole
+    uncut
 }
 
 /// TLS 1.3: hello, answer, the client's Finished; two tickets; a request and its answer; close-notify.
@@ -301,11 +301,11 @@ fn told(script: &[(Side, Vec<u8>)]) -> Option<String> {
         }
         notes.secured
     };
-    let whole = run(usize::MAX);
+    let uncut = run(usize::MAX);
     for chunk in [1, 2, 3, 7, 100] {
-        assert_eq!(run(chunk), whole, "{chunk} bytes at once");
+        assert_eq!(run(chunk), uncut, "{chunk} bytes at once");
     }
-    let how = whole?;
+    let how = uncut?;
     Some(format!(
         "{:x?} {:?} {:?} {:?} {:?}",
         how.version, how.round_trips, how.resumed, how.server_name, how.alpn

@@ -56,11 +56,11 @@ fn heard_with(parts: &[Part], text: Option<&str>) -> (String, &'static str) {
             messages.protocol().map_or("", Protocol::word),
         )
     };
-    let whole = run(usize::MAX);
+    let uncut = run(usize::MAX);
     for chunk in [1, 7, 1000] {
-        assert_eq!(run(chunk), whole, "{chunk} bytes at once");
+        assert_eq!(run(chunk), uncut, "{chunk} bytes at once");
     }
-    whole
+    uncut
 }
 
 /// Two requests and their answers inside, in records that cut them anywhere, with a ticket between.
@@ -206,8 +206,8 @@ fn a_request_in_a_hole_has_no_packet() {
         });
         // the handshake, /a, what is not there, /c
         assert_eq!(begins.collect::<Vec<_>>(), [false, false, true, false]);
-        let told = short(&notes.list);
-        assert!(told.contains("GET./a") && told.contains("GET./c"), "{told}");
+        let text = short(&notes.list);
+        assert!(text.contains("GET./a") && text.contains("GET./c"), "{text}");
     }
 }
 
@@ -227,9 +227,9 @@ fn records_that_no_longer_open_are_lost_and_said() {
         .iter()
         .filter(|note| matches!(note, Note::Lost { reason, .. } if *reason == Sealed::Lost.reason()));
     assert_eq!(lost.count(), 1);
-    let told = short(&notes.list);
+    let text = short(&notes.list);
     let before = "C( POST./a @h C)52 S( 201 S)653";
-    assert!(told.contains(before), "{told}");
+    assert!(text.contains(before), "{text}");
 }
 
 #[test]

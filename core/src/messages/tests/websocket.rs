@@ -307,17 +307,17 @@ proptest! {
     ) {
         let side = |client: bool| if client { C } else { S };
         let script = opened(frames.iter().map(|(client, first, payload)| (side(*client), ws(side(*client), *first, payload.as_bytes()))).collect());
-        let whole: Vec<_> = script.iter().map(|(side, bytes)| (*side, Stretch::Bytes(bytes))).collect();
+        let uncut: Vec<_> = script.iter().map(|(side, bytes)| (*side, Stretch::Bytes(bytes))).collect();
         let cut: Vec<_> = script.iter()
             .flat_map(|(side, bytes)| bytes.chunks(size).map(|piece| (*side, Stretch::Bytes(piece))))
             .collect();
-        let once = stretches(&whole);
+        let once = stretches(&uncut);
         if !once.iter().any(|note| matches!(note, Note::Lost { .. })) {
             prop_assert_eq!(short(&once), short(&stretches(&cut)));
         }
         let mut holed = cut;
-        for (place, missing) in holes {
-            holed.insert(place.min(holed.len()), (side(missing % 2 == 0), Stretch::Missing(missing)));
+        for (index, missing) in holes {
+            holed.insert(index.min(holed.len()), (side(missing % 2 == 0), Stretch::Missing(missing)));
         }
         stretches(&holed);
     }

@@ -3,11 +3,11 @@ use proptest::prelude::*;
 
 /// What one block tells, as `Name=value`, `?` for what is not known.
 fn block(decoder: &mut Decoder, bytes: &[u8]) -> Result<Vec<String>, Wrong> {
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     decoder.block(bytes, |name, value| {
-        told.push(format!("{name:?}={}", value.unwrap_or("?")))
+        lines.push(format!("{name:?}={}", value.unwrap_or("?")))
     })?;
-    Ok(told)
+    Ok(lines)
 }
 
 fn hex(text: &str) -> Vec<u8> {
@@ -67,9 +67,9 @@ fn the_answers_of_rfc_7541_c_6_evict() {
 fn what_the_capture_does_not_show_is_unknown_and_read_over() {
     let mut decoder = Decoder::joined();
     // an entry from before the capture, a path under a name from there, and a path under a name that is known
-    let told = block(&mut decoder, b"\x82\xbf\x7f\x04\x02/x\x44\x02/y\x88").unwrap();
+    let lines = block(&mut decoder, b"\x82\xbf\x7f\x04\x02/x\x44\x02/y\x88").unwrap();
     assert_eq!(
-        told,
+        lines,
         ["Method=GET", "Unknown=?", "Unknown=?", "Path=/y", "Status=200"]
     );
     // the newest is at its place, the one before it has no name, what lies behind is unknown
@@ -108,8 +108,8 @@ fn a_block_that_is_wrong_makes_the_table_unknown() {
 fn long_values_are_cut_and_counted_whole() {
     let mut decoder = Decoder::new();
     let path = [b"\x44\x7f\xb1\x17".to_vec(), "é".repeat(1560).into_bytes()].concat();
-    let told = block(&mut decoder, &path).unwrap();
-    assert_eq!(told, [format!("Path={}…", "é".repeat(1024))]);
+    let lines = block(&mut decoder, &path).unwrap();
+    assert_eq!(lines, [format!("Path={}…", "é".repeat(1024))]);
     assert_eq!(decoder.size, 5 + 3120 + 32);
     // an entry larger than the table empties it
     let large = [b"\x44\x7f\x81\x1f".to_vec(), vec![b'x'; 4096]].concat();

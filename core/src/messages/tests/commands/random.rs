@@ -63,17 +63,17 @@ proptest! {
     ) {
         let side = |client: bool| if client { C } else { S };
         let before = hello.iter().map(|(side, text)| (*side, Stretch::Bytes(text.as_bytes())));
-        let whole: Vec<_> = before.clone().chain(lines.iter().map(|(client, line)| (side(*client), Stretch::Bytes(&line[..])))).collect();
+        let uncut: Vec<_> = before.clone().chain(lines.iter().map(|(client, line)| (side(*client), Stretch::Bytes(&line[..])))).collect();
         let cut: Vec<_> = before
             .chain(lines.iter().flat_map(|(client, line)| line.chunks(size).map(|piece| (side(*client), Stretch::Bytes(piece)))))
             .collect();
-        let once = read(whole.iter().copied(), FIN);
+        let once = read(uncut.iter().copied(), FIN);
         if !once.iter().any(|note| matches!(note, Note::Lost { .. })) {
             prop_assert_eq!(short(&once), short(&read(cut.iter().copied(), FIN)));
         }
         let mut holed = cut;
-        for (place, missing) in holes {
-            holed.insert((3 + place).min(holed.len()), (side(missing % 2 == 0), Stretch::Missing(missing)));
+        for (index, missing) in holes {
+            holed.insert((3 + index).min(holed.len()), (side(missing % 2 == 0), Stretch::Missing(missing)));
         }
         read(holed, FIN);
     }
