@@ -37,6 +37,6 @@ fn main() -> io::Result<()> {
         io::stdout(),
         "frames {} streams {}",
         engine.frames(),
-        engine.streams()
+        engine.stream_count()
     )
 }

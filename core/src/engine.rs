@@ -3,9 +3,12 @@
 //!
 //! - `Engine::push` hands a block to the capture reader, which calls `Pipeline::record` for each record.
 //! - `Pipeline::record` decodes the frame. A TCP segment goes to `Pipeline::tcp`, everything else to
-//!   `Pipeline::uncommon`: DNS, ARP and ICMP, but also fragments and layers that may contain a TCP segment.
+//!   `Pipeline::uncommon`.
 //! - `Pipeline::tcp` gives the segment to `Streams`. That appends its `events` row, and queues the exchanges that it
-//!   ends.
+//!   ends. `take_issues` and `take_dns` take what else the streams found.
+//! - `Pipeline::uncommon` handles DNS, ARP, ICMP and what cannot be decoded. Fragments (`fragment`), foreign layers
+//!   (`foreign`, `unwrapped`) and headers with a wrong length (`length_beyond_frame`) may contain a TCP segment, which
+//!   goes to `tcp`.
 //! - `Pipeline::judge_some` (in `judging`) judges queued exchanges when there are enough, and appends their rows.
 //!   Exchanges during which the server made requests of its own are judged together (`nested`).
 //! - `Engine::finish` (in `end`) ends all streams, judges the rest and appends the rows of streams.
@@ -49,7 +52,6 @@ use until::Until;
 const MMAP_THRESHOLD_BYTES: usize = 2 << 20;
 
 /// Reads captures: the reader of the file format, and the pipeline behind it.
-#[derive(Default)]
 pub struct Engine {
     reader: CaptureReader,
     pipeline: Pipeline,
@@ -185,19 +187,6 @@ impl Pipeline {
         self.last_time = Some(self.last_time.map_or(now, |last| last.max(now)));
     }
 
-    /// The newest record's frame, with the latest time so far.
-    fn now(&self) -> At {
-        At {
-            frame: self.frame,
-            time_ns: self.last_time.unwrap_or(0),
-        }
-    }
-
-    /// Index of the file that is being read.
-    fn file(&self) -> u32 {
-        self.files.len().saturating_sub(1) as u32
-    }
-
     /// Reports that the record's time is `ns` before the time of the previous record.
     #[cold]
     fn report_clock_step(&mut self, ns: i64, record: &Record<'_>) {
@@ -208,11 +197,6 @@ impl Pipeline {
             Issue::new(Kind::Distrusted, "capture", "time stamps go back").coded(Code::ClockBack)
         };
         self.report(issue, record);
-    }
-
-    /// Counts an issue that was found in this record.
-    fn report(&mut self, issue: Issue, record: &Record<'_>) {
-        self.issue(issue.at(record.offset).in_frame(record.frame));
     }
 
     /// Gives a TCP segment to its stream, then takes what the stream found: issues, DNS messages, ended exchanges.
@@ -237,11 +221,28 @@ impl Pipeline {
         self.judge_some();
     }
 
-    /// `tcp`, not inlined into the uncommon cases.
+    /// Counts the issues that the streams found in the packet at `offset`; 0 at the end of the capture.
+    fn take_issues(&mut self, offset: u64) {
+        let file = self.file();
+        for issue in &mut self.streams.context.issues {
+            issue.file = file;
+            issue.offset = (offset > 0).then_some(offset).or(issue.offset);
+            self.issues.count(issue);
+        }
+        self.streams.context.issues.clear();
+    }
+
+    /// Gives the DNS messages over TCP that end in the packet at `offset` to `lookups`.
     #[cold]
-    #[inline(never)]
-    fn uncommon_tcp(&mut self, segment: &Segment<'_>, at: At, record: &Record<'_>) {
-        self.tcp(segment, at, record);
+    fn take_dns(&mut self, offset: u64) {
+        for message in std::mem::take(&mut self.streams.context.dns) {
+            let ends = self.streams.ends(message.stream);
+            let issue = ends.and_then(|(client, server)| self.lookups.over_tcp(client, server, &message));
+            if let Some(issue) = issue {
+                self.issue(issue.at(offset).in_frame(message.at.frame));
+            }
+        }
+        self.write_lookups();
     }
 
     /// Handles every packet that is not a plain TCP segment. Calls itself for the packet inside a tunnel, a
@@ -290,32 +291,11 @@ impl Pipeline {
         }
     }
 
-    /// Takes a fragment, and reads the packet that it completes.
-    fn fragment(&mut self, fragment: &Fragment<'_>, at: At, record: &Record<'_>) {
-        let seen_frame = SeenFrame {
-            time_ns: at.time_ns,
-            file: self.file(),
-            frame: record.frame,
-            offset: record.offset,
-        };
-        let datagram = self.fragments.add(fragment, seen_frame);
-        self.fragment_issues();
-        if let Some(datagram) = datagram {
-            self.uncommon(&datagram.decode(), at, record);
-        }
-    }
-
-    /// Gives a layer that the core does not read to the plugins' reader.
-    fn foreign(&mut self, foreign: &Foreign<'_>, at: At, record: &Record<'_>) {
-        let unwrapped = self.links.as_mut().map_or(Unwrapped::Unknown, |links| {
-            links.unwrap(foreign.layer, foreign.number, foreign.data)
-        });
-        match &unwrapped {
-            Unwrapped::Several(packets) => {
-                (packets.iter()).for_each(|inner| self.unwrapped(foreign, inner, at, record));
-            }
-            single => self.unwrapped(foreign, single, at, record),
-        }
+    /// `tcp`, not inlined into the uncommon cases.
+    #[cold]
+    #[inline(never)]
+    fn uncommon_tcp(&mut self, segment: &Segment<'_>, at: At, record: &Record<'_>) {
+        self.tcp(segment, at, record);
     }
 
     /// Takes a segment whose IP header gives a length beyond the frame: `claim`, if that header can be trusted.
@@ -363,6 +343,40 @@ impl Pipeline {
         }
     }
 
+    /// Takes a fragment, and reads the packet that it completes.
+    fn fragment(&mut self, fragment: &Fragment<'_>, at: At, record: &Record<'_>) {
+        let seen_frame = SeenFrame {
+            time_ns: at.time_ns,
+            file: self.file(),
+            frame: record.frame,
+            offset: record.offset,
+        };
+        let datagram = self.fragments.add(fragment, seen_frame);
+        self.fragment_issues();
+        if let Some(datagram) = datagram {
+            self.uncommon(&datagram.decode(), at, record);
+        }
+    }
+
+    fn fragment_issues(&mut self) {
+        for issue in std::mem::take(&mut self.fragments.issues) {
+            self.issues.count(&issue);
+        }
+    }
+
+    /// Gives a layer that the core does not read to the plugins' reader.
+    fn foreign(&mut self, foreign: &Foreign<'_>, at: At, record: &Record<'_>) {
+        let unwrapped = self.links.as_mut().map_or(Unwrapped::Unknown, |links| {
+            links.unwrap(foreign.layer, foreign.number, foreign.data)
+        });
+        match &unwrapped {
+            Unwrapped::Several(packets) => {
+                (packets.iter()).for_each(|inner| self.unwrapped(foreign, inner, at, record));
+            }
+            single => self.unwrapped(foreign, single, at, record),
+        }
+    }
+
     /// Continues with the result of a plugin's reader for one layer.
     fn unwrapped(&mut self, foreign: &Foreign<'_>, unwrapped: &Unwrapped, at: At, record: &Record<'_>) {
         match unwrapped {
@@ -387,47 +401,40 @@ impl Pipeline {
         self.report(issue, record);
     }
 
-    fn fragment_issues(&mut self) {
-        for issue in std::mem::take(&mut self.fragments.issues) {
-            self.issues.count(&issue);
-        }
-    }
-
     fn write_lookups(&mut self) {
         for lookup in self.lookups.take_finished() {
             self.tables.lookup(lookup);
         }
     }
 
-    /// Gives the DNS messages over TCP that end in the packet at `offset` to `lookups`.
-    #[cold]
-    fn take_dns(&mut self, offset: u64) {
-        for message in std::mem::take(&mut self.streams.context.dns) {
-            let ends = self.streams.ends(message.stream);
-            let issue = ends.and_then(|(client, server)| self.lookups.over_tcp(client, server, &message));
-            if let Some(issue) = issue {
-                self.issue(issue.at(offset).in_frame(message.at.frame));
-            }
-        }
-        self.write_lookups();
+    /// Counts an issue that was found in this record.
+    fn report(&mut self, issue: Issue, record: &Record<'_>) {
+        self.issue(issue.at(record.offset).in_frame(record.frame));
     }
 
-    /// Counts the issues that the streams found in the packet at `offset`; 0 at the end of the capture.
-    fn take_issues(&mut self, offset: u64) {
-        let file = self.file();
-        for issue in &mut self.streams.context.issues {
-            issue.file = file;
-            issue.offset = (offset > 0).then_some(offset).or(issue.offset);
-            self.issues.count(issue);
+    /// The newest record's frame, with the latest time so far.
+    fn now(&self) -> At {
+        At {
+            frame: self.frame,
+            time_ns: self.last_time.unwrap_or(0),
         }
-        self.streams.context.issues.clear();
+    }
+
+    /// Index of the file that is being read.
+    fn file(&self) -> u32 {
+        self.files.len().saturating_sub(1) as u32
     }
 }
 
 impl Engine {
+    #[allow(clippy::new_without_default)] // a value with side effects is no default
     pub fn new() -> Self {
         drop(black_box(Vec::<u8>::with_capacity(MMAP_THRESHOLD_BYTES)));
-        Engine::default()
+        Engine {
+            reader: CaptureReader::default(),
+            pipeline: Pipeline::default(),
+            stage: Stage::default(),
+        }
     }
 
     /// Begins the next file; the current one, if any, has ended.
@@ -512,7 +519,7 @@ impl Engine {
         self.reader.digits()
     }
 
-    pub fn streams(&self) -> usize {
+    pub fn stream_count(&self) -> usize {
         self.pipeline.streams.len()
     }
 

@@ -24,7 +24,7 @@
 //!
 //! | layers | contents |
 //! | --- | --- |
-//! | `base`, `issue`, `pattern`, `seq`, `segment`, `cursor`, `queue`, `limits` | values, and the thresholds of verdicts |
+//! | `base`, `issue`, `pattern`, `seq`, `segment`, `cursor`, `queue`, `limits` | values, and thresholds of verdicts |
 //! | `capture`, `frame`, `decrypt`, `records` | bytes of files, frames and TLS |
 //! | `messages`, `assemble`, `lookup` | payload in order, and the boundaries of messages |
 //! | `facts`, `observe`, `evidence` | TCP facts, why each segment left when it did, observations of senders |

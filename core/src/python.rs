@@ -238,7 +238,7 @@ impl Analysis {
 
     #[getter]
     fn streams(&self) -> usize {
-        self.engine.streams()
+        self.engine.stream_count()
     }
 
     #[getter]

@@ -122,7 +122,7 @@ fn a_syn_flood_costs_little_per_stream() {
     engine.push(&capture.bytes);
     engine.finish();
     assert_eq!(
-        (engine.streams(), engine.frames()),
+        (engine.stream_count(), engine.frames()),
         (flood as usize, u64::from(flood))
     );
     assert_eq!(engine.pipeline().tables.take("exchanges").unwrap().1.len(), 0);

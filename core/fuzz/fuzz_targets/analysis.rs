@@ -22,7 +22,7 @@ fuzz_target!(|data: &[u8]| {
     let mut in_blocks = (*cut % 4 == 3).then(|| analysed(file.chunks(usize::from(*cut))));
     let frames = whole.frames();
     assert!(
-        whole.streams() as u64 <= frames,
+        whole.stream_count() as u64 <= frames,
         "a frame opens at most one stream"
     );
     for name in NAMES {

@@ -132,7 +132,7 @@ impl Rtt {
         self.count >= MAX_SAMPLES as u64
     }
 
-    /// Returns the 95th percentile of recent samples above the best.
+    /// Returns the 95th percentile of recent samples above the best, without those that a delayed ACK may explain.
     pub fn p95_above_best(&self) -> i64 {
         let best = self.min_ns.unwrap_or(0);
         let above = self.recent.iter().map(|sample| sample.ns() - best);
@@ -144,8 +144,9 @@ impl Rtt {
         self.recent.iter().map(|sample| sample.ns()).max().unwrap_or(0)
     }
 
-    /// Returns the variation of the path without the time that a program always takes: the third quartile of samples
-    /// above the first decile of their kind (kernel or program).
+    /// Returns the variation of the path without the time that a program always takes: the third quartile of recent
+    /// samples above the first decile of their kind (kernel or program). Samples that a delayed ACK may explain are
+    /// left out.
     pub fn jitter_within_kind(&self) -> i64 {
         let mut above: Vec<i64> = Vec::with_capacity(self.recent.len());
         for by_program in [false, true] {
@@ -163,7 +164,7 @@ impl Rtt {
         nth_smallest(&mut above, third).unwrap_or(0)
     }
 
-    /// Returns the variation of the path: the third quartile of samples above the best.
+    /// Returns the variation of the path: the third quartile of recent samples above the best (`third_quartile`).
     pub fn jitter_above_best(&self) -> i64 {
         self.third_quartile(|_| true)
     }
@@ -174,10 +175,11 @@ impl Rtt {
         self.third_quartile(|sample| !sample.by_program())
     }
 
-    /// Returns the third quartile of the counted samples above the best; between two samples, the larger one.
-    fn third_quartile(&self, counts: impl Fn(&Sample) -> bool) -> i64 {
+    /// Returns the third quartile of the counted samples above the best; between two samples, the larger one. Samples
+    /// whose ACK may have been held (`UNHELD_NS`) are left out.
+    fn third_quartile(&self, is_counted: impl Fn(&Sample) -> bool) -> i64 {
         let best = self.min_ns.unwrap_or(0);
-        let counted = self.recent.iter().filter(|sample| counts(sample));
+        let counted = self.recent.iter().filter(|sample| is_counted(sample));
         let mut above: Vec<i64> = counted
             .map(|sample| sample.ns() - best)
             .filter(|above| *above < UNHELD_NS.get())

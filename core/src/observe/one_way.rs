@@ -32,7 +32,8 @@ pub struct Suspect {
     /// The ACK that this side seems to have held; None if this side waited for the peer's ACK.
     pub ack: Option<At>,
     pub to: At,
-    /// Silence of the waiting sender. On the clocks of both sides, so that only differences between gaps have a meaning.
+    /// Silence of the waiting sender. On the clocks of both sides, so that only differences between gaps have a
+    /// meaning.
     silent_ns: i64,
     /// Time from its start to the ACK, on the same clocks.
     acked_ns: i64,

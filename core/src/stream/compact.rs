@@ -196,8 +196,8 @@ impl Stream {
         }
     }
 
-    /// Takes the compact form of an ended stream. `has_lookups`: the capture contains DNS lookups, so that any set-up may
-    /// have a row.
+    /// Takes the compact form of an ended stream. `has_lookups`: the capture contains DNS lookups, so that any set-up
+    /// may have a row.
     pub(super) fn take_closed(&mut self, has_lookups: bool) -> Closed {
         let read = self.tracking.read_so_far();
         let lasts =

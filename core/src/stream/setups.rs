@@ -40,8 +40,8 @@ impl Streams {
         }
     }
 
-    /// The exchange of a stream's set-up and the best RTTs, if it deserves a row (`Setup::deserves_row`). It gets the next
-    /// id.
+    /// The exchange of a stream's set-up and the best RTTs, if it deserves a row (`Setup::deserves_row`). It gets the
+    /// next id.
     pub fn setup(
         &mut self,
         id: u32,

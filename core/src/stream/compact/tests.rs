@@ -48,7 +48,7 @@ impl Rows for Told {
     }
 }
 
-/// All that a capture of these packets tells; `rests` says whether streams may rest, `cut` whether a RST ends them at once.
+/// All rows of a capture of these packets. `rests`: streams may rest; `cut`: a RST ends them at once.
 fn read(packets: &[Drawn], rests: bool, cut: bool) -> Vec<String> {
     let host = |last: u8| IpAddr::from([10, 0, 0, last]);
     let (mut streams, mut read) = (Streams::default(), Told::default());

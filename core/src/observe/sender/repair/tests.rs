@@ -275,7 +275,8 @@ fn what_was_sent_below_a_number_is_a_hole_once() {
     assert_eq!(sender.first_hole(200, 201).map(|hole| hole.start_seq), Some(200));
 }
 
-/// The last segment, and then every other one: no more parts of that hole are remembered than is stated, and that is told.
+/// The last segment, and then every other one: no more parts of that hole are remembered than is stated, and that is
+/// told.
 #[test]
 fn what_is_left_of_holes_is_bounded_and_told() {
     let (mut sender, mut told, mut most) = (Sender::default(), false, 0);
