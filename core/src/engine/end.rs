@@ -40,12 +40,12 @@ impl Pipeline {
 
     /// Ends up to `STREAMS_AT_ONCE` streams, from `next` on. After the last one, judges everything that is pending.
     pub(super) fn end_some(&mut self, next: u32) -> Stage {
-        let (all, until) = (self.streams.len() as u32, next.saturating_add(STREAMS_AT_ONCE));
-        for id in next..until.min(all) {
+        let (stream_count, until) = (self.streams.len() as u32, next.saturating_add(STREAMS_AT_ONCE));
+        for id in next..until.min(stream_count) {
             self.streams.end(id, self.now());
         }
         self.take_issues(0);
-        if until < all {
+        if until < stream_count {
             if self.streams.context.pending.len() + self.streams.context.pending_plain.len() >= MAX_PENDING {
                 self.judge_pending(false);
             }
@@ -63,8 +63,8 @@ impl Pipeline {
 
     /// Appends the rows of up to `STREAMS_AT_ONCE` streams, from `next` on, and frees these streams.
     pub(super) fn write_streams(&mut self, next: u32, mut probes: ProbeRows) -> Stage {
-        let (all, until) = (self.streams.len() as u32, next.saturating_add(STREAMS_AT_ONCE));
-        for id in next..until.min(all) {
+        let (stream_count, until) = (self.streams.len() as u32, next.saturating_add(STREAMS_AT_ONCE));
+        for id in next..until.min(stream_count) {
             let retired = self.streams.retired.pop_if(|(retired, _)| *retired == id);
             let Some(stream) = retired
                 .map(|(_, stream)| stream)
@@ -79,7 +79,7 @@ impl Pipeline {
             self.write_stream(id, &stream);
             self.streams.recycle(stream);
         }
-        if until < all {
+        if until < stream_count {
             return Stage::Writing(until, probes);
         }
         while let Some(probe) = probes.pop(u64::MAX) {

@@ -204,10 +204,10 @@ fn push_newest<T>(newest: &mut Vec<T>, max: usize, growth: usize, index: usize, 
 }
 
 /// Returns the 95th percentile of delays in any order.
-pub(crate) fn p95(mut late: Vec<i64>) -> i64 {
-    let most = late.len().saturating_sub(1);
-    let index = (late.len() * (RARE_ONE_IN.get() - 1) / RARE_ONE_IN.get()).min(most);
-    nth_smallest(&mut late, index).unwrap_or(0)
+pub(crate) fn p95(mut delays: Vec<i64>) -> i64 {
+    let last = delays.len().saturating_sub(1);
+    let index = (delays.len() * (RARE_ONE_IN.get() - 1) / RARE_ONE_IN.get()).min(last);
+    nth_smallest(&mut delays, index).unwrap_or(0)
 }
 
 /// Returns the quantile of a rising list.

@@ -16,14 +16,14 @@ pub struct Symbol(NonZeroU32);
 #[derive(Debug)]
 pub struct Interner<T> {
     symbols: AHashMap<T, Symbol>,
-    all: Vec<T>,
+    values: Vec<T>,
 }
 
 impl<T> Default for Interner<T> {
     fn default() -> Self {
         Interner {
             symbols: AHashMap::default(),
-            all: Vec::new(),
+            values: Vec::new(),
         }
     }
 }
@@ -34,17 +34,17 @@ impl<T: Clone + Eq + Hash> Interner<T> {
         if let Some(symbol) = self.symbols.get(value) {
             return Some(*symbol);
         }
-        if self.all.len() >= MAX_NAMES {
+        if self.values.len() >= MAX_NAMES {
             return None;
         }
-        self.all.push(value.clone());
-        let symbol = Symbol(NonZeroU32::new(self.all.len() as u32)?);
+        self.values.push(value.clone());
+        let symbol = Symbol(NonZeroU32::new(self.values.len() as u32)?);
         self.symbols.insert(value.clone(), symbol);
         Some(symbol)
     }
 
     pub fn get(&self, symbol: Symbol) -> Option<&T> {
-        self.all.get(symbol.0.get() as usize - 1)
+        self.values.get(symbol.0.get() as usize - 1)
     }
 }
 
@@ -64,7 +64,7 @@ mod tests {
         let kept = (0..MAX_NAMES)
             .filter(|i| names.keep(&i.to_string().into()).is_some())
             .count();
-        assert_eq!((kept, names.all.len()), (MAX_NAMES - 1, MAX_NAMES));
+        assert_eq!((kept, names.values.len()), (MAX_NAMES - 1, MAX_NAMES));
         assert_eq!(names.keep(&"nginx".into()), first);
     }
 }

@@ -61,16 +61,16 @@ struct Retransmissions(Option<Box<VecDeque<RetransmittedBytes>>>);
 
 impl Retransmissions {
     fn iter(&self) -> impl DoubleEndedIterator<Item = &RetransmittedBytes> {
-        self.0.iter().flat_map(|all| all.iter())
+        self.0.iter().flat_map(|list| list.iter())
     }
 
     #[cold]
     fn push(&mut self, retransmission: RetransmittedBytes) {
-        let all = self.0.get_or_insert_default();
-        if all.len() >= MAX_COPIES {
-            all.pop_front();
+        let list = self.0.get_or_insert_default();
+        if list.len() >= MAX_COPIES {
+            list.pop_front();
         }
-        all.push_back(retransmission);
+        list.push_back(retransmission);
     }
 }
 

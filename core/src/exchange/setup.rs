@@ -191,25 +191,25 @@ impl Setup {
             }
         }
         let last = self.used.or(self.ended).unwrap_or(self.answered_again);
-        let whole = |message: &mut Message, first, last| {
+        let complete = |message: &mut Message, first, last| {
             (message.first, message.last, message.is_complete) = (first, last, true);
         };
-        whole(&mut exchange.request, first_syn, self.last_syn);
+        complete(&mut exchange.request, first_syn, self.last_syn);
         if let Some(first) = self.answered {
-            whole(exchange.response.get_or_insert_default(), first, last);
+            complete(exchange.response.get_or_insert_default(), first, last);
         }
-        let made = self.ended.filter(|_| !self.refused).map(|at| at.time_ns);
+        let made_ns = self.ended.filter(|_| !self.refused).map(|at| at.time_ns);
         exchange.opening = Some(Box::new(Opening {
-            handshake_ns: made.map(|made| made - first_syn.time_ns),
+            handshake_ns: made_ns.map(|made_ns| made_ns - first_syn.time_ns),
             lookup: None,
             tls_ns: begun.tls_ns.map(NonZeroI64::get),
             secured: begun
                 .secured
                 .and_then(|symbol| context.secured.get(symbol))
                 .cloned(),
-            greeting_ns: made
+            greeting_ns: made_ns
                 .zip(begun.greeted)
-                .map(|(made, greeted)| greeted.get().saturating_sub(made).max(0)),
+                .map(|(made_ns, greeted)| greeted.get().saturating_sub(made_ns).max(0)),
         }));
         exchange.row = RowKind::Connect;
         exchange.cut_by = match (self.refused, self.ended) {

@@ -115,7 +115,9 @@ pub(super) fn take_turns<'a>(
     let (mut client, mut server, mut at) = (client, server, start);
     while at.time_ns < end.time_ns {
         let (sender, step) = match (client.peek(), server.peek()) {
-            (Some(c), Some(s)) if s.to.time_ns < c.to.time_ns => (Side::Server, server.next()),
+            (Some(client_step), Some(server_step)) if server_step.to.time_ns < client_step.to.time_ns => {
+                (Side::Server, server.next())
+            }
             (None, Some(_)) => (Side::Server, server.next()),
             _ => (Side::Client, client.next()),
         };
@@ -158,9 +160,9 @@ pub(super) fn take_turns<'a>(
 
 /// Halves the number of steps: two neighbours become one, with the cause of the longer one.
 pub(super) fn merge_pairs(steps: &mut Vec<Step>) {
-    let mut all = std::mem::take(steps).into_iter();
-    while let Some(first) = all.next() {
-        let Some(second) = all.next() else {
+    let mut unmerged = std::mem::take(steps).into_iter();
+    while let Some(first) = unmerged.next() {
+        let Some(second) = unmerged.next() else {
             steps.push(first);
             break;
         };

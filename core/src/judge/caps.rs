@@ -61,21 +61,21 @@ pub fn cap_event_stream(rows: &mut [Row], since: i64) {
 #[cold]
 pub fn cap_behind_answers(rows: &mut Vec<Row>, until: i64) {
     let cap = Grounds::probable(Because::BehindAnswers, Hypothesis::EarlierRequests);
-    let mut at = 0;
-    while let Some(row) = rows.get_mut(at).filter(|row| row.start_ns < until) {
-        at += 1;
+    let mut index = 0;
+    while let Some(row) = rows.get_mut(index).filter(|row| row.start_ns < until) {
+        index += 1;
         if row.cause != Cause::ServerThink || row.grounds.grade > Grade::Probable {
             continue;
         }
-        let rest = (row.end_ns > until).then_some(Row {
+        let beyond = (row.end_ns > until).then_some(Row {
             start_ns: until,
             ..*row
         });
         row.grounds = cap;
-        if let Some(rest) = rest {
+        if let Some(beyond) = beyond {
             row.end_ns = until;
-            rows.insert(at, rest);
-            at += 1;
+            rows.insert(index, beyond);
+            index += 1;
         }
     }
 }

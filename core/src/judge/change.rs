@@ -72,7 +72,8 @@ pub(super) fn find(
 
 /// Returns the split that leaves the fewest segments on the wrong side, if those are outliers.
 fn split(shown: &[Shown]) -> Option<Change> {
-    let count = |part: &[Shown], nagle: bool| part.iter().filter(|segment| segment.nagle == nagle).count();
+    let count =
+        |segments: &[Shown], nagle: bool| segments.iter().filter(|segment| segment.nagle == nagle).count();
     let (mut nagle, mut best) = (0, (usize::MAX, 0, false));
     let waited = count(shown, true);
     for (index, segment) in shown.iter().enumerate() {
@@ -91,7 +92,7 @@ fn split(shown: &[Shown]) -> Option<Change> {
     let (before, after) = shown.split_at_checked(index)?;
     let (agree_before, agree_after) = (count(before, !acts), count(after, acts));
     let has_few_strays =
-        |part: &[Shown], right: usize| OUTLIER_ONE_IN.get() * (part.len() - right) <= part.len();
+        |segments: &[Shown], right: usize| OUTLIER_ONE_IN.get() * (segments.len() - right) <= segments.len();
     let is_clear = agree_before >= MIN_SAMPLES.get()
         && agree_after >= MIN_SAMPLES.get()
         && has_few_strays(before, agree_before)
@@ -110,21 +111,21 @@ fn split(shown: &[Shown]) -> Option<Change> {
 
 /// Whether nearly all connections that were seen on both sides changed there.
 fn most_changed(before: &[Shown], after: &[Shown]) -> bool {
-    let balances = |part: &[Shown]| {
+    let balances = |segments: &[Shown]| {
         let mut streams: AHashMap<u32, i64> = AHashMap::new();
-        for segment in part {
+        for segment in segments {
             *streams.entry(segment.stream).or_default() += if segment.nagle { 1 } else { -1 };
         }
         streams
     };
-    let (was, is) = (balances(before), balances(after));
-    let seen_on_both = was
+    let (balances_before, balances_after) = (balances(before), balances(after));
+    let signs_on_both = balances_before
         .iter()
-        .filter_map(|(stream, was)| Some((was.signum(), is.get(stream)?.signum())));
+        .filter_map(|(stream, balance)| Some([balance.signum(), balances_after.get(stream)?.signum()]));
     let (mut count, mut stayed) = (0, 0);
-    for (was, is) in seen_on_both {
+    for [sign_before, sign_after] in signs_on_both {
         count += 1;
-        stayed += usize::from(was == is);
+        stayed += usize::from(sign_before == sign_after);
     }
     OUTLIER_ONE_IN.get() * stayed <= count
 }

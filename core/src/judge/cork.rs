@@ -33,8 +33,8 @@ fn has_timer_length(waited_ns: i64, sender_rtt_ns: i64, longest_ack_ns: i64) -> 
 /// `has_timer_length`.
 pub(super) fn cork_use(starts: &MessageStarts, sender_rtt_ns: i64, longest_ack_ns: i64) -> (bool, bool) {
     let timer_waits = || {
-        let late = starts.cork_waits.iter();
-        late.filter(|(waited, _)| has_timer_length(*waited, sender_rtt_ns, longest_ack_ns))
+        let waits = starts.cork_waits.iter();
+        waits.filter(|(waited, _)| has_timer_length(*waited, sender_rtt_ns, longest_ack_ns))
     };
     let count = timer_waits().count();
     if count < MIN_SAMPLES.get() {
@@ -47,8 +47,8 @@ pub(super) fn cork_use(starts: &MessageStarts, sender_rtt_ns: i64, longest_ack_n
         .iter()
         .filter(|(waited, _)| waited - sender_rtt_ns < CORK_NS.least());
     let prompt = starts.prompt_count + sooner.count() as u64;
-    let always = prompt * OUTLIER_ONE_IN.get() as u64 <= count as u64;
-    (is_on_tick || always, is_on_tick && always)
+    let are_all = prompt * OUTLIER_ONE_IN.get() as u64 <= count as u64;
+    (is_on_tick || are_all, is_on_tick && are_all)
 }
 
 /// Judges a small first segment of a message, sent after about the probe timer. `late_ns` is that of

@@ -65,9 +65,9 @@ impl Grounds {
         if other.grade > self.grade { other } else { self }
     }
 
-    /// Weakens these grounds to `most` if they are stronger.
-    pub fn at_most(&mut self, most: Grounds) {
-        *self = self.weaker(most);
+    /// Weakens these grounds to `bound` if they are stronger.
+    pub fn at_most(&mut self, bound: Grounds) {
+        *self = self.weaker(bound);
     }
 
     /// Returns the measured precision of rows with this rule and grade.

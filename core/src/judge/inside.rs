@@ -176,22 +176,27 @@ impl Nesting {
                         .get(*front)
                         .is_some_and(|front| front.end_ns >= span.start_ns)
                 });
-                let near = nearest(span, spans, &open, &busy);
-                for near in &near {
+                let nearest_fronts = nearest(span, spans, &open, &busy);
+                for near in &nearest_fronts {
                     busy.insert((near.front, span.server()), span.end_ns);
                 }
-                self.count(span, spans, &near, is_last || is_known.get(index) == Some(&true));
+                self.count(
+                    span,
+                    spans,
+                    &nearest_fronts,
+                    is_last || is_known.get(index) == Some(&true),
+                );
                 if let Some(slot) = nearby.get_mut(index) {
-                    *slot = near;
+                    *slot = nearest_fronts;
                 }
             }
             if span.may_be_outer && open.len() < MAX_OPEN {
                 open.push(index);
             }
         }
-        let chosen = |(index, near): (usize, &Vec<Near>)| {
+        let chosen = |(index, nearest_fronts): (usize, &Vec<Near>)| {
             let span = spans.get(index)?;
-            let candidates = near.iter().filter_map(|near| {
+            let candidates = nearest_fronts.iter().filter_map(|near| {
                 let pair_evidence = self.pairs.get(&span.pair(spans.get(near.front)?))?;
                 let few = (pair_evidence.inside < MIN_SAMPLES.get()).then_some(Because::FewInside);
                 let doubt = if near.is_clear {
@@ -211,8 +216,8 @@ impl Nesting {
         nearby.iter().enumerate().map(chosen).collect()
     }
 
-    fn count(&mut self, span: &Span, spans: &[Span], near: &[Near], is_final: bool) {
-        for near in near {
+    fn count(&mut self, span: &Span, spans: &[Span], nearest_fronts: &[Near], is_final: bool) {
+        for near in nearest_fronts {
             let Some(front) = spans.get(near.front) else {
                 continue;
             };
@@ -222,7 +227,7 @@ impl Nesting {
                 pair_evidence.add(near, Span::may_send_side_by_side(front));
             }
         }
-        if near.is_empty() && is_final {
+        if nearest_fronts.is_empty() && is_final {
             for (pair, pair_evidence) in &mut self.pairs {
                 pair_evidence.outside += usize::from((pair.1, pair.2) == (span.key.client, span.server()));
             }
@@ -262,7 +267,7 @@ fn nearest(
             best.push((near, is_busy));
             continue;
         };
-        let is_clear = |near: i64, far: i64| far >= CLEAR_RATIO.get() * near;
+        let is_clear = |closer: i64, wider: i64| wider >= CLEAR_RATIO.get() * closer;
         let clear = is_clear(around.min(nearest.around_ns), around.max(nearest.around_ns));
         let is_better = match (clear, *nearest_busy, is_busy) {
             (false, true, false) => true,

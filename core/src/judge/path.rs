@@ -39,8 +39,8 @@ impl Paths {
 
     /// Returns the round trip to a host behind one that acknowledges for it, if the wait is long enough for that.
     pub fn rtt_behind_middlebox(&self, side: Side, waited: i64) -> Option<i64> {
-        let far = side.pick(&self.handshake_behind_middlebox_ns);
-        far.filter(|far| waited >= far / 4 * 3)
+        let far_rtt_ns = side.pick(&self.handshake_behind_middlebox_ns);
+        far_rtt_ns.filter(|far_rtt_ns| waited >= far_rtt_ns / 4 * 3)
     }
 
     /// Whether the capture may have been taken away from this side's host.
@@ -51,8 +51,8 @@ impl Paths {
 
     /// Whether the capture was taken at this side's host, and clearly not at the other's.
     pub fn is_near_host(&self, side: Side) -> bool {
-        let [near, far] = [side, side.other()].map(|side| self.best_rtt(side));
-        near.is_some_and(|rtt| rtt < AT_HOST_NS.get()) && far.is_some_and(|rtt| rtt >= SOON_NS.get())
+        let [own_rtt, peer_rtt] = [side, side.other()].map(|side| self.best_rtt(side));
+        own_rtt.is_some_and(|rtt| rtt < AT_HOST_NS.get()) && peer_rtt.is_some_and(|rtt| rtt >= SOON_NS.get())
     }
 }
 

@@ -181,12 +181,12 @@ impl SenderVerdict {
         }
     }
 
-    /// Whether a kernel sent one segment `late` ns after the ACK: seen beside the sender, on a connection without early
+    /// Whether a kernel sent one segment `late_ns` after the ACK: seen beside the sender, on a connection without early
     /// ones.
-    pub(super) fn sent_by_kernel(&self, stream: u32, late: i64) -> bool {
+    pub(super) fn sent_by_kernel(&self, stream: u32, late_ns: i64) -> bool {
         let controls = &self.measures.controls;
         self.measures.path.is_at_sender()
-            && late <= AT_HOST_NS.get()
+            && late_ns <= AT_HOST_NS.get()
             && self.nagle_use != NagleUse::Off
             && controls.may_be_kernels()
             && controls.follows_alone(stream)

@@ -48,19 +48,19 @@ pub fn judge(transfer: &Transfer, idle: Option<i64>, is_encrypted: bool) -> Tran
     let standing_queue_rtt = mean(loaded.clone().map(|round| (round.best_rtt_ns, round.duration_ns)));
     // the delay of a growing queue is least where a round begins; its mean is half way to the next round's least
     let next = loaded.clone().skip(1).map(|round| round.best_rtt_ns).chain([0]);
-    let grows = mean(loaded.zip(next).map(|(round, next)| {
+    let growing_rtt = mean(loaded.zip(next).map(|(round, next)| {
         (
             round.best_rtt_ns.midpoint(round.best_rtt_ns.max(next)),
             round.duration_ns,
         )
     }));
-    let tail = transfer
+    let last_rtt = transfer
         .rounds
         .finished
         .last()
         .map_or(0, |round| round.smoothed_rtt_ns);
-    let over = |best: i64| idle.map(|idle| (best - idle).max(0));
-    let queue = standing_queue_rtt.and_then(over);
+    let above_idle = |best: i64| idle.map(|idle| (best - idle).max(0));
+    let queue_ns = standing_queue_rtt.and_then(above_idle);
     let smooth = under_load(&transfer.rounds.finished).filter(|round| round.smoothed_rtt_ns > 0);
     let smooth = smooth.map(|round| (round.smoothed_rtt_ns, round.duration_ns));
     let rtt_load = median(smooth.clone());
@@ -70,11 +70,12 @@ pub fn judge(transfer: &Transfer, idle: Option<i64>, is_encrypted: bool) -> Tran
         transfer.arrival_spacing.median()
     };
     let waited = transfer.waited;
-    let mut verdict = verdict(transfer, idle, queue, segment_ns);
+    let mut verdict = verdict(transfer, idle, queue_ns, segment_ns);
     if is_encrypted && verdict.limit == Limiter::SenderBuffer && transfer.is_near {
         verdict.rival = Some(Limiter::Http2Window);
     }
-    let mut duration = end(transfer, over(tail).unwrap_or(0), idle) - transfer.first_ns - waited.turns_ns;
+    let mut duration =
+        end(transfer, above_idle(last_rtt).unwrap_or(0), idle) - transfer.first_ns - waited.turns_ns;
     if verdict.limit == Limiter::ReceiverProgram {
         duration = duration.max(read_within(transfer, idle));
     }
@@ -84,12 +85,12 @@ pub fn judge(transfer: &Transfer, idle: Option<i64>, is_encrypted: bool) -> Tran
         verdict.limit,
         Limiter::ReceiverProgram | Limiter::ReceiverWindow | Limiter::SenderProgram
     );
-    let standing = mean(smooth).filter(|_| !is_program_limit);
+    let standing_rtt = mean(smooth).filter(|_| !is_program_limit);
     // away from the sender, few samples are seen while the queue grows
-    let standing = if transfer.is_near {
-        standing
+    let standing_rtt = if transfer.is_near {
+        standing_rtt
     } else {
-        standing.max(grows)
+        standing_rtt.max(growing_rtt)
     };
     TransferVerdict {
         verdict,
@@ -97,7 +98,10 @@ pub fn judge(transfer: &Transfer, idle: Option<i64>, is_encrypted: bool) -> Tran
         waited,
         idle_rtt_ns: idle,
         loaded_rtt_ns: rtt_load.filter(|_| shows_path),
-        queue_ns: standing.or(grows).and_then(over).filter(|_| shows_path),
+        queue_ns: standing_rtt
+            .or(growing_rtt)
+            .and_then(above_idle)
+            .filter(|_| shows_path),
         segment_ns,
     }
 }
@@ -106,23 +110,23 @@ pub fn judge(transfer: &Transfer, idle: Option<i64>, is_encrypted: bool) -> Tran
 /// are assumed to be read at the rate before. If the receiver sends or closes within two further reads, that bounds the
 /// time.
 fn read_within(transfer: &Transfer, idle: Option<i64>) -> i64 {
-    let way = if transfer.is_near { idle.unwrap_or(0) } else { 0 };
-    let since = transfer.first_ns + transfer.waited.turns_ns + way;
-    let (left, opens) = (transfer.unread() as f64, transfer.reads.count.max(1) as f64);
-    let read = transfer.bytes() as f64 - left;
-    let until = (transfer.reads.newest_ns - since) as f64;
-    if left > read {
+    let way_ns = if transfer.is_near { idle.unwrap_or(0) } else { 0 };
+    let since = transfer.first_ns + transfer.waited.turns_ns + way_ns;
+    let (unread, read_count) = (transfer.unread() as f64, transfer.reads.count.max(1) as f64);
+    let read_bytes = transfer.bytes() as f64 - unread;
+    let until_ns = (transfer.reads.newest_ns - since) as f64;
+    if unread > read_bytes {
         return 0; // the rate is unknown: most bytes were not read by then
     }
-    let read_ns = until / opens;
-    let goes_on = (left * opens / read).ceil() * read_ns;
-    let ends = (transfer.answered_ns - transfer.reads.newest_ns) as f64;
-    let is_bounded = transfer.answered_ns != 0 && ends < goes_on + read_ns + read_ns;
-    (until
+    let read_ns = until_ns / read_count;
+    let unread_ns = (unread * read_count / read_bytes).ceil() * read_ns;
+    let answered_ns = (transfer.answered_ns - transfer.reads.newest_ns) as f64;
+    let is_bounded = transfer.answered_ns != 0 && answered_ns < unread_ns + read_ns + read_ns;
+    (until_ns
         + if is_bounded {
-            goes_on.max(ends - read_ns).min(ends)
+            unread_ns.max(answered_ns - read_ns).min(answered_ns)
         } else {
-            goes_on
+            unread_ns
         }) as i64
 }
 
@@ -321,11 +325,11 @@ fn verdict(transfer: &Transfer, idle: Option<i64>, queue: Option<i64>, segment_n
     if signs.pauses_at_message_ends {
         (shares.program, shares.timer) = (unprompted, 0.0);
     }
-    let (share, most) = shares.largest();
+    let (share, limiter) = shares.largest();
     if share < LESSER_LIMIT_SHARE.get() {
         return Verdict::certain(Limiter::None, Grade::Unknown);
     }
-    largest(transfer, most, share, &signs)
+    largest(transfer, limiter, share, &signs)
 }
 
 /// Returns the verdict where the line limits the transfer: segments at an even rate. `window` and `unprompted` are
@@ -378,14 +382,14 @@ fn grade_of_share(share: f64) -> Grade {
     }
 }
 
-/// Returns the verdict where the limiter `most` took the largest `share` of the time.
-fn largest(transfer: &Transfer, most: Limiter, share: f64, signs: &Signs) -> Verdict {
-    match most {
+/// Returns the verdict where this `limiter` took the largest `share` of the time.
+fn largest(transfer: &Transfer, limiter: Limiter, share: f64, signs: &Signs) -> Verdict {
+    match limiter {
         Limiter::ReceiverWindow => {
             let limit = if signs.keeps_window_shut {
                 Limiter::ReceiverProgram
             } else {
-                most
+                limiter
             };
             let grade = if share >= SURE_SHARE.get() {
                 Grade::Proven
@@ -395,7 +399,7 @@ fn largest(transfer: &Transfer, most: Limiter, share: f64, signs: &Signs) -> Ver
             Verdict::certain(limit, grade)
         }
         Limiter::SenderBuffer | Limiter::Pacing if signs.is_metered => {
-            let grade = if transfer.is_near && most == Limiter::Pacing {
+            let grade = if transfer.is_near && limiter == Limiter::Pacing {
                 Grade::Probable
             } else {
                 Grade::Suspected
@@ -407,9 +411,9 @@ fn largest(transfer: &Transfer, most: Limiter, share: f64, signs: &Signs) -> Ver
             };
             Verdict::with_rival(Limiter::Pacing, grade, rival)
         }
-        Limiter::SenderProgram if transfer.is_near => Verdict::certain(most, grade_of_share(share)),
-        Limiter::SenderProgram => Verdict::with_rival(most, Grade::Suspected, Limiter::SenderBuffer),
-        Limiter::Http2Window if share >= SURE_SHARE.get() => Verdict::certain(most, Grade::Proven),
+        Limiter::SenderProgram if transfer.is_near => Verdict::certain(limiter, grade_of_share(share)),
+        Limiter::SenderProgram => Verdict::with_rival(limiter, Grade::Suspected, Limiter::SenderBuffer),
+        Limiter::Http2Window if share >= SURE_SHARE.get() => Verdict::certain(limiter, Grade::Proven),
         Limiter::Congestion | Limiter::Start | Limiter::SenderBuffer if signs.is_reordered => Verdict {
             reduced_by: Some(ReducedBy::Reordering),
             ..Verdict::certain(Limiter::Congestion, Grade::Suspected)
@@ -420,12 +424,12 @@ fn largest(transfer: &Transfer, most: Limiter, share: f64, signs: &Signs) -> Ver
             } else {
                 ReducedBy::Losses
             }),
-            ..Verdict::certain(most, grade_of_share(share))
+            ..Verdict::certain(limiter, grade_of_share(share))
         },
         Limiter::Pacing => pacing_limit(transfer, share, signs),
-        Limiter::SenderBuffer if transfer.is_near => Verdict::certain(most, Grade::Suspected),
-        Limiter::SenderBuffer => Verdict::with_rival(most, Grade::Suspected, Limiter::SenderProgram),
-        _ => Verdict::certain(most, grade_of_share(share)),
+        Limiter::SenderBuffer if transfer.is_near => Verdict::certain(limiter, Grade::Suspected),
+        Limiter::SenderBuffer => Verdict::with_rival(limiter, Grade::Suspected, Limiter::SenderProgram),
+        _ => Verdict::certain(limiter, grade_of_share(share)),
     }
 }
 

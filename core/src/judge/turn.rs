@@ -51,9 +51,9 @@ pub(super) fn judge_queued(
     let since = turn.since;
     let (paths, side, end) = (cutter.paths, cutter.slice.sender, cutter.slice.end_ns);
     // (where timestamps prove a part of the delay, the handshakes were in the same queue)
-    let far = paths.rtt_behind_middlebox(side, cutter.slice.step.to.time_ns - since.time_ns);
-    if let Some(far) = far.filter(|far| i64::from(queued_ns) < far / 8) {
-        return judge_behind_middlebox(cutter, since.time_ns + far);
+    let far_rtt_ns = paths.rtt_behind_middlebox(side, cutter.slice.step.to.time_ns - since.time_ns);
+    if let Some(far_rtt_ns) = far_rtt_ns.filter(|far_rtt_ns| i64::from(queued_ns) < far_rtt_ns / 8) {
+        return judge_behind_middlebox(cutter, since.time_ns + far_rtt_ns);
     }
     attribute_turn_path(cutter, since);
     let left_at = |passed: u32| end.saturating_sub(i64::from(passed));
@@ -120,8 +120,8 @@ pub(super) fn turn_attribution(cutter: &Cutter<'_>, side: Side, late_ns: u32) ->
     let grounds = match cutter.paths.best_rtt(side) {
         None => Grounds::probable(Because::NoRoundTrip, Cause::Network),
         Some(best) => {
-            let round = *side.pick(&cutter.paths.kernel_rtts);
-            let beyond = round.beyond(best) + i64::from(late_ns);
+            let kernel_rtt = *side.pick(&cutter.paths.kernel_rtts);
+            let beyond = kernel_rtt.beyond(best) + i64::from(late_ns);
             if beyond >= NOISE_NS.get() && beyond > (cutter.end_ns - cutter.attributed_until_ns) / 2 {
                 Grounds::suspected(Because::PathMayBeMore, Cause::Queueing)
             } else {
@@ -136,8 +136,9 @@ pub(super) fn turn_attribution(cutter: &Cutter<'_>, side: Side, late_ns: u32) ->
 /// Over labelled paths of varying delay, a twentieth of such time was the program's.
 fn queue_if_likelier(program: Attribution, cutter: &Cutter<'_>) -> Attribution {
     let (side, paths) = (cutter.slice.sender, cutter.paths);
-    let round = *side.pick(&paths.kernel_rtts);
-    let is_mostly_path = 2 * round.beyond(paths.rtt_to(side)) > cutter.end_ns - cutter.attributed_until_ns;
+    let kernel_rtt = *side.pick(&paths.kernel_rtts);
+    let is_mostly_path =
+        2 * kernel_rtt.beyond(paths.rtt_to(side)) > cutter.end_ns - cutter.attributed_until_ns;
     if !is_mostly_path || program.grounds.because != Because::PathMayBeMore {
         return program;
     }
@@ -195,8 +196,9 @@ fn attribute_until_kernel_answer(cutter: &mut Cutter<'_>, turn: &Turn, late_ns: 
         let acked_at = since.time_ns + i64::from(acked_ns);
         let evidence = cutter.end_frames();
         // ACKs that could not be held were as late just before: this one was in the same queue
-        let round = *side.pick(&paths.kernel_rtts);
-        if beyond < DELACK_LEAST_NS.get() || beyond <= round.beyond(paths.rtt_to(side)) + NOISE_NS.get() {
+        let kernel_rtt = *side.pick(&paths.kernel_rtts);
+        if beyond < DELACK_LEAST_NS.get() || beyond <= kernel_rtt.beyond(paths.rtt_to(side)) + NOISE_NS.get()
+        {
             was_queued = beyond >= DELACK_LEAST_NS.get();
             let grounds = Grounds::probable(Because::KernelWasLate, Hypothesis::BusyHost);
             cutter.attribute(

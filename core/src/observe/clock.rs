@@ -69,8 +69,8 @@ impl Clock {
             .filter(|_| !self.is_other(time_ns, tsval))?;
         let [before, now] = self.lowest_offsets_ns;
         let offset = elapsed.wrapping_sub(ticks * TICK_NS);
-        let late = offset.saturating_sub(now.min(before)).max(0);
-        Some(u32::try_from(late).unwrap_or(u32::MAX))
+        let late_ns = offset.saturating_sub(now.min(before)).max(0);
+        Some(u32::try_from(late_ns).unwrap_or(u32::MAX))
     }
 
     /// Whether the timestamps count every millisecond: those that grow by 4 or 10 have few remainders modulo 4.
@@ -149,34 +149,34 @@ impl Clock {
         }
         let [before, now] = &mut self.lowest_offsets_ns;
         *now = offset.min(*now);
-        let late = offset.wrapping_sub(*now.min(before));
+        let late_ns = offset.wrapping_sub(*now.min(before));
         self.segment_count = self.segment_count.saturating_add(1);
-        if late < NOISE_NS.get() {
+        if late_ns < NOISE_NS.get() {
             return 0;
         }
-        late
+        late_ns
     }
 
-    /// Returns how long the path may have held a `late` segment beyond its best, and how long it did for sure; 0 where
-    /// the timestamps show neither. `u32::MAX` is any time: the timestamps may count something slower than
-    /// milliseconds.
+    /// Returns how long the path may have held a segment that passed `late_ns` after the best, and how long it did for
+    /// sure; 0 where the timestamps show neither. `u32::MAX` is any time: the timestamps may count something slower
+    /// than milliseconds.
     #[cold]
     #[inline(never)]
-    pub fn believed(&mut self, late: i64, time_ns: i64, tsval: u32) -> (u32, u32) {
-        let late = u32::try_from(late).unwrap_or(u32::MAX);
+    pub fn believed(&mut self, late_ns: i64, time_ns: i64, tsval: u32) -> (u32, u32) {
+        let late_ns = u32::try_from(late_ns).unwrap_or(u32::MAX);
         self.late_count = self.late_count.saturating_add(1);
         let is_rare = self.late_count.saturating_mul(LARGE_RATIO.get() as u32) <= self.segment_count;
         let is_fine =
-            (self.is_fine() || i64::from(late) >= TWO_TICKS_NS.get()) && self.counts_ms(time_ns, tsval);
+            (self.is_fine() || i64::from(late_ns) >= TWO_TICKS_NS.get()) && self.counts_ms(time_ns, tsval);
         let may_be_slower = self.may_be_slower(time_ns, tsval);
         let is_coarse = may_be_slower && self.fits_coarse(time_ns, tsval);
         let is_certain =
             self.segment_count as usize >= MIN_SAMPLES.get() && (is_rare || is_fine) && !is_coarse;
-        let certain = if is_certain { late - TICK_NS as u32 } else { 0 };
+        let certain = if is_certain { late_ns - TICK_NS as u32 } else { 0 };
         let possible = match certain {
             _ if self.is_other(time_ns, tsval) => 0,
             0 if may_be_slower => u32::MAX,
-            _ => late,
+            _ => late_ns,
         };
         (possible, certain)
     }

@@ -120,12 +120,12 @@ impl OneWay {
         let before = self.data.filter(|_| packet.len > 0)?;
         let one_message =
             packet.start_seq == before.start_seq + i64::from(before.len) && packet.ack == before.ack;
-        let small = [&before, packet]
+        let are_small = [&before, packet]
             .iter()
-            .all(|suspect| is_small(suspect.len, suspect.mss));
-        let good = one_message && small && ONE_WAY_GAP_NS.contains(between(before.at, packet.at));
-        (good && clock_moved(&before, packet) == Some(true)).then(|| {
-            let ticks = packet.stamps.map(|stamps| stamps.1);
+            .all(|segment| is_small(segment.len, segment.mss));
+        let is_gap = one_message && are_small && ONE_WAY_GAP_NS.contains(between(before.at, packet.at));
+        (is_gap && clock_moved(&before, packet) == Some(true)).then(|| {
+            let ticks = packet.stamps.map(|(_, tsecr)| tsecr);
             Suspect {
                 from: before.at,
                 ack: None,
@@ -141,9 +141,9 @@ impl OneWay {
     /// round trip: it waited for that ACK.
     fn gap_before_ack(&mut self, packet: &Passed) -> Option<Suspect> {
         let held = self.late_ack.take().filter(|(from, late)| {
-            let round = between(late.at, packet.at);
+            let round_ns = between(late.at, packet.at);
             packet.ack > late.ack
-                && round <= between(*from, late.at)
+                && round_ns <= between(*from, late.at)
                 && clock_moved(late, packet) != Some(false)
         });
         if let Some(last) = self.last
@@ -156,8 +156,8 @@ impl OneWay {
         held.map(|(from, late)| {
             // timestamps of both segments of the sender
             let (first, freed) = (
-                late.stamps.map(|suspect| suspect.1),
-                packet.stamps.map(|suspect| suspect.1),
+                late.stamps.map(|(_, tsecr)| tsecr),
+                packet.stamps.map(|(_, tsecr)| tsecr),
             );
             Suspect {
                 from,

@@ -103,8 +103,8 @@ impl Stream {
         let low = (side == Side::Client) == self.client_is_low;
         let [of_low, of_high] = &self.flows;
         let flow = if low { of_low } else { of_high };
-        let seen = self.side(side).window_min.get();
-        seen.filter(|window| *window == 0 || flow.is_scaled())
+        let window_min = self.side(side).window_min.get();
+        window_min.filter(|window| *window == 0 || flow.is_scaled())
     }
 }
 
@@ -128,7 +128,7 @@ pub(super) fn count(
     facts: &Facts,
 ) -> (bool, Option<u16>) {
     let counts = side.pick_mut(&mut stream.counts);
-    let small = counts
+    let is_small = counts
         .full
         .small(segment.len, segment.has(PSH), segment.has(FIN), facts);
     let frames = if segment.len > SMALLEST_MSS.get() {
@@ -146,23 +146,23 @@ pub(super) fn count(
     if !facts.is_ordinary || !stream.timestamps {
         count_unusual(stream, segment, frame, side, facts);
     }
-    (small, missing)
+    (is_small, missing)
 }
 
 /// Counts what an ordinary segment of a stream with timestamps does not have.
 #[inline(never)]
 fn count_unusual(stream: &mut Stream, segment: &Segment<'_>, frame: u64, side: Side, facts: &Facts) {
     let counts = side.pick_mut(&mut stream.counts);
-    let late = facts.flags & (flag::RETRANSMISSION | flag::OUT_OF_ORDER) != 0;
+    let is_late = facts.flags & (flag::RETRANSMISSION | flag::OUT_OF_ORDER) != 0;
     let sacks = segment.options.sack.count > 0;
-    if late || sacks {
+    if is_late || sacks {
         let unusual = counts.unusual.get_or_insert_default();
         unusual.retransmissions += u64::from(facts.flags & flag::RETRANSMISSION != 0);
         unusual.out_of_order += u64::from(facts.flags & flag::OUT_OF_ORDER != 0);
         unusual.spurious += u64::from(facts.flags & flag::SPURIOUS_RETRANSMISSION != 0);
         unusual.sacks += u64::from(sacks);
         unusual.dsacks += u64::from(sacks && facts.flags & flag::DSACK != 0);
-        if late {
+        if is_late {
             unusual.newest_late_frame = frame;
         }
     }

@@ -113,13 +113,13 @@ impl Pairing {
             // Repeats that were never acknowledged repaired nothing: the client had left.
             let arrived =
                 |copy: &&RetransmittedBytes| arrival.is_some_and(|arrival| !arrival.answers_earlier(copy));
-            let late = response
+            let arrived_at = response
                 .retransmissions
                 .iter()
                 .rev()
                 .find(arrived)
                 .map(|copy| copy.at);
-            if let Some(copy) = late.filter(|at| at.frame > response.last.frame) {
+            if let Some(copy) = arrived_at.filter(|at| at.frame > response.last.frame) {
                 response.whole = response.last;
                 response.last = copy;
             }
@@ -174,8 +174,10 @@ impl Pairing {
         } else {
             parts
         };
-        for ((own, all), (start, end)) in exchange.steps.iter_mut().zip(&self.steps).zip(parts) {
-            own.extend(between(all, start, end).cloned());
+        for ((exchange_steps, stream_steps), (start, end)) in
+            exchange.steps.iter_mut().zip(&self.steps).zip(parts)
+        {
+            exchange_steps.extend(between(stream_steps, start, end).cloned());
         }
         if self.open.len() + self.settling.len() > MANY_EXCHANGES
             && !exchange.index.is_multiple_of(MANY_EXCHANGES as u32)

@@ -34,13 +34,13 @@ pub(super) struct Beats {
 fn sizes(exchange: &Exchange) -> Option<[u64; 2]> {
     let answer = exchange.response.as_ref()?;
     let same = |first: u64, last: u64| first == last;
-    let alone = !matches!(exchange.cut_by, Some(CutBy::Gap | CutBy::Reset))
+    let is_alone = !matches!(exchange.cut_by, Some(CutBy::Gap | CutBy::Reset))
         && !exchange.is_dialogue
         && exchange.key.is_none();
-    let small = exchange.request.bytes.max(answer.bytes) <= BEAT_BYTES.get() as u64;
+    let is_small = exchange.request.bytes.max(answer.bytes) <= BEAT_BYTES.get() as u64;
     let is_whole = same(exchange.request.first.frame, exchange.request.last.frame)
         && same(answer.first.frame, answer.last.frame);
-    (alone && small && is_whole).then_some([exchange.request.bytes, answer.bytes])
+    (is_alone && is_small && is_whole).then_some([exchange.request.bytes, answer.bytes])
 }
 
 /// Whether a person typed the request: one or two bytes per packet, with `TWO_TICKS_NS` or more between packets.
@@ -85,13 +85,16 @@ fn period(times: impl Iterator<Item = i64> + Clone) -> Option<i64> {
     };
     let shortest = steps().min().filter(|shortest| *shortest >= SILENCE_NS.get())?;
     // The other side's timer may fire less often, so that each two turns are two or three periods apart.
-    [1, 2, 3].into_iter().map(|part| shortest / part).find(|period| {
-        let fits = |step: i64| {
-            let times = (step + period / 2) / period;
-            ((step - times * period).abs() as f64) <= *period as f64 * RARE_SHARE.get()
-        };
-        steps().all(fits)
-    })
+    [1, 2, 3]
+        .into_iter()
+        .map(|divisor| shortest / divisor)
+        .find(|period| {
+            let fits = |step: i64| {
+                let times = (step + period / 2) / period;
+                ((step - times * period).abs() as f64) <= *period as f64 * RARE_SHARE.get()
+            };
+            steps().all(fits)
+        })
 }
 
 impl Beats {
@@ -108,14 +111,14 @@ impl Beats {
         let (least, most) = (phases().min().unwrap_or(0), phases().max().unwrap_or(0));
         let exceeds = |ns: i64, share: f64| ns as f64 > client.min(server) as f64 * share;
         // A response keeps its delay. Two timers with the same period do so as well, but their messages have one size.
-        let drifts = exceeds(most - least, RARE_SHARE.get() + RARE_SHARE.get());
-        let alike = self
+        let has_drifted = exceeds(most - least, RARE_SHARE.get() + RARE_SHARE.get());
+        let are_sizes_equal = self
             .undecided_turns
             .first()
             .and_then(|exchange| sizes(exchange))
-            .is_some_and(|[one, two]| one == two);
+            .is_some_and(|[request, answer]| request == answer);
         let beats = exceeds(most, OUTLIER_SHARE.get())
-            && (drifts || self.unmatched > 0 || alike && exceeds(least, OUTLIER_SHARE.get()));
+            && (has_drifted || self.unmatched > 0 || are_sizes_equal && exceeds(least, OUTLIER_SHARE.get()));
         beats.then_some(client)
     }
 
@@ -159,11 +162,11 @@ impl Pairing {
         let beats = self.beats.get_or_insert_default();
         let size = sizes(&exchange);
         // the last heartbeat of the client may have no counterpart
-        let lone = exchange.response.is_none()
+        let is_lone = exchange.response.is_none()
             && beats
                 .sizes
                 .is_some_and(|[bytes, _]| bytes == exchange.request.bytes);
-        if lone || size.is_some() && size == beats.sizes {
+        if is_lone || size.is_some() && size == beats.sizes {
             beats.dropped += 1;
             let [start, end] = times(&exchange);
             beats.client.0 = start;
@@ -173,9 +176,9 @@ impl Pairing {
         beats.remove_leading_beat(&mut exchange);
         let goes_on = beats.undecided_turns.last().is_none_or(|last| {
             let [request, answer] = times(last);
-            let late =
+            let is_late =
                 exchange.start() - answer.max(request) >= 0 && exchange.start() - request >= SILENCE_NS.get();
-            sizes(last) == size && late
+            sizes(last) == size && is_late
         });
         if !goes_on || server_ended || size.is_none() {
             self.release_turns(context);

@@ -130,17 +130,17 @@ impl Pairing {
     }
 
     fn ask(&mut self, key: u64, side: Side, kind: Kind, at: At, context: &mut Context) {
-        let rises = self.keys.highest < Some(key);
+        let is_rising = self.keys.highest < Some(key);
         self.keys.highest = self.keys.highest.max(Some(key));
-        let sorted = match self.open.back() {
+        let is_sorted = match self.open.back() {
             Some(newest) => self.keys.are_rising && newest.key.is_some_and(|newest| newest < key),
             None => true,
         };
-        let most = if sorted { MAX_OPEN } else { MAX_KEYED };
-        if !rises && let Some(before) = self.take(key) {
+        let max_open = if is_sorted { MAX_OPEN } else { MAX_KEYED };
+        if !is_rising && let Some(before) = self.take(key) {
             self.give_up(before, context);
         }
-        while self.open.len() >= most
+        while self.open.len() >= max_open
             && let Some(oldest) = self.open.pop_front()
         {
             context.distrust(
@@ -157,7 +157,7 @@ impl Pairing {
         if let Some(request) = self.newest_request() {
             (request.key, request.kind) = (Some(key), kind);
         }
-        self.keys.are_rising = sorted;
+        self.keys.are_rising = is_sorted;
     }
 
     /// Removes and returns the exchange with this key.

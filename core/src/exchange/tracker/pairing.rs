@@ -156,8 +156,8 @@ impl Pairing {
     /// Whether its buffers are no larger than those of most streams.
     pub(super) fn is_small(&self) -> bool {
         let steps = self.steps.iter().map(Vec::capacity).max();
-        let most = [steps.unwrap_or(0), self.open.capacity(), self.settling.capacity()];
-        most.iter().all(|capacity| *capacity <= SMALL_CAPACITY)
+        let capacities = [steps.unwrap_or(0), self.open.capacity(), self.settling.capacity()];
+        capacities.iter().all(|capacity| *capacity <= SMALL_CAPACITY)
     }
 
     /// Where a row beside the requests belongs.

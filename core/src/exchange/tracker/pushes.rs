@@ -58,8 +58,8 @@ impl Pairing {
         };
         (exchange.request, exchange.response) = (message(0), Some(message(push.bytes)));
         let [_, steps] = &self.steps;
-        let [_, own] = &mut exchange.steps;
-        own.extend(between(steps, first, last).cloned());
+        let [_, push_steps] = &mut exchange.steps;
+        push_steps.extend(between(steps, first, last).cloned());
         if let Some(held) = steps.iter().rfind(|step| step.to.frame == first.frame)
             && matches!(held.wait, Wait::Small(_))
             && !context.ends_in(self.ids.stream, first.frame)
@@ -67,7 +67,7 @@ impl Pairing {
             // Only the first message of its segment: a later one may have been written at any time before it left.
             exchange.held_before = Some(Box::new(held.clone()));
         }
-        let earliest = own.first().map_or(last, |step| step.from);
+        let earliest = push_steps.first().map_or(last, |step| step.from);
         if first.time_ns < earliest.time_ns {
             // steps before the first push are not kept, as no request was open
             let step = Step {
@@ -75,7 +75,7 @@ impl Pairing {
                 to: earliest,
                 wait: Wait::Unsure,
             };
-            own.insert(0, step);
+            push_steps.insert(0, step);
         }
         self.has_pushed = true;
         context.queue(exchange);
@@ -129,21 +129,21 @@ impl Pairing {
 
     /// Ends all subscriptions.
     pub(super) fn leave_subscriptions(&mut self, context: &mut Context) {
-        for own in self.subscriptions.take().into_iter().flat_map(|list| list.0) {
-            self.leave_subscription(own, context);
+        for subscription in self.subscriptions.take().into_iter().flat_map(|list| list.0) {
+            self.leave_subscription(subscription, context);
         }
     }
 
-    fn leave_subscription(&mut self, own: Subscription, context: &mut Context) {
-        let Some(mut row) = own.row else { return };
-        row.pieces = own.pieces;
+    fn leave_subscription(&mut self, subscription: Subscription, context: &mut Context) {
+        let Some(mut row) = subscription.row else { return };
+        row.pieces = subscription.pieces;
         // With a response it is a request like others. Otherwise the messages are all that the server sends.
-        row.kind = if row.response.is_none() && own.pieces.count > 0 {
+        row.kind = if row.response.is_none() && subscription.pieces.count > 0 {
             Kind::EventStream
         } else {
             Kind::Request
         };
-        if own.pieces.count > 0 || row.response.is_some() || !row.is_complete {
+        if subscription.pieces.count > 0 || row.response.is_some() || !row.is_complete {
             return context.queue(row);
         }
         // neither a response nor a message (an inbox of NATS): no row

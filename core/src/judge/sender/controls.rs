@@ -275,7 +275,7 @@ impl Controls {
             (Control::Nothing, overall) => overall,
             // a few pauses do not predict the next one; writes without a pause do
             (Control::Shorter { exact: true, .. }, overall) if group.pauses() < SEVERAL.get() => overall,
-            (own, _) => own,
+            (stream_control, _) => stream_control,
         };
         // pauses of one length beyond every hold belong to other answers, and show nothing of the held ones
         if control == Control::Unclear && self.are_other_answers(wait) {
@@ -304,10 +304,10 @@ impl Controls {
     /// held, and came after a longer pause.
     pub(in crate::judge) fn may_flush(&self, wait: i64, bytes: u32) -> bool {
         let unheld = &self.sorted().all.unheld;
-        let (below, near, above) = partition_about(unheld, wait);
+        let (below_count, near_count, above_count) = partition_about(unheld, wait);
         bytes > self.most_bytes
-            && below >= SEVERAL.get()
-            && OUTLIER_ONE_IN.get() * (near + above) <= unheld.len()
+            && below_count >= SEVERAL.get()
+            && OUTLIER_ONE_IN.get() * (near_count + above_count) <= unheld.len()
     }
 
     /// Returns how many writes a segment may hold besides the first, by the size of those sent where nothing was held.

@@ -14,11 +14,12 @@ use crate::observe::Candidate;
 /// Whether late ACKs scatter on both sides of the shortest delayed-ACK timer, more than one in `MAJORITY_ONE_IN` on
 /// each. A link does that (Wi-Fi, cellular); a timer is never shorter, whatever the link adds to it.
 pub(super) fn are_scattered(evidence: &SenderEvidence, path: &SenderPath) -> bool {
-    let late = pure_acks(evidence).map(|candidate| path.hold_ns(candidate));
-    let late = late.filter(|late| (UNHELD_NS.get()..=HELD_NS.most()).contains(late));
-    let (longer, shorter): (Vec<i64>, Vec<i64>) = late.partition(|late| *late >= DELACK_LEAST_NS.get());
-    let few = longer.len().min(shorter.len());
-    few >= MIN_SAMPLES.get() && MAJORITY_ONE_IN.get() * few > longer.len() + shorter.len()
+    let holds_ns = pure_acks(evidence).map(|candidate| path.hold_ns(candidate));
+    let holds_ns = holds_ns.filter(|hold_ns| (UNHELD_NS.get()..=HELD_NS.most()).contains(hold_ns));
+    let (longer, shorter): (Vec<i64>, Vec<i64>) =
+        holds_ns.partition(|hold_ns| *hold_ns >= DELACK_LEAST_NS.get());
+    let fewer = longer.len().min(shorter.len());
+    fewer >= MIN_SAMPLES.get() && MAJORITY_ONE_IN.get() * fewer > longer.len() + shorter.len()
 }
 
 /// Counts lone small segments that the peer acknowledged at once although it could have delayed the ACK (RFC 1122
@@ -33,8 +34,8 @@ pub(super) fn count_prompt_acks(evidence: &SenderEvidence, receiver_rtt: i64) ->
         if *count < QUICK_ACKS.get() {
             continue;
         }
-        let late = candidate.covered_ns() - receiver_rtt >= UNHELD_NS.get();
-        *(if late { &mut later } else { &mut prompt }) += 1;
+        let is_late = candidate.covered_ns() - receiver_rtt >= UNHELD_NS.get();
+        *(if is_late { &mut later } else { &mut prompt }) += 1;
     }
     if later * OUTLIER_ONE_IN.get() as u64 > prompt {
         0

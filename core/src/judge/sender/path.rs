@@ -110,8 +110,8 @@ impl SenderPath {
         match candidate.arrived {
             Some(arrived) => !arrived,
             None => {
-                let most = AT_HOST_NS.get().max(self.sender_rtt_ns / LARGE_RATIO.get());
-                let jitter = self.sender_jitter_ns.clamp(AT_HOST_NS.get(), most);
+                let max_jitter_ns = AT_HOST_NS.get().max(self.sender_rtt_ns / LARGE_RATIO.get());
+                let jitter = self.sender_jitter_ns.clamp(AT_HOST_NS.get(), max_jitter_ns);
                 candidate.release_ns() < self.sender_rtt_ns - jitter
             }
         }
@@ -157,9 +157,9 @@ impl SenderPath {
             && candidate.release_ns() - self.sender_rtt_ns - delay > self.prompt_limit_ns + NOISE_NS.get()
     }
 
-    /// Whether a segment left `late` ns after its ACK, longer than a busy host explains: the program wrote it then.
-    pub(super) fn outlasts(&self, late: i64) -> bool {
-        late > PROMPT_NS.get().max(self.prompt_limit_ns)
+    /// Whether a segment left `late_ns` after its ACK, longer than a busy host explains: the program wrote it then.
+    pub(super) fn outlasts(&self, late_ns: i64) -> bool {
+        late_ns > PROMPT_NS.get().max(self.prompt_limit_ns)
     }
 
     /// Whether the timestamps show that this was sent more than `limit` after the ACK had arrived.

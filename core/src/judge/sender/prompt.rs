@@ -14,10 +14,10 @@ use crate::observe::Candidate;
 /// Returns the upper bound on a prompt release: twice the path's 95th percentile, for the ACK and the segment, and at
 /// least a busy host's delay.
 pub(super) fn limit(path: Option<&Rtt>) -> i64 {
-    let late = path.map_or(0, Rtt::p95_above_best);
+    let p95_ns = path.map_or(0, Rtt::p95_above_best);
     PROMPT_NS
         .get()
-        .max((late as f64 * CLEAR_RATIO.get() as f64) as i64)
+        .max((p95_ns as f64 * CLEAR_RATIO.get() as f64) as i64)
 }
 
 /// Returns the release beyond which the program wrote a segment after the ACK, by the sender's timestamps: those

@@ -47,12 +47,12 @@ impl SenderMeasures {
         self.refuted * RARE_ONE_IN.get() as u64 <= self.holds.count as u64 && self.kernel_sends_most()
     }
 
-    /// Whether a wait that ended `late` ns after the ACK is the program's beyond doubt: more than a busy host explains.
+    /// Whether a wait that ended `late_ns` after the ACK is the program's beyond doubt: more than a busy host explains.
     /// Away from the sender the path may have delayed the ACK, though not by a retransmission timeout. Below that,
     /// pauses where nothing was held must not be shorter.
-    pub(in crate::judge) fn keeps_its_length(&self, candidate: &Candidate, late: i64) -> bool {
-        let outlasts = self.path.outlasts(late);
-        if outlasts && (self.path.is_at_sender() || late >= RTO_MIN_NS.get()) {
+    pub(in crate::judge) fn keeps_its_length(&self, candidate: &Candidate, late_ns: i64) -> bool {
+        let outlasts = self.path.outlasts(late_ns);
+        if outlasts && (self.path.is_at_sender() || late_ns >= RTO_MIN_NS.get()) {
             return true;
         }
         outlasts

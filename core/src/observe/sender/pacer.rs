@@ -122,9 +122,9 @@ impl Pacer {
     #[inline(never)]
     fn is_possible(&self, start: i64, gap: i64, sent: usize, full: u32) -> bool {
         // a segment in the capture may be many on the wire (offloads)
-        let most = sent as i64 + start / i64::from(full.max(1));
+        let max_segments = sent as i64 + start / i64::from(full.max(1));
         let rate = self.rate(start, gap).1;
-        most >= UNPACED.get()
+        max_segments >= UNPACED.get()
             && rate >= SLOWEST.get()
             && rate.saturating_mul(LARGE_RATIO.get() as u32) >= self.fastest_rate
     }

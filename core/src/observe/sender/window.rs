@@ -32,8 +32,8 @@ impl PeerWindow {
             }
             self.right_edge = Some(before.max(edge));
         } else {
-            let most = packet.ack.saturating_add(packet.window << MAX_SCALE);
-            self.room_end = self.room_end.max(Some(most));
+            let max_edge = packet.ack.saturating_add(packet.window << MAX_SCALE);
+            self.room_end = self.room_end.max(Some(max_edge));
         }
         if packet.window == 0 {
             self.zero_frame = packet.at.frame;

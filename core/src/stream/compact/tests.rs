@@ -48,7 +48,7 @@ impl Rows for Told {
     }
 }
 
-/// All rows of a capture of these packets. `rests`: streams may rest; `cut`: a RST ends them at once.
+/// Returns what a capture of these packets gives. `rests`: streams may rest; `cut`: a RST ends them at once.
 fn read(packets: &[Drawn], rests: bool, cut: bool) -> Vec<String> {
     let host = |last: u8| IpAddr::from([10, 0, 0, last]);
     let (mut streams, mut read) = (Streams::default(), Told::default());

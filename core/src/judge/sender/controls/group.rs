@@ -57,15 +57,15 @@ pub(super) fn partition_about(rising: &[Pause], wait: i64) -> (usize, usize, usi
 /// `LONGER_TIMES`.
 pub(super) fn longest(rising: &[Pause], count: usize) -> Option<(Pause, i64)> {
     let without_outliers = count - count / OUTLIER_ONE_IN.get();
-    let mut most = rising.get(without_outliers.checked_sub(1)?).copied()?;
+    let mut bound = rising.get(without_outliers.checked_sub(1)?).copied()?;
     let middle = rising.get((count - 1) / 2)?.ns;
-    if most.exact
+    if bound.exact
         && count < SEVERAL.get()
         && rising.iter().take(count).filter(|pause| pause.exact).count() == 1
     {
-        most.ns = (most.ns as f64 * LONGER_TIMES.get()) as i64;
+        bound.ns = (bound.ns as f64 * LONGER_TIMES.get()) as i64;
     }
-    Some((most, middle))
+    Some((bound, middle))
 }
 
 impl Group<'_> {
@@ -84,12 +84,12 @@ impl Group<'_> {
 
     /// Compares a wait with these pauses.
     pub(super) fn compare(&self, wait: i64) -> Control {
-        let (below, near, above) = partition_about(self.unheld, wait);
+        let (below_count, near_count, above_count) = partition_about(self.unheld, wait);
         let (early_below, early_near, _) = partition_about(self.early, wait);
         if self.unheld.is_empty() && self.early.is_empty() {
             return Control::Nothing;
         }
-        if 2 * near > self.unheld.len() || early_near > early_below.max(self.held) {
+        if 2 * near_count > self.unheld.len() || early_near > early_below.max(self.held) {
             let shorter = |rising: &[Pause]| {
                 let first = rising.partition_point(|pause| pause.ns < wait);
                 longest(rising, first).map(|(_, likely_ns)| likely_ns)
@@ -102,15 +102,15 @@ impl Group<'_> {
         let are_early_strays = OUTLIER_ONE_IN.get() * early_near <= early_near + self.held;
         let reach = (wait as f64 * LONGER_TIMES.get()) as i64;
         let longer = self.outlasting.partition_point(|pause| pause.ns <= reach);
-        let unheld_longer = self.unheld.get(below..).unwrap_or_default(); // needed only where none is near
-        let are_strays = OUTLIER_ONE_IN.get() * (near + above) <= self.unheld.len()
-            || near == 0
-                && above + longer >= SEVERAL.get()
-                && self.have_two_lengths([below, early_below, longer], unheld_longer);
+        let unheld_longer = self.unheld.get(below_count..).unwrap_or_default(); // needed only where none is near
+        let are_strays = OUTLIER_ONE_IN.get() * (near_count + above_count) <= self.unheld.len()
+            || near_count == 0
+                && above_count + longer >= SEVERAL.get()
+                && self.have_two_lengths([below_count, early_below, longer], unheld_longer);
         // a segment that left before a held ACK shows too that the program was done by then
         let are_late_strays = OUTLIER_ONE_IN.get() * longer <= longer + self.held + early_below
-            || self.have_two_lengths([below, early_below, longer], &[]);
-        let shorter = longest(self.unheld, below).or_else(|| longest(self.early, early_below));
+            || self.have_two_lengths([below_count, early_below, longer], &[]);
+        let shorter = longest(self.unheld, below_count).or_else(|| longest(self.early, early_below));
         match shorter {
             Some((bound, likely_ns))
                 if are_strays && are_early_strays && are_late_strays && bound.ns < wait =>
@@ -130,19 +130,21 @@ impl Group<'_> {
     fn have_two_lengths(&self, [unheld, early, longer]: [usize; 3], unheld_longer: &[Pause]) -> bool {
         let first = |rising: &[Pause], count| rising.get(..count).unwrap_or_default().to_vec();
         let (unheld, early) = (first(self.unheld, unheld), first(self.early, early));
-        let few = unheld.len() + early.len() < SEVERAL.get();
-        let show = !few || unheld.iter().chain(&early).all(|pause| !pause.exact);
+        let are_few = unheld.len() + early.len() < SEVERAL.get();
+        let show = !are_few || unheld.iter().chain(&early).all(|pause| !pause.exact);
         // of many longer pauses, compare the shorter half: a busy host adds to the others
         let share = if longer < MIN_SAMPLES.get() { 0.95 } else { 0.5 };
         let mut longer = first(self.outlasting, longer);
         longer.extend(unheld_longer);
         longer.sort_unstable_by_key(Pause::rank);
-        show && alike(&unheld, 0.95) && alike(&early, 0.95) && alike(&longer, share)
+        show && have_one_length(&unheld, 0.95)
+            && have_one_length(&early, 0.95)
+            && have_one_length(&longer, share)
     }
 }
 
 /// Whether rising pauses, up to this share of them, have one length, but for the shortest twentieth.
-fn alike(rising: &[Pause], share: f64) -> bool {
+fn have_one_length(rising: &[Pause], share: f64) -> bool {
     let rising: Vec<i64> = rising.iter().map(|pause| pause.ns).collect();
     let (low, high) = (at_share(&rising, 0.05), at_share(&rising, share));
     low.zip(high)
