@@ -27,7 +27,8 @@ bench: ## speed against other tools, as ratios of one run
 fuzz: ## the core's property tests with many more cases (CASES=20000)
 	PROPTEST_CASES=$(CASES) cargo test --release --locked --manifest-path core/Cargo.toml
 
-nightly: ## tests that take too long for every change: fuzz, hostile input, property tests (MINUTES=60)
+nightly: ## tests that take too long for every change: all slow ones, fuzz, hostile input, property tests (MINUTES=60)
+	LATPCAP_TESTS=all bash .ci/run
 	core/fuzz/run $$(($(MINUTES) * 60 / 7))
 	python .ci/hostile.py $$(($(MINUTES) * 60 / 3))
 	PROPTEST_CASES=$(CASES) cargo test --release --locked --manifest-path core/Cargo.toml

@@ -1,4 +1,8 @@
-"""Compare the frames that display filters select with tshark's: `check_filters.py DIR` runs over all captures.
+"""Compare the frames that display filters select with tshark's.
+
+    check_filters.py DIR [PART]
+
+PART is `all` (the default) or, for example, `2/4`: the second of every four captures, for the first of the two.
 
 First each of `EXPRESSIONS` in each capture: tshark (one run per capture, with a Lua tap per expression) against
 `Capture.filter`. Frames that are not segments of `events`, such as TCP inside ICMP errors, are left out on both sides.
@@ -17,6 +21,9 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from itertools import repeat
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from parts import part_of
 
 import latpcap as lp
 from latpcap.reading.filters import grammar
@@ -238,12 +245,13 @@ def main() -> int:
         path for sub in ("tcp", "link", "icmp", "broken") for path in (folder / sub).glob("*") if path.is_file()
     )
     paths = [path for path in paths if not path.name.startswith("derived--")]  # the same packets, wrapped otherwise
+    every_nth = paths[::SOME]  # all take eight minutes
+    paths = part_of(paths, sys.argv[2] if len(sys.argv) > 2 else "all")
     with tempfile.TemporaryDirectory() as scratch, ProcessPoolExecutor(2) as pool:
         script = script_of([*EXPRESSIONS, "frame"], Path(scratch) / "filters.lua")
         other = script_of(EVERYDAY, Path(scratch) / "everyday.lua")
         try:
             rows_by_path = dict(zip(paths, pool.map(differences, paths, repeat(script)), strict=True))
-            every_nth = paths[::SOME]  # all take eight minutes
             everyday_misses = dict(zip(every_nth, pool.map(everyday, every_nth, repeat(other)), strict=True))
         except TsharkError as failed:
             print(failed)

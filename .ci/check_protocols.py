@@ -1,11 +1,11 @@
 """Compare the numbers of requests and responses per TCP stream with tshark's, and print a table by protocol.
 
-    check_protocols.py CAPTURES [--only REGEX]
+    check_protocols.py CAPTURES [--only REGEX] [--part N/M]
 
 CAPTURES has the folders `protocols` (one folder per capture) and `public`. tshark reads each capture once, with the
 protocol of each port given by `-d`; its fields and latpcap's `exchanges` are counted per TCP stream. A stream is
 compared if latpcap or tshark finds one of the protocols in it. Differences that `KNOWN` does not explain are printed,
-and make the exit code 1.
+and make the exit code 1. `--part 2/4` takes the second of every four captures.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent))
 from oracles import ORACLES, Counts, resp
+from parts import part_of
 
 import latpcap as lp
 
@@ -186,6 +187,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("captures", type=Path)
     parser.add_argument("--only", default="")
+    parser.add_argument("--part", default="all")
     args = parser.parse_args()
     paths = sorted(args.captures.glob("protocols/*/capture.pcap*"))
     paths += sorted(
@@ -194,7 +196,7 @@ def main() -> int:
         for path in (args.captures / "public" / folder).glob("*")
         if "derived--" not in path.name
     )
-    paths = [path for path in paths if re.search(args.only, str(path))]
+    paths = part_of([path for path in paths if re.search(args.only, str(path))], args.part)
     table: defaultdict[str, Counter[str]] = defaultdict(Counter)
     differ: list[str] = []
     with ThreadPoolExecutor(2) as pool:

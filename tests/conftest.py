@@ -4,9 +4,11 @@ folder `latpcap` in it has no core unless the install was an editable one.
 
 import os
 import random
+import re
 import secrets
 import subprocess
 import sys
+import zlib
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -25,7 +27,9 @@ settings.register_profile("here", deadline=None, suppress_health_check=[HealthCh
 settings.load_profile("here")
 
 
-QUICK = "LATPCAP_TESTS", "quick"
+CHOICE = "LATPCAP_TESTS"
+"""Variable of the environment: `quick` leaves the slow tests out, `2/4` takes the second quarter of them, `all` all."""
+QUICK = "quick"
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -34,7 +38,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     worker = hasattr(config, "workerinput")  # of xdist: it begins no more of them
     if worker or config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
         return
-    os.environ.setdefault(*QUICK)
+    os.environ.setdefault(CHOICE, QUICK)
     here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     plugins = config.pluginmanager  # pytest-cov has chosen by now how it measures: with it -n is the caller's
     parallel = plugins.hasplugin("xdist") and not plugins.hasplugin("_cov") and not config.option.usepdb
@@ -44,19 +48,34 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 def pytest_report_header() -> str | None:
     """What is left out is shown."""
-    left_out = "slow tests are left out: LATPCAP_TESTS=all runs them, too"
-    return left_out if os.environ.get(QUICK[0]) == QUICK[1] else None
+    choice = os.environ.get(CHOICE, "all")
+    if choice == "all":
+        return None
+    which = "" if choice == QUICK else f", but for part {choice} of them"
+    return f"slow tests are left out{which}: {CHOICE}=all runs them, too"
+
+
+def in_part(name: str, choice: str) -> bool:
+    """Whether a slow test belongs to this choice: a part `2/4` has those whose names' checksum modulo 4 is 1."""
+    part, _, parts = choice.partition("/")
+    return choice != QUICK and zlib.crc32(name.encode()) % int(parts) == int(part) - 1
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out what `slow.py` names. A name that no test of its file has is an error."""
-    if os.environ.get(QUICK[0]) != QUICK[1]:
+    if (choice := os.environ.get(CHOICE, "all")) == "all":
         return
+    if not re.fullmatch(rf"{QUICK}|[1-9]\d*/[1-9]\d*", choice):
+        raise pytest.UsageError(f"{CHOICE} is {choice!r}, and not quick, all or a part as 2/4")
     names = {(item.path.name, getattr(item, "originalname", item.name)) for item in items}
     slow = {(file, name) for file, some in SLOW.items() for name in some}
     if gone := {(file, name) for file, name in slow - names if file in {of for of, _ in names}}:
         raise pytest.UsageError(f"tests/slow.py names what is no test: {sorted(gone)}")
-    left_out = [item for item in items if (item.path.name, getattr(item, "originalname", item.name)) in slow]
+    left_out = [
+        item
+        for item in items
+        if (item.path.name, getattr(item, "originalname", item.name)) in slow and not in_part(item.name, choice)
+    ]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in set(left_out)]
 

@@ -1,4 +1,4 @@
-"""Which tests take long? A run of the whole suite leaves them out unless LATPCAP_TESTS=all; CI runs all.
+"""Which tests take long? A run of the whole suite leaves them out unless LATPCAP_TESTS=all; CI runs a part of them.
 
 By file, names of test functions. They compare every case with another tool or try a thing from many sides; what each
 holds is tried by a quicker test, too. A test that is named on the command line runs in any case.

@@ -607,7 +607,7 @@ def test_everyday_filters_choose_some_of_the_frames(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "expression", ["x" * 100_000, "tcp and " * 20_000 + ")", "(" * 50_000, "frame.number == " + "9" * 50_000]
+    "expression", ["x" * 100_000, "tcp and " * 2_000 + ")", "(" * 50_000, "frame.number == " + "9" * 50_000]
 )
 def test_an_error_shows_some_of_a_long_filter(expression: str) -> None:
     with pytest.raises(lp.FilterError) as caught:

@@ -2,6 +2,9 @@
 //! `limits/findings.rs` and beside the rules in Python. `.ci/sensitivity.py` shows how half and double of each change
 //! the scores.
 //!
+//! `get()` reads a limit. It is a constant, unless the feature `scaled-limits` (of `.ci/sensitivity.py` alone) multiplies
+//! limits at run time.
+//!
 //! A source is a function of the Linux kernel, an RFC, a measurement on the labelled recordings, or "chosen": then only
 //! the scores support the number. Upper bounds on memory are constants of the modules that hold the memory.
 
