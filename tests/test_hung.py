@@ -130,6 +130,19 @@ def test_at_the_receiver_a_hole_of_full_size_stays_open() -> None:
     assert found.grade == "probable" and "never arrive here, smaller ones do" in (found.text or "")
 
 
+def test_at_the_receiver_later_packets_count_an_answer_that_never_came() -> None:
+    def found(acked: int = 5001, **sizes: int) -> Finding | None:
+        tape = black_hole(passes=False, **sizes).tape
+        tape = [s for s in tape if not s.payload or s.from_client]  # of the answer, nothing came here
+        return causes(pcap([replace(s, ack=acked) if "F" in s.flags else s for s in tape])).get("path_mtu")
+
+    missing = found(full=2)
+    assert missing is not None and (missing.owner, missing.grade) == ("network", "probable")
+    assert "answered GET /page (frame 4), but nothing of the answer arrives at 10.0.0.1" in (missing.text or "")
+    assert found(full=0) is None  # a small packet, which may have been lost
+    assert found(full=2, acked=5001 + 3220) is None  # the client has it: the capture missed it
+
+
 def with_icmp(tape: list[Segment], mtu: int) -> bytes:
     """A router's "fragmentation needed" behind every full segment."""
     packets = []

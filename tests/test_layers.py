@@ -130,6 +130,7 @@ ORDER = [
     "findings.worker_pools",
     "findings.shared_locks",
     "findings.buffering_proxies",
+    "findings.proxy_queues",
     "findings.transactions",
     "findings.round_trips",
     "findings.uploads",

@@ -396,6 +396,20 @@ def onward_beside(tape: Tape) -> None:
     tape.mute(5.0, ("10.0.7.7", 443), "10.0.0.2", TRIED)
 
 
+def onward_of_loopback(tape: Tape, tried: int = 3) -> None:
+    """A proxy whose clients are on its own host, and that gives a dead server up before its second SYN is due."""
+    for number, at in enumerate((1.0, 2000.0, 4000.0)):
+        tape.talk(at, ("127.0.0.1", 8000), "127.0.0.1", rtt=0.1, think=723.0)
+        if number < tried:
+            tape.mute(at + 1.0, ("10.0.7.7", 443), "10.0.0.2", (0.0,))
+        tape.talk(at + 702.0, OTHER, "10.0.0.2", rtt=20.0)
+
+
+def one_lost_syn_of_loopback(tape: Tape) -> None:
+    """A single SYN without an answer, while each request takes as long."""
+    onward_of_loopback(tape, tried=1)
+
+
 def referred(tape: Tape, busy: bool = False) -> None:
     """A client that goes on from an answer to a dead host, and to the first again when it gives up."""
     tape.talk(0.0, rtt=20.0)
@@ -493,6 +507,19 @@ def locked(tape: Tape, commit: float = 4000.0) -> None:
     sql(tape, 40_003, QUICK, "10.0.0.4")
 
 
+def locked_without_begin(tape: Tape, ends: str = "COMMIT") -> None:
+    """The same without autocommit, by a driver that sends no BEGIN: a transaction follows the one before."""
+    tape_of_holder = [(100.0, 0.2, ROW), (300.0, 0.4, "COMMIT"), (310.0, 0.2, ROW), (4000.0, 0.4, ends)]
+    sql(tape, 40_001, tape_of_holder, "10.0.0.3")
+    sql(tape, 40_002, [(500.0, 3500.7, ROW)])
+    sql(tape, 40_003, QUICK, "10.0.0.4")
+
+
+def locked_by_nobody(tape: Tape) -> None:
+    """The other connection commits before, and its last statement is a read: it holds no lock."""
+    locked_without_begin(tape, ends="SELECT 1")
+
+
 def slow_beside_transaction(tape: Tape) -> None:
     """The statement takes its time; the transaction ended before."""
     locked(tape, commit=2500.0)
@@ -510,6 +537,19 @@ def blocked(tape: Tape, apart: float = 0.0) -> None:
     for number, at in enumerate((1000.0, 6000.0)):
         tape.talk(at, client="10.0.0.30", think=2500.0)
         tape.talk(at + 400 + 200 * number, client="10.0.0.31", think=2101.0 - 200 * number + apart)
+
+
+def queued_in_proxy(tape: Tape, apart: float = 1.0, turn: float = 60.0, works: float = 0.0) -> None:
+    """A proxy that sends one request at a time to the server behind it, whatever number of clients waits."""
+    for number in range(8):
+        at, passed_on = apart * number, works + turn * number + 3
+        tape.talk(at, client=f"10.0.0.{40 + number}", think=passed_on + 58 - at)
+        tape.talk(passed_on, ("10.0.0.9", 8080), "10.0.0.2", rtt=0.1, think=55.0)
+
+
+def working_in_proxy(tape: Tape) -> None:
+    """A proxy that works 300 ms on each request and then passes it on, whether another one is answered or not."""
+    queued_in_proxy(tape, apart=97.0, turn=97.0, works=300.0)
 
 
 def beside_long_work(tape: Tape) -> None:
@@ -883,6 +923,7 @@ WAITS: dict[str, Callable[[Tape], None]] = {
     "datagram_failed": refused_login,
     "dhcp_never": no_offer, "connects_in_turn": connected_each, "expect_continue": expecting,
     "transaction_lock": locked, "transaction_pool": pooled, "behind_other": blocked, "stampede": expired,
+    "proxy_queue": queued_in_proxy,
 }  # fmt: skip
 DECOYS = {
     "dns_dead": lossy_server, "dns_search": quick_names, "dns_slow": quick_names, "address_dead": other_sites,
@@ -898,7 +939,7 @@ DECOYS = {
     "dhcp_checked": late_offer, "dhcp_never": late_switch,
     "connects_in_turn": connected_with_pauses, "expect_continue": read_from_disk,
     "transaction_lock": slow_beside_transaction, "transaction_pool": locked, "behind_other": beside_long_work,
-    "stampede": asked_all_the_time,
+    "stampede": asked_all_the_time, "proxy_queue": working_in_proxy,
 }  # fmt: skip
 
 
@@ -923,6 +964,20 @@ def test_it_is_the_headline(sentence: str) -> None:
 def test_what_only_looks_like_it_is_not(sentence: str) -> None:
     why = read(DECOYS[sentence]).why()
     assert sentence not in {finding.sentence for finding in why.findings}, why.headline
+
+
+FORMS = [
+    ("transaction_lock", locked_without_begin, locked_by_nobody),
+    ("onward_dead", onward_of_loopback, one_lost_syn_of_loopback),
+]
+
+
+@pytest.mark.parametrize(("sentence", "script", "decoy"), FORMS, ids=lambda value: getattr(value, "__name__", value))
+def test_other_forms_and_what_only_looks_like_them(
+    sentence: str, script: Callable[[Tape], None], decoy: Callable[[Tape], None]
+) -> None:
+    assert read(script).why().findings[0].sentence == sentence
+    assert sentence not in {finding.sentence for finding in read(decoy).why().findings}
 
 
 @pytest.mark.parametrize("sentence", WAITS)

@@ -25,8 +25,8 @@ from latpcap.vocabulary import PROGRAMS, SIDES, STALL, cause_names
 
 ELSEWHERE = (
     "dns_reverse", "onward_dead", "callback_dead", "ftp_active", "transaction_lock", "transaction_pool", "behind_other",
-    "syn_queue_full", "expect_continue", "path_mtu_in_vain", "broker_blocked", "client_onward", "behind_session",
-    "pool_before",
+    "syn_queue_full", "expect_continue", "path_mtu_in_vain", "path_mtu_answer", "broker_blocked", "client_onward",
+    "behind_session", "pool_before", "proxy_queue",
 )  # fmt: skip
 """Waits for something other than work on the request; the sentence about the requests would blame the program."""
 WITHIN_REQUESTS = (

@@ -521,7 +521,10 @@ def _excluded_lines(requests: WithRequests, skip: tuple[str, ...]) -> list[Line]
         parts.append(say("not_losses"))
     lines: list[Line] = [Line("not", say("and_more").join(parts), keep=Keep.IF_ROOM)] if parts else []
     is_named = any(row["family"] == "loss" and row["share"] >= show.MIN_NEXT_SHARE for row in requests.families)
-    if requests.common.lost and not is_named and "doubles" not in {check.check for check in requests.common.quality}:
+    has_other_line = not repair and any(row.cause == "syn_rto" for row in requests.common.of_kind("setup"))
+    is_doubled = "doubles" in {check.check for check in requests.common.quality}
+    # lost SYNs have a line of their own: what waited for their repair came before the requests
+    if requests.common.lost and not is_named and not is_doubled and not has_other_line:
         sentence = "lost_repaired" if repair else "lost_unnoticed"
         lost = say(sentence, n=requests.common.lost, repair_share=repair / total)
         lines.append(Line("lost", lost, keep=Keep.IF_ROOM))

@@ -134,8 +134,10 @@ def _never_came(client: bool, wait: UnansweredWait, course: Course) -> Reason | 
     """Find the same in a capture at the receiver: a hole of full size that stays, and only smaller packets after it."""
     hole = course.hole(client)
     segment_size = course.most_allowed()
-    if hole is None or not segment_size:
+    if not segment_size:
         return None
+    if hole is None:
+        return _all_missing(client, wait, course, segment_size)
     after_hole, length, largest = hole
     closing = course.closes(not client, after_hole)
     end = int(course.time[closing]) if closing is not None else course.end
@@ -146,6 +148,23 @@ def _never_came(client: bool, wait: UnansweredWait, course: Course) -> Reason | 
         return None
     values = {"length": length, "span_ms": waited_ms, "cut": 0, "repeats": 0, "frame": int(course.frame[after_hole])}
     return Reason(wait, "path_mtu_in_vain", values, "probable", client)
+
+
+def _all_missing(client: bool, wait: UnansweredWait, course: Course, segment_size: int) -> Reason | None:
+    """Find an answer of which nothing arrived, in a capture at the receiver.
+
+    The sequence numbers of the sender's later packets count its bytes, and the receiver acknowledges none of them; so
+    the capture did not miss them. Bytes of less than a full packet may have been lost by chance.
+    """
+    missing = course.never_arrived(client)
+    if missing is None or client or wait.waited_ms < LIMITS["stuck_ms"]:
+        return None
+    index, count = missing
+    if count < max(segment_size - MAX_OPTIONS, LIMITS["mtu_least_bytes"]):
+        return None
+    values = {"length": count, "span_ms": wait.waited_ms, "cut": 0, "repeats": 0, "frame": int(course.frame[index]),
+              "name": wait.name, "request_frame": wait.frame}  # fmt: skip
+    return Reason(wait, "path_mtu_answer", values, "probable", client)
 
 
 def _after_idling(

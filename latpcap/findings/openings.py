@@ -24,7 +24,7 @@ from latpcap.format import endpoint
 from latpcap.lazy import np, pa
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, Completeness, request_mask
-from latpcap.user_waits.connection_attempts import Ends, Streams, fallbacks, names_of
+from latpcap.user_waits.connection_attempts import SYN_RTO_NS, Ends, Streams, fallbacks, is_loopback, names_of
 from latpcap.user_waits.connects import ACK, CLIENT, RST, SYN, Opened, late_streams, opened_streams
 from latpcap.user_waits.lookups import Question, address_in, questions
 from latpcap.user_waits.segments import segments
@@ -362,8 +362,13 @@ def _server_waits(openings: Sequence[Opening], streams: Streams, tables: Tables)
 
     The SYNs go to that client (FTP's active mode, ident, a callback), or to another host that the server needs.
     """
-    unanswered = [(opened, ends) for opened, ends in openings if opened.has_no_reply]
-    hosts = {ends.client for _, ends in unanswered} & set(streams.servers)
+    unanswered = [(opened, ends) for opened, ends in openings if opened.answered is None and opened.refused is None]
+    askers = {ends.client for _, ends in unanswered}
+    loopback = [server for server in streams.servers if is_loopback(server)]
+    recorded = streams.recorded_hosts() if loopback else set()
+    hosts = askers & set(streams.servers)
+    if askers & recorded:
+        hosts |= set(loopback)
     if not hosts:
         return
     waits = _waits(hosts, streams, tables["stretches"])
@@ -372,21 +377,28 @@ def _server_waits(openings: Sequence[Opening], streams: Streams, tables: Tables)
             waits.append((opened.answered, opened.greeted, ends))
     waits.sort(key=lambda wait: wait[0])
     begins = [wait[0] for wait in waits]
+    late_openings = []
     for opened, ends in unanswered:
         until = opened.syns[-1] + _patience(opened)
         for start, end, waiting in waits[: bisect_right(begins, opened.syns[0])]:
             spans_syns = opened.syns[-1] < end <= until and end - opened.syns[0] >= REASON_SHARE * (end - start)
-            if waiting.server != ends.client or not spans_syns:
+            is_same_host = waiting.server == ends.client or (ends.client in recorded and is_loopback(waiting.server))
+            if not is_same_host or not spans_syns:
                 continue
             sentence = "onward_dead"
             if waiting.client == ends.server:
                 sentence = "ftp_active" if waiting.server_port == FTP else "callback_dead"
-            yield LateOpening(sentence, opened, ends, opened.ms_until(end), waiting)
+            late_openings.append(LateOpening(sentence, opened, ends, opened.ms_until(end), waiting))
             break
+    counts = Counter(opening.ends.to for opening in late_openings)
+    # a single SYN without an answer may have been lost, or its answer is not in the capture
+    yield from (opening for opening in late_openings if opening.opened.has_no_reply or counts[opening.ends.to] >= FEW)
 
 
 def _patience(opened: Opened) -> int:
     """Return the longest time in ns that the sender may have waited after its last SYN: until the next one was due."""
+    if len(opened.syns) < MIN_SYNS:
+        return SYN_RTO_NS
     return 2 * (opened.syns[-1] - opened.syns[-2]) + ANSWERED_NS
 
 

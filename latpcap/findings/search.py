@@ -13,6 +13,7 @@ from latpcap.findings import (
     connections,
     expect_continue,
     openings,
+    proxy_queues,
     quality,
     sessions,
     shared_locks,
@@ -75,7 +76,9 @@ class Search:
         tables, spent = self.tables, self.totals.spent(server)
         candidates = (
             sessions.blocked(server, tables, self.pushed) if self.pushed is not None else None,
-            worker_pools.find_pool(server, tables) or worker_pools.find_rate_limit(server, tables),
+            proxy_queues.find(server, tables)
+            or worker_pools.find_pool(server, tables)
+            or worker_pools.find_rate_limit(server, tables),
             shared_locks.find_stampede(server, tables)
             or shared_locks.find_answered_together(server, spent, tables)
             or shared_locks.find_behind_other(server, spent, tables),

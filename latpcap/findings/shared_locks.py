@@ -34,9 +34,9 @@ MOST_OF_WAIT = 0.9
 """Share of a wait that counts as nearly all of it."""
 ENDS_WORK = ("COMMIT", "ROLLBACK", "END")
 BEHIND_MS = 1.0
-"""A request that waited for another's end is answered within this time after it, or within `BEHIND_LATENCIES`."""
-BEHIND_LATENCIES = 2.0
-"""That time in median latencies of the server."""
+"""A request that waited for another's end is answered within this time after it, or within `BEHIND_WORK`."""
+BEHIND_WORK = 2.0
+"""That time in multiples of the median time that the server's program takes; the path's time is not its part."""
 MIN_HITS = 2
 """Fewest requests answered just after another one; one may be a coincidence."""
 MAX_QUICK_SHARE = 0.1
@@ -153,19 +153,18 @@ def find_behind_other(server: Server, items: Sequence[CauseTotal], tables: Mappi
     if not len(late_rows) or not len(rows):
         return None
     span = int(answered[rows].max() - arrived[rows].min())
-    near_ns = max(BEHIND_MS, BEHIND_LATENCIES * arrays.percentile(server.latency, 1 / 2)) * NS_PER_MS
+    work_ms = arrays.percentile(np.sort(queues.think_ms(items, server.rows)), 1 / 2)
+    near_ns = max(BEHIND_MS, BEHIND_WORK * work_ms) * NS_PER_MS
     method, methods = arrays.codes(stretches, "method")
     ends = rows[np.isin(method[rows], [methods.index(word) for word in ENDS_WORK if word in methods])]
-    begins = rows[method[rows] == methods.index("BEGIN")] if "BEGIN" in methods else rows[:0]
+    is_begin = method == (methods.index("BEGIN") if "BEGIN" in methods else -1)
+    begins = _begins(rows, ends, is_begin, stream, arrived)
     hits = []
     for row in late_rows.tolist():
         gap = answered[row] - answered[ends]
         for end in ends[(-gap <= BEHIND_MS * NS_PER_MS) & (gap <= near_ns)].tolist():
-            begins_before = begins[(stream[begins] == stream[end]) & (arrived[begins] < arrived[end])]
-            if stream[end] == stream[row] or not len(begins_before):
-                continue
-            begin = int(begins_before[arrived[begins_before].argmax()])
-            if arrived[begin] < arrived[row] < arrived[end]:
+            begin = begins.get(end, -1)
+            if stream[end] != stream[row] and begin >= 0 and arrived[begin] < arrived[row] < arrived[end]:
                 hits.append(_Blocked(row, end, begin))
                 break
     if hits:
@@ -181,6 +180,19 @@ def find_behind_other(server: Server, items: Sequence[CauseTotal], tables: Mappi
     if session:
         return _behind_other(server, session, tables, "behind_session")
     return _behind_other(server, hits, tables) if len(hits) >= MIN_HITS else None
+
+
+def _begins(rows: Array, ends: Array, is_begin: Array, stream: Array, arrived: Array) -> dict[int, int]:
+    """Return the first request of each transaction, by the request that ends it.
+
+    That is its BEGIN; without autocommit, where none is sent, the first request after the end of the transaction
+    before. A transaction whose end is its only request is left out.
+    """
+    order = rows[np.lexsort((arrived[rows], stream[rows]))]
+    is_end = np.isin(order, ends)
+    is_first = is_begin[order] | np.r_[True, (stream[order][1:] != stream[order][:-1]) | is_end[:-1]]
+    first_rows = order[np.maximum.accumulate(np.where(is_first, np.arange(len(order)), 0))]
+    return {int(end): int(first) for end, first in zip(order[is_end], first_rows[is_end], strict=True) if end != first}
 
 
 def _is_same_session(server: Server, row: int, end: int, tables: Mapping[str, pa.Table]) -> bool:

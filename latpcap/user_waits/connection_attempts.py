@@ -90,6 +90,24 @@ class Streams:
             is_to_server &= self.client_code == self.clients.index(client)
         return self.number[is_to_server]
 
+    def recorded_hosts(self) -> set[str]:
+        """Return the addresses of the host that a capture with loopback traffic was made on.
+
+        Connections show by their round trips where they were captured; and the host is an end of each connection that
+        is not over loopback.
+        """
+        recorded: set[str] = set()
+        for hosts, codes, word in (
+            (self.clients, self.client_code, "at_client"),
+            (self.servers, self.server_code, "at_server"),
+        ):
+            is_here = self.position == arrays.code_of(self.words, word)
+            recorded |= {hosts[int(code)] for code in np.unique(codes[is_here])}
+        codes = np.unique(self.client_code.astype(np.int64) << 32 | self.server_code)
+        pairs = [{self.clients[int(code >> 32)], self.servers[int(code & 0xFFFFFFFF)]} for code in codes]
+        outside = [pair for pair in pairs if not any(map(is_loopback, pair))]
+        return recorded | (set.intersection(*outside) if outside else set())
+
     def count(self, server: tuple[str, int]) -> int:
         """Return the number of streams to this server."""
         return len(self.to(server))
@@ -143,7 +161,7 @@ def fallbacks(openings: Sequence[tuple[Opened, Ends]], streams: Streams, names: 
     first_pairs: dict[int, Pair] = {}
     for pair in pairs:
         ends, other = pair.ends, pair.other
-        is_same_thing = _is_loopback(ends.server) and _is_loopback(other.server)
+        is_same_thing = is_loopback(ends.server) and is_loopback(other.server)
         is_refused = pair.opened.refused is not None and other.family != ends.family
         is_same_thing |= is_refused and 0 <= pair.begin - max(pair.opened.syns[-1], pair.opened.refused or 0) <= NEXT_NS
         have_common_name = bool(names.get(ends.server, set()) & names.get(other.server, set()))
@@ -164,5 +182,6 @@ def names_of(lookups: pa.Table) -> dict[str, set[str]]:
     return names
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
+    """Return whether this is an address of the recorded host itself."""
     return address == "::1" or address.startswith("127.")

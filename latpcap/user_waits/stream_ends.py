@@ -158,6 +158,20 @@ class Course:
         fin = int(fins[0])
         return max(0, int(self.seq[fin] + self.len[fin]) - captured_end)
 
+    def never_arrived(self, client: bool) -> tuple[int, int] | None:
+        """Find bytes of this side that its later packets count, and that neither arrived nor were acknowledged.
+
+        Returns the index of the first packet that counts them, and their number; None without them.
+        """
+        side_packets = np.flatnonzero(self.client == client)
+        side_packets = np.setdiff1d(side_packets, self.resets)
+        has_sequence = side_packets[(self.len[side_packets] > 0) | np.isin(side_packets, self.fins)]
+        arrived = int((self.seq + self.len)[has_sequence].max()) if len(has_sequence) else 1
+        beyond = side_packets[self.seq[side_packets] > max(arrived + 1, self.most_acked(client))]  # 1: a FIN
+        if not len(beyond):
+            return None
+        return int(beyond[0]), int(self.seq[beyond].max()) - max(arrived, 1)
+
     def only_large(self, client: bool) -> bool:
         """Return whether this side sent several packets, all large enough for a path to refuse, and none was
         acknowledged.

@@ -266,6 +266,15 @@ SENTENCES = {
         "got the first byte {held_ms} later ({name}, frame {frame})"
     ),
     "buffered.fix": _BUFFERED,
+    "proxy_queue": (
+        "{server} keeps {n} requests for {held_ms} at the median before it passes them on to {behind} (the longest is "
+        "{name}, frame {frame}): it sends at most {limit} at a time, {behind_ms} each, and the next one goes when an "
+        "answer has come"
+    ),
+    "proxy_queue.fix": (
+        "Raise the limit of {server} if {behind} can do more at a time (maxconn, the pool of connections, the number "
+        "of workers), or give it more servers like {behind}: the requests wait in a queue, and nobody works on them."
+    ),
     # failed TLS handshakes and responses
     "tls_alert": (
         "{server}: {n} of {of} TLS {of:handshake|handshakes} failed: the {side} sent the alert {alert} (frame {frame})"
@@ -308,6 +317,11 @@ SENTENCES = {
         "full-size packets from {sender} to {receiver} never arrive here, smaller ones do (path MTU black hole): on "
         "{n} {n:connection|connections} {length} bytes were missing for {span_ms}"
     ),
+    "path_mtu_answer": (
+        "{sender} answered {name} (frame {request_frame}), but nothing of the answer arrives at {receiver}: {length} "
+        "bytes are missing by the numbers of its later packets (frame {frame}), while small packets arrive: perhaps "
+        "the large ones are larger than the path's MTU; so on {n} {n:connection|connections}, for {span_ms}"
+    ),
     "path_mtu_perhaps": (
         "packets with {length} bytes of data from {sender} to {receiver} were repeated {repeats} times in {span_ms} "
         "and never acknowledged, while small ones had been and the receiver was alive: their size may be more than the "
@@ -342,6 +356,7 @@ SENTENCES = {
     ),
     "path_mtu.fix": _MTU,
     "path_mtu_in_vain.fix": _MTU,
+    "path_mtu_answer.fix": _MTU,
     "path_mtu_perhaps.fix": _MTU,
     "path_mtu_cut.fix": _MTU,
     "path_mtu_icmp_heeded.fix": _MTU,

@@ -184,6 +184,14 @@ SENTENCES = {
         "（{name}，帧 {frame}）"
     ),
     "buffered.fix": _BUFFERED,
+    "proxy_queue": (
+        "{server} 把 {n} 个请求扣留中位 {held_ms} 才转给 {behind}（最长的是 {name}，帧 {frame}）："
+        "它每次最多发送 {limit} 个，每个 {behind_ms}，一个应答到达后才发下一个"
+    ),
+    "proxy_queue.fix": (
+        "若 {behind} 能同时处理更多，提高 {server} 的上限（maxconn、连接池、工作进程数），或增加与 {behind} 相同的服务器："
+        "请求在排队，没有程序在处理它们。"
+    ),
     "tls_alert": "{server}：{of} 次 TLS 握手中 {n} 次失败：{side}发送了警报 {alert}（帧 {frame}）",
     "tls_alert.fix": "{hint}",
     "idle_drop_push": (
@@ -241,6 +249,10 @@ SENTENCES = {
         "从 {sender} 到 {receiver} 的满长包从不到达此处，较小的可以（路径 MTU 黑洞）：{n} 条连接上缺 {length} 字节，"
         "历时 {span_ms}"
     ),
+    "path_mtu_answer": (
+        "{sender} 应答了 {name}（帧 {request_frame}），但应答没有任何部分到达 {receiver}：按其后续包的序列号（帧 {frame}）缺 "
+        "{length} 字节，而小包可以到达：大包也许超过路径 MTU；{n} 条连接上如此，历时 {span_ms}"
+    ),
     "path_mtu_perhaps": (
         "从 {sender} 到 {receiver} 带 {length} 字节数据的包在 {span_ms} 内被重发 {repeats} 次而从未确认，小包曾得到确认，"
         "接收方还活着：包长可能超过路径 MTU"
@@ -271,6 +283,7 @@ SENTENCES = {
     ),
     "path_mtu.fix": _MTU,
     "path_mtu_in_vain.fix": _MTU,
+    "path_mtu_answer.fix": _MTU,
     "path_mtu_perhaps.fix": _MTU,
     "path_mtu_cut.fix": _MTU,
     "path_mtu_icmp_heeded.fix": _MTU,
