@@ -133,11 +133,11 @@ impl Assembler {
     /// and the caller reads it without a copy.
     #[inline(always)]
     pub fn take_if_next(&mut self, offset: u64, len: u64) -> bool {
-        let next = self.next == Some(offset) && self.held.is_none();
-        if next {
+        let is_next = self.next == Some(offset) && self.held.is_none();
+        if is_next {
             self.next = Some(offset.saturating_add(len));
         }
-        next
+        is_next
     }
 
     /// Takes a segment with payload [offset, offset + len). `captured` is its first bytes, fewer than `len` if the
@@ -182,11 +182,11 @@ impl Assembler {
     /// Fast path of `acked`; returns false if held data may be returned, which `acked` must do.
     #[inline]
     pub fn acked_in_order(&mut self, offset: u64) -> bool {
-        let ordered = self.held.is_none() && self.end == NO_END;
-        if ordered {
+        let is_ordered = self.held.is_none() && self.end == NO_END;
+        if is_ordered {
             self.acked = self.acked.max(offset);
         }
-        ordered
+        is_ordered
     }
 
     /// Sets the offset of the FIN, which is after the last byte. It may arrive before bytes that are still to be

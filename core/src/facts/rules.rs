@@ -27,8 +27,8 @@ pub(super) fn window_full(segment: &Segment<'_>, rev: &Marks) -> u16 {
         Scale::Shift(shift) if !rev.first_ack_pending => shift.min(14),
         _ => 0,
     };
-    let filled = segment.seq.wrapping_add(segment.len) == rev.last_ack.wrapping_add(rev.window << shift);
-    if filled { flag::WINDOW_FULL } else { 0 }
+    let is_filled = segment.seq.wrapping_add(segment.len) == rev.last_ack.wrapping_add(rev.window << shift);
+    if is_filled { flag::WINDOW_FULL } else { 0 }
 }
 
 impl Analysis<'_> {
@@ -87,14 +87,14 @@ impl Analysis<'_> {
     fn retransmission_flags(&self, segment: &Segment<'_>, now: i64) -> u16 {
         let (fwd, rev) = (&self.fwd.marks, &self.rev.marks);
         let Segment { seq, len, .. } = *segment;
-        let mut not_advanced = fwd.next_seq != 0 && lt(seq, fwd.next_seq);
+        let mut has_not_advanced = fwd.next_seq != 0 && lt(seq, fwd.next_seq);
         if len > 1 && seq == fwd.next_seq.wrapping_sub(1) {
-            not_advanced = false; // real data after a one-byte probe
+            has_not_advanced = false; // real data after a one-byte probe
         }
         if len > 0 && rev.last_ack != 0 && le(seq.wrapping_add(len), rev.last_ack) {
             return flag::SPURIOUS_RETRANSMISSION | flag::RETRANSMISSION;
         }
-        if !not_advanced {
+        if !has_not_advanced {
             return 0;
         }
         // differences are unsigned in Wireshark: a clock that was set back makes them huge
@@ -116,28 +116,28 @@ impl Analysis<'_> {
 
 /// Returns the flags that follow from a comparison of the numbers with the expected ones.
 fn sequence_flags(segment: &Segment<'_>, fwd: &mut Marks, rev: &Marks) -> u16 {
-    let plain = segment.flags & (SYN | FIN | RST) == 0;
+    let is_plain = segment.flags & (SYN | FIN | RST) == 0;
     let Segment { seq, ack, len, .. } = *segment;
     let window = u32::from(segment.window);
     let mut flags = 0;
     if len == 1 && seq == fwd.next_seq && rev.window == 0 {
         return flag::ZERO_WINDOW_PROBE;
     }
-    if window == 0 && plain {
+    if window == 0 && is_plain {
         flags |= flag::ZERO_WINDOW;
     }
     if fwd.next_seq != 0 && lt(fwd.next_seq, seq) && !segment.has(RST) {
         flags |= flag::LOST_SEGMENT;
         fwd.bytes_in_flight_valid = false;
     }
-    if len <= 1 && seq == fwd.next_seq.wrapping_sub(1) && plain {
+    if len <= 1 && seq == fwd.next_seq.wrapping_sub(1) && is_plain {
         flags |= flag::KEEP_ALIVE;
     }
-    let repeats_ack = len == 0 && plain && seq == fwd.next_seq && ack == fwd.last_ack;
+    let repeats_ack = len == 0 && is_plain && seq == fwd.next_seq && ack == fwd.last_ack;
     if repeats_ack && window != 0 && window != fwd.window {
         flags |= flag::WINDOW_UPDATE;
     }
-    if plain {
+    if is_plain {
         flags |= window_full(segment, rev);
     }
     if repeats_ack && window == fwd.window {

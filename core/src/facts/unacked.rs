@@ -76,8 +76,8 @@ impl From<Sent> for Unacked {
 impl Unacked {
     /// Its only segment, if that is its whole state.
     pub(super) fn single(&self) -> Option<Sent> {
-        let plain = self.rising && !self.is_full && self.counted == 0;
-        let sent = self.list.front().filter(|_| plain && self.len() == 1)?;
+        let is_plain = self.rising && !self.is_full && self.counted == 0;
+        let sent = self.list.front().filter(|_| is_plain && self.len() == 1)?;
         Some(*sent)
     }
 
@@ -142,8 +142,8 @@ impl Unacked {
             return;
         }
         // sorting is tried again whenever the length has doubled
-        let doubled = (self.list.len() - 1).is_power_of_two() && self.list.len() <= MAX_UNSORTED;
-        if doubled || self.was_rising(base) {
+        let has_doubled = (self.list.len() - 1).is_power_of_two() && self.list.len() <= MAX_UNSORTED;
+        if has_doubled || self.was_rising(base) {
             let mut sorted = Box::new(Sorted::default());
             if self.list.iter().all(|sent| sorted.add(base, *sent)) {
                 self.list = VecDeque::new();

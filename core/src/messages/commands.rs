@@ -336,8 +336,8 @@ impl Commands {
         {
             sink.exchange(oldest.key).give_up();
         }
-        let idle = command.effect == Effect::Idle;
-        let kind = if idle { Kind::LongPoll } else { Kind::Request };
+        let is_idle = command.effect == Effect::Idle;
+        let kind = if is_idle { Kind::LongPoll } else { Kind::Request };
         sink.exchange(key).request(kind, &command.method, &command.target);
         self.waiting.push_back(PendingCommand {
             key,

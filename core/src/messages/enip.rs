@@ -156,13 +156,13 @@ impl WireFormat for Enip {
         let Some(message) = Message::read(head.bytes) else {
             return true;
         };
-        let options = cursor::be32_at(head.bytes, 20).is_none_or(|options| options == 0);
+        let has_no_options = cursor::be32_at(head.bytes, 20).is_none_or(|options| options == 0);
         let is_whole = match message.command {
             REGISTER => head.len == HEADER + 4,
             SEND | SEND_CONNECTED => head.len >= HEADER + 16,
             _ => true,
         };
-        options && is_whole && (side == Side::Server || message.status == 0)
+        has_no_options && is_whole && (side == Side::Server || message.status == 0)
     }
 
     fn message(&mut self, sink: &mut Sink<'_, impl Listener>, head: Head<'_>) -> Role {

@@ -86,11 +86,11 @@ impl WireFormat for FastCgi {
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
         let kind = cursor::u8_at(first, 1);
-        let sent_by_side = kind.is_none_or(|kind| match side {
+        let is_sent_by_side = kind.is_none_or(|kind| match side {
             Side::Client => matches!(kind, BEGIN | ABORT | PARAMS | STDIN | DATA | GET_VALUES),
             Side::Server => matches!(kind, END | STDOUT | STDERR | VALUES | UNKNOWN),
         });
-        if !sent_by_side || first.first().is_some_and(|version| *version != VERSION) {
+        if !is_sent_by_side || first.first().is_some_and(|version| *version != VERSION) {
             return Length::Wrong;
         }
         match (

@@ -384,9 +384,13 @@ impl Http1 {
     /// Begins a streamed response, or one after a response of gRPC-Web.
     #[cold]
     fn begin_pieces(&mut self, mut sink: Sink<'_, impl Listener>, head: &Head) {
-        let web = head.pieces.is_some_and(|pieces| pieces.is_grpc_web());
-        if std::mem::replace(&mut self.is_grpc_web, web) != web {
-            sink.protocol(if web { Protocol::GrpcWeb } else { Protocol::Http });
+        let is_grpc_web = head.pieces.is_some_and(|pieces| pieces.is_grpc_web());
+        if std::mem::replace(&mut self.is_grpc_web, is_grpc_web) != is_grpc_web {
+            sink.protocol(if is_grpc_web {
+                Protocol::GrpcWeb
+            } else {
+                Protocol::Http
+            });
         }
         if head.pieces.is_some_and(|pieces| pieces.is_event_stream()) {
             sink.mark_event_stream();

@@ -129,8 +129,8 @@ fn vnc(first: &FirstBytes<'_>) -> Guess {
 /// Other protocols on X.224 send addresses.
 fn rdp(first: &FirstBytes<'_>) -> Guess {
     let [3, 0, high, low, rest @ ..] = first.input else {
-        let few = first.input.len() < 4 && begins(first.input, &[3, 0]) != Guess::No;
-        return if few { Guess::More } else { Guess::No };
+        let is_short = first.input.len() < 4 && begins(first.input, &[3, 0]) != Guess::No;
+        return if is_short { Guess::More } else { Guess::No };
     };
     let len = usize::from(u16::from_be_bytes([*high, *low]));
     if first.side == Side::Server || !(11..512).contains(&len) {

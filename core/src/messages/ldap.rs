@@ -69,7 +69,7 @@ pub(super) struct Ldap {
     /// Message id of the client's StartTLS.
     start_tls: Option<u32>,
     /// The server has accepted StartTLS.
-    tls: bool,
+    has_accepted_tls: bool,
 }
 
 /// A message as far as it was kept.
@@ -242,7 +242,7 @@ impl WireFormat for Ldap {
     }
 
     fn starts_tls(&self) -> bool {
-        self.tls
+        self.has_accepted_tls
     }
 }
 
@@ -287,7 +287,7 @@ impl Ldap {
             return Some(Role::Part(key));
         }
         let code = message.result()?;
-        self.tls |= code == 0 && self.start_tls == Some(id);
+        self.has_accepted_tls |= code == 0 && self.start_tls == Some(id);
         let (word, error) = (errors::word(errors::LDAP, code), !NO_ERRORS.contains(&code));
         exchange.status(Status::new(Some(code), word, error));
         Some(Role::Last(key))

@@ -358,12 +358,12 @@ impl Memcached {
                 sink.push("watch", "", line.len());
             }
             sink.unmark();
-            let stray = match input.split(|byte| *byte == b' ').next() {
+            let stray_answer = match input.split(|byte| *byte == b' ').next() {
                 Some(b"VALUE") => Expects::Values.answer(input, false),
                 Some(b"VA") => Expects::Meta(command::Meta::Get).answer(input, false),
                 _ => Answer::Last,
             };
-            if let Answer::Value(value) | Answer::LastValue(value) = stray {
+            if let Answer::Value(value) | Answer::LastValue(value) = stray_answer {
                 self.begin_value(value, false);
             }
             return Ok(());

@@ -257,7 +257,7 @@ impl Messages {
 
     /// Marks the stream's beginning as missing from the capture.
     pub fn set_mid_stream(&mut self) {
-        self.mid_stream.get_or_insert_default().beginning_missing = true;
+        self.mid_stream.get_or_insert_default().is_beginning_missing = true;
     }
 
     /// Makes this the state of a new stream.

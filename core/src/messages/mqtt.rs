@@ -179,14 +179,14 @@ impl Mqtt {
             }
             _ => packet::answer(kind, body, self.version)?,
         };
-        let refused = self.version != Some(5) && kind == Packet::Connack && reason > 0;
-        let is_error = reason >= FAILURE || refused;
+        let is_refused = self.version != Some(5) && kind == Packet::Connack && reason > 0;
+        let is_error = reason >= FAILURE || is_refused;
         let mut exchange = sink.exchange(key);
         exchange.begin_answer();
         if kind == Packet::Pubrec && !is_error {
             return Some(Role::Part(key)); // the client sends PUBREL, and PUBCOMP ends the response
         }
-        let words = if refused {
+        let words = if is_refused {
             errors::MQTT_CONNECT
         } else {
             errors::MQTT
@@ -200,7 +200,7 @@ impl Mqtt {
 impl Aliases {
     /// Returns a PUBLISH's topic, which an alias may stand for.
     fn topic(&mut self, publish: &Publish<'_>) -> SmolStr {
-        let room = self.0.len() < MAX_ALIASES;
+        let has_room = self.0.len() < MAX_ALIASES;
         let alias = self
             .0
             .iter_mut()
@@ -211,7 +211,7 @@ impl Aliases {
         let topic = text::name(publish.topic);
         match (alias, publish.alias) {
             (Some((_, alias_topic)), _) => *alias_topic = topic.clone(),
-            (None, Some(alias)) if room => self.0.push((alias, topic.clone())),
+            (None, Some(alias)) if has_room => self.0.push((alias, topic.clone())),
             _ => {}
         }
         topic

@@ -122,7 +122,7 @@ pub(super) struct Events {
     /// The event has a line that is not a comment.
     has_field: bool,
     /// The last byte was a carriage return, so a line feed belongs to it.
-    after_return: bool,
+    is_after_return: bool,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -139,9 +139,9 @@ impl Events {
     }
 
     fn ends_with(&mut self, byte: u8) -> bool {
-        let after_return = std::mem::replace(&mut self.after_return, byte == b'\r');
+        let is_after_return = std::mem::replace(&mut self.is_after_return, byte == b'\r');
         match (byte, self.line) {
-            (b'\n', _) if after_return => false,
+            (b'\n', _) if is_after_return => false,
             (b'\r' | b'\n', Line::Empty) => std::mem::take(&mut self.has_field),
             (b'\r' | b'\n', _) => {
                 self.line = Line::Empty;

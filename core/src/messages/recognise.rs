@@ -45,7 +45,7 @@ impl Messages {
             && let Some(mid_stream) = self
                 .mid_stream
                 .as_mut()
-                .filter(|mid_stream| mid_stream.beginning_missing)
+                .filter(|mid_stream| mid_stream.is_beginning_missing)
         {
             mid_stream.keep(side, bytes);
             if let Some(reader) = mid_stream.interactive_reader() {
@@ -168,8 +168,9 @@ impl Messages {
             return false;
         };
         // HTTP/1 pairs answers by their order, in which a missing request counts
-        let keyed = !matches!(self.reader.protocol(), Protocol::Turns | Protocol::Http);
-        let waits = keyed && side == Side::Client && !Sink::new(&mut self.open, listener, side, at).is_open();
+        let is_keyed = !matches!(self.reader.protocol(), Protocol::Turns | Protocol::Http);
+        let waits =
+            is_keyed && side == Side::Client && !Sink::new(&mut self.open, listener, side, at).is_open();
         if waits {
             self.mid_stream.get_or_insert_default().hole = Some((at, missing));
         }
@@ -336,7 +337,7 @@ fn resync(reader: &mut AnyReader, sink: &mut Sink<'_, impl Listener>, first: &[u
 /// is read in this protocol from there.
 #[derive(Debug, Default)]
 pub(super) struct MidStream {
-    pub(super) beginning_missing: bool,
+    pub(super) is_beginning_missing: bool,
     /// A hole of the client (its packet and length), held until the next bytes show whether it was a request.
     pub(super) hole: Option<(At, u64)>,
     /// The first bytes of the client's newest turn.
@@ -365,8 +366,8 @@ impl MidStream {
             let before = self.echoes.filter(|(protocol, ..)| Some(*protocol) == echo);
             // a byte that is repeated and echoed again and again may be a probe
             let newest = self.client.last().copied().unwrap_or(0);
-            let differs = before.is_none_or(|(_, key, _)| newest != key);
-            let count = before.map_or(0, |(.., count)| count) + u32::from(differs);
+            let is_other = before.is_none_or(|(_, key, _)| newest != key);
+            let count = before.map_or(0, |(.., count)| count) + u32::from(is_other);
             self.echoes = echo.map(|protocol| (protocol, newest, count));
         }
         *self.last(side) = cursor::upto(input, MAX_KEPT).to_vec();
@@ -418,7 +419,7 @@ fn follow_mid_stream(
     let is_unknown = reader.is_turns() && !sink.is_open();
     let Some(proven_reader) = mid_stream
         .as_mut()
-        .filter(|mid_stream| mid_stream.beginning_missing && is_unknown)
+        .filter(|mid_stream| mid_stream.is_beginning_missing && is_unknown)
         .and_then(|mid_stream| mid_stream.turn(sink, input))
     else {
         return false;

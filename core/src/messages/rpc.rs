@@ -141,10 +141,13 @@ impl WireFormat for Rpc {
     fn fits(_side: Side, head: Head<'_>) -> bool {
         let mut cursor = Cursor::new(head.bytes);
         let is_last = cursor.u32be().is_none_or(|mark| mark & LAST != 0);
-        let long = is_last || head.len > 1024; // only large records are sent in fragments
+        let is_large = is_last || head.len > 1024; // only large records are sent in fragments
         cursor.u32be();
         let is_cut = (head.bytes.len() as u64) < head.len.min(28);
-        long && match cursor.u32be() {
+        if !is_large {
+            return false;
+        }
+        match cursor.u32be() {
             Some(CALL) => head.len >= 44 && (is_cut || Call::read(&mut cursor).is_some()),
             Some(REPLY) => match (cursor.u32be(), cursor.u32be(), cursor.u32be()) {
                 (Some(0), Some(flavour), Some(len)) => flavour < 1 << 20 && len <= MAX_AUTH && head.len >= 28,

@@ -31,7 +31,7 @@ pub(super) struct Open {
 
 #[derive(Debug, Default)]
 struct Message {
-    open: bool,
+    is_open: bool,
     /// Its request or status line was reported.
     is_named: bool,
     bytes: u64,
@@ -42,7 +42,7 @@ struct Message {
 impl Open {
     /// Bytes of the client's open message; `None` where none is open.
     pub(super) fn open_request_bytes(&self) -> Option<u64> {
-        self.client.open.then_some(self.client.bytes)
+        self.client.is_open.then_some(self.client.bytes)
     }
 
     pub(super) fn has_marks(&self) -> bool {
@@ -101,12 +101,12 @@ impl<'a, L: Listener> Sink<'a, L> {
     /// Whether a message of this side is open.
     #[inline(always)]
     pub(super) fn is_open(&mut self) -> bool {
-        self.message(self.side).open
+        self.message(self.side).is_open
     }
 
     #[inline(always)]
     pub(super) fn other_is_open(&mut self) -> bool {
-        self.message(self.side.other()).open
+        self.message(self.side.other()).is_open
     }
 
     pub(super) fn memory(&mut self) -> &mut Memory {
@@ -126,20 +126,20 @@ impl<'a, L: Listener> Sink<'a, L> {
             return;
         }
         let message = self.message(side);
-        if message.open {
+        if message.is_open {
             message.bytes = message.bytes.saturating_add(bytes);
             message.last = at;
         } else {
             let last = at;
             let at = self.open.take_mark(side).unwrap_or(at);
             *self.message(side) = Message {
-                open: true,
+                is_open: true,
                 is_named: false,
                 bytes,
                 last,
             };
             let other = self.message(side.other());
-            let other = other.open.then_some((other.last, other.bytes));
+            let other = other.is_open.then_some((other.last, other.bytes));
             self.listener.note(Note::Begin { side, at, other });
         }
     }
@@ -239,7 +239,7 @@ impl<'a, L: Listener> Sink<'a, L> {
 
     /// `status`, also while the client's bytes are read: a TLS alert of the client ends the server's message.
     pub(super) fn server_status(&mut self, status: Status<'_>) {
-        if self.message(Side::Server).open {
+        if self.message(Side::Server).is_open {
             self.open.is_recognised = true;
             self.listener.note(Note::Status(status));
         }
@@ -322,7 +322,7 @@ impl<'a, L: Listener> Sink<'a, L> {
     pub(super) fn cut(&mut self, by: Close) {
         let side = self.side;
         let message = self.open.message(side);
-        if std::mem::take(&mut message.open) {
+        if std::mem::take(&mut message.is_open) {
             let note = Note::Cut {
                 side,
                 at: message.last,
@@ -357,7 +357,7 @@ impl<'a, L: Listener> Sink<'a, L> {
             return;
         }
         let message = self.message(side);
-        if message.open && !std::mem::replace(&mut message.is_named, true) {
+        if message.is_open && !std::mem::replace(&mut message.is_named, true) {
             self.listener.note(note);
             self.open.is_recognised = true;
         }
@@ -367,7 +367,7 @@ impl<'a, L: Listener> Sink<'a, L> {
     #[inline(always)]
     pub(super) fn end_side(&mut self, side: Side) {
         let message = self.open.message(side);
-        if std::mem::take(&mut message.open) {
+        if std::mem::take(&mut message.is_open) {
             let note = Note::End {
                 side,
                 at: message.last,

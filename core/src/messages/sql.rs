@@ -69,31 +69,33 @@ impl Masker<'_> {
             return;
         };
         let next = after.first().copied().unwrap_or(b' ');
-        let backslash = self.dialect == Dialect::Backslash;
+        let is_backslash = self.dialect == Dialect::Backslash;
         match first {
             b'\'' => {
-                let escapes = backslash || self.is_escaped_string();
+                let escapes = is_backslash || self.is_escaped_string();
                 let len = past_quote(self.rest, escapes).unwrap_or(self.rest.len());
                 let (string, after) = crate::cursor::split(self.rest, len);
                 // It is not certain where the string ends if a backslash before a quote may or may not escape it:
                 // PostgreSQL with standard_conforming_strings off, or an E'' that goes on in the next line; MySQL with
                 // NO_BACKSLASH_ESCAPES, unless the quotes after the string are balanced. Then all the rest is masked.
                 let doubtful = if escapes {
-                    backslash && past_quote(string, false) != Some(len) && !ends_outside(after)
+                    is_backslash && past_quote(string, false) != Some(len) && !ends_outside(after)
                 } else {
                     is_end_escaped(string)
                 };
                 self.literal(if doubtful { self.rest.len() } else { len });
             }
-            b'"' if backslash => self.literal(past_quote(self.rest, true).unwrap_or(self.rest.len())),
+            b'"' if is_backslash => self.literal(past_quote(self.rest, true).unwrap_or(self.rest.len())),
             b'"' => self.name(),
-            b'`' if backslash => self.name(),
+            b'`' if is_backslash => self.name(),
             b'$' if !self.is_in_name() => self.literal(past_dollars(self.rest)),
-            b'-' if next == b'-' && (!backslash || self.rest.get(2).is_none_or(|third| *third <= b' ')) => {
-                self.skip(past_line(self.rest, backslash));
+            b'-' if next == b'-'
+                && (!is_backslash || self.rest.get(2).is_none_or(|third| *third <= b' ')) =>
+            {
+                self.skip(past_line(self.rest, is_backslash));
             }
-            b'#' if backslash => self.skip(past_line(self.rest, true)),
-            b'/' if next == b'*' => self.skip(past_comment(self.rest, !backslash)),
+            b'#' if is_backslash => self.skip(past_line(self.rest, true)),
+            b'/' if next == b'*' => self.skip(past_comment(self.rest, !is_backslash)),
             b'0'..=b'9' if !self.is_in_name() => {
                 self.drop_sign();
                 self.literal(past_number(self.rest));
@@ -152,15 +154,15 @@ impl Masker<'_> {
             .map_or(0, |mark| mark + 1);
         let (earlier, last) = before.split_at_checked(begin).unwrap_or_default();
         let next = first_word(self.rest);
-        let assigned = before.len() < self.out.trim_ascii_end().len();
+        let is_assigned = before.len() < self.out.trim_ascii_end().len();
         match last.to_ascii_lowercase().as_slice() {
             b"by" | b"as" => {
                 let earlier = earlier.to_ascii_lowercase();
                 memchr::memmem::find(&earlier, b"identified").is_some() && !is_one_of(next, &NO_PASSWORD)
             }
-            b"password" => (assigned || !is_one_of(next, &NO_PASSWORD)) && !is_call(next, self.rest),
+            b"password" => (is_assigned || !is_one_of(next, &NO_PASSWORD)) && !is_call(next, self.rest),
             // SET PASSWORD FOR anna@host = x
-            _ => assigned && !is_call(next, self.rest),
+            _ => is_assigned && !is_call(next, self.rest),
         }
     }
 
@@ -315,7 +317,7 @@ fn past_line(text: &[u8], only_line_feed: bool) -> usize {
 }
 
 /// Returns the length of a comment in `/*` and `*/`.
-fn past_comment(text: &[u8], nested: bool) -> usize {
+fn past_comment(text: &[u8], is_nested: bool) -> usize {
     let (mut at, mut depth) = (2, 1_usize);
     while let Some(pair) = text.get(at..at + 2) {
         at += match pair {
@@ -324,7 +326,7 @@ fn past_comment(text: &[u8], nested: bool) -> usize {
                 depth -= 1;
                 2
             }
-            b"/*" if nested => {
+            b"/*" if is_nested => {
                 depth += 1;
                 2
             }
@@ -338,10 +340,10 @@ fn past_comment(text: &[u8], nested: bool) -> usize {
 fn past_number(text: &[u8]) -> usize {
     let mut at = 1;
     while let Some(byte) = text.get(at) {
-        let exponent = matches!(byte, b'-' | b'+')
+        let is_exponent = matches!(byte, b'-' | b'+')
             && matches!(text.get(at - 1), Some(b'e' | b'E'))
             && text.get(1).is_none_or(|second| *second != b'x');
-        if !(byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_') || exponent) {
+        if !(byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_') || is_exponent) {
             break;
         }
         at += 1;

@@ -98,8 +98,8 @@ impl WireFormat for Synchrophasor {
     fn length(&self, side: Side, first: &[u8]) -> Length {
         let wrong = |byte: u8| {
             let kind = byte >> 4;
-            let commands = kind == COMMAND;
-            kind > CONFIGURATION_3 || commands != (side == Side::Client) || byte & 0xF == 0
+            let is_command = kind == COMMAND;
+            kind > CONFIGURATION_3 || is_command != (side == Side::Client) || byte & 0xF == 0
         };
         match (cursor::u8_at(first, 0), cursor::u8_at(first, 1)) {
             (Some(sync), _) if sync != SYNC => Length::Wrong,

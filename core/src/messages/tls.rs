@@ -329,14 +329,14 @@ impl Tls {
         if kind == ALERT {
             self.report_alert(sink);
         }
-        let mut agreed_tls13 = false;
+        let mut has_agreed_tls13 = false;
         if let Some(handshake) = &mut self.handshake {
             handshake.record(side, kind);
-            agreed_tls13 = handshake.is_tls13();
+            has_agreed_tls13 = handshake.is_tls13();
         }
         let half = &mut self.sides[side];
         match kind {
-            CHANGE_CIPHER_SPEC => half.has_changed_cipher = !agreed_tls13,
+            CHANGE_CIPHER_SPEC => half.has_changed_cipher = !has_agreed_tls13,
             HANDSHAKE if half.has_changed_cipher => half.has_finished = true,
             HANDSHAKE if side == Side::Client && half.counts_for == CountsFor::Message => {
                 let handshake = self.handshake.as_ref();

@@ -146,13 +146,13 @@ struct Look {
 fn parameters(part: &[u8], look: Look) -> (&[u8], &[u8]) {
     let mut begin = usize::from(part.first().is_some_and(|first| b"?&#".contains(first)));
     let text = part.get(begin..).unwrap_or_default();
-    let sign = begin > 0;
+    let has_sign = begin > 0;
     let Some(first) = memchr(b'=', text) else {
         // the `=` between name and value is encoded, or another sign
         let mark = text.iter().position(|byte| b";:/,".contains(byte));
         let (name, value) = text.split_at(mark.unwrap_or(text.len()));
         let hides = holds_secret(text, look)
-            || sign && (holds_mixed(text) || value.len() > 1 && is_secret(name, value, look.link));
+            || has_sign && (holds_mixed(text) || value.len() > 1 && is_secret(name, value, look.link));
         return part.split_at(if hides { begin } else { part.len() });
     };
     if password(part.get(begin + first + 1..).unwrap_or_default()).is_some() {

@@ -26,22 +26,22 @@ impl Addresses {
     /// Returns the keys of a row's two addresses. `swapped` is true if the row has them in the reverse of the pair's
     /// order. `ends` returns the addresses in the row's order; only the first row of a pair calls it.
     #[inline(always)]
-    pub fn keys(&mut self, pair: u32, swapped: bool, ends: impl FnOnce() -> [IpAddr; 2]) -> (i32, i32) {
+    pub fn keys(&mut self, pair: u32, is_swapped: bool, ends: impl FnOnce() -> [IpAddr; 2]) -> (i32, i32) {
         match self.pairs.get(pair as usize) {
             Some(&(batch, first, second)) if batch == self.batch => {
-                if swapped {
+                if is_swapped {
                     (second, first)
                 } else {
                     (first, second)
                 }
             }
-            _ => self.add_pair(pair, swapped, ends()),
+            _ => self.add_pair(pair, is_swapped, ends()),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn add_pair(&mut self, pair: u32, swapped: bool, [first, second]: [IpAddr; 2]) -> (i32, i32) {
+    fn add_pair(&mut self, pair: u32, is_swapped: bool, [first, second]: [IpAddr; 2]) -> (i32, i32) {
         let index = pair as usize;
         if self.pairs.len() <= index {
             self.pairs.resize(index + 1, (u32::MAX, 0, 0));
@@ -49,7 +49,7 @@ impl Addresses {
         let (first_key, second_key) = (self.key(first), self.key(second));
         self.last_pair = Some([(first, first_key), (second, second_key)]);
         if let Some(slot) = self.pairs.get_mut(index) {
-            *slot = if swapped {
+            *slot = if is_swapped {
                 (self.batch, second_key, first_key)
             } else {
                 (self.batch, first_key, second_key)

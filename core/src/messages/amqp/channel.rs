@@ -125,24 +125,24 @@ impl Channel {
 
     /// Removes the publishes that the server confirms with this tag (`multiple`: and all before it); returns their
     /// keys.
-    pub(super) fn take_confirmed(&mut self, tag: u64, multiple: bool, at_ns: i64) -> Vec<u64> {
-        let first = !std::mem::replace(&mut self.confirms, true);
+    pub(super) fn take_confirmed(&mut self, tag: u64, is_multiple: bool, at_ns: i64) -> Vec<u64> {
+        let is_first = !std::mem::replace(&mut self.confirms, true);
         self.confirmed_at_ns = Some(at_ns);
-        if self.tag.is_none_or(|next| tag >= next) || first {
+        if self.tag.is_none_or(|next| tag >= next) || is_first {
             // publishes are not in the capture, or have no known tag: count from here, if none is open
             self.unconfirmed.clear();
-            let none_is_open = multiple || self.uncounted <= 1;
+            let none_is_open = is_multiple || self.uncounted <= 1;
             self.tag_after = none_is_open.then(|| tag.saturating_add(1));
             (self.tag, self.uncounted) = (None, 0);
             return Vec::new();
         }
         let mut keys = Vec::new();
         self.unconfirmed.retain(|(published, key)| {
-            let confirmed = *published == tag || multiple && *published < tag;
-            if confirmed {
+            let is_confirmed = *published == tag || is_multiple && *published < tag;
+            if is_confirmed {
                 keys.push(*key);
             }
-            !confirmed
+            !is_confirmed
         });
         keys
     }

@@ -169,8 +169,8 @@ impl Commands {
         code: u16,
         line: &[u8],
     ) -> Result<(), Leave> {
-        let smtp = self.dialect == Dialect::Smtp;
-        if !smtp && code < 200 {
+        let is_smtp = self.dialect == Dialect::Smtp;
+        if !is_smtp && code < 200 {
             // FTP's preliminary reply: the transfer has begun
             self.count_reply(sink);
             return Ok(());
@@ -180,7 +180,7 @@ impl Commands {
         {
             transfers::announce_port(sink, port);
         }
-        if smtp && code == 354 {
+        if is_smtp && code == 354 {
             self.client.reads = Reads::Content {
                 key: None,
                 dots: Dots::default(),
@@ -188,7 +188,7 @@ impl Commands {
             };
         }
         let is_dialogue = |first: &PendingCommand| first.effect == Effect::Dialogue;
-        if smtp && code == 334 && self.waiting.front().is_some_and(is_dialogue) {
+        if is_smtp && code == 334 && self.waiting.front().is_some_and(is_dialogue) {
             self.next_round(sink);
             return Ok(());
         }
@@ -227,11 +227,11 @@ impl Commands {
             self.pairing = Pairing::LostUntilCommand;
         }
         if self.waiting.is_empty() {
-            let unsolicited = self.server.has_greeted && self.next_key > 0 && !self.client.is_after_hole;
+            let is_unsolicited = self.server.has_greeted && self.next_key > 0 && !self.client.is_after_hole;
             let bytes = std::mem::take(&mut self.server.unreported);
             let greets = !std::mem::replace(&mut self.server.has_greeted, true) && self.next_key == 0;
             match status.code {
-                Some(CLOSING) if unsolicited => sink.push("421", "", bytes),
+                Some(CLOSING) if is_unsolicited => sink.push("421", "", bytes),
                 _ if greets => report_greeting(sink, line, bytes),
                 _ => sink.unmark(),
             }
@@ -303,7 +303,7 @@ impl Commands {
         sink: &mut Sink<'_, impl Listener>,
         missing: u64,
     ) -> Result<(), Leave> {
-        let by_snap_length = sink.at().frame != 0;
+        let is_cut_by_snap_length = sink.at().frame != 0;
         self.server.is_after_hole = true;
         if self.dialect == Dialect::Imap {
             return self.skip_imap_server(sink, missing);
@@ -323,7 +323,7 @@ impl Commands {
             }
             return Ok(());
         }
-        if by_snap_length && self.server.unreported + self.server.line.len() > 0 {
+        if is_cut_by_snap_length && self.server.unreported + self.server.line.len() > 0 {
             // the reply ends in the missing bytes
             self.server.line.count(missing);
             let code = self.server.multiline.take();
@@ -359,6 +359,6 @@ pub(super) fn report_greeting(sink: &mut Sink<'_, impl Listener>, line: &[u8], b
 
 /// Returns the status of a reply of POP3 or IMAP.
 pub(super) fn status_word(word: &str) -> Status<'_> {
-    let error = !matches!(word, "+OK" | "OK" | "PREAUTH");
-    Status::new((!error).then_some(0), Some(word), error)
+    let is_error = !matches!(word, "+OK" | "OK" | "PREAUTH");
+    Status::new((!is_error).then_some(0), Some(word), is_error)
 }

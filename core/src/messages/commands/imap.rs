@@ -79,8 +79,8 @@ impl Commands {
                 if self.owner().is_some() {
                     return Ok(()); // `pieces` has counted it
                 }
-                let numbered = word.first().is_some_and(u8::is_ascii_digit);
-                let name = if numbered {
+                let is_numbered = word.first().is_some_and(u8::is_ascii_digit);
+                let name = if is_numbered {
                     words.next().unwrap_or_default()
                 } else {
                     word

@@ -32,11 +32,11 @@ impl Message {
         let [id, flags, questions, answers, authorities, additions] = header_fields(header);
         let opcode = flags >> 11 & 0xF;
         let is_answer = flags & ANSWER != 0;
-        let update = opcode == 5;
+        let is_update = opcode == 5;
         // a response to a malformed query has no question
         let has_question = questions == 1 || is_answer && questions == 0;
         // a query has no records but a few additional ones (RFC 6891), and the SOA that an IXFR starts from
-        let is_bare = is_answer || update || answers == 0 && authorities <= 1 && additions <= 4;
+        let is_bare = is_answer || is_update || answers == 0 && authorities <= 1 && additions <= 4;
         let reserved = flags & 0x40;
         if !OPCODES.contains(&opcode) || !has_question || !is_bare || reserved != 0 {
             return None;

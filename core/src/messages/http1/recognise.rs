@@ -28,11 +28,11 @@ pub(in crate::messages) fn sniff(side: Side, first: &[u8]) -> Guess {
             let first = skip_line_ends(first);
             let word = first_word(first);
             let target = first.get(word.len() + 1..).unwrap_or_default();
-            let method = word.len() < first.len() && METHODS.contains(&word);
-            if method && target.is_empty() {
+            let has_method = word.len() < first.len() && METHODS.contains(&word);
+            if has_method && target.is_empty() {
                 return Guess::More;
             }
-            let is_request = method && may_begin_target(target);
+            let is_request = has_method && may_begin_target(target);
             if is_request && SHARED.contains(&word) {
                 if OTHER_TARGETS.iter().any(|prefix| target.starts_with(prefix)) {
                     return Guess::No;
@@ -93,10 +93,10 @@ pub(in crate::messages) fn begins_inside_turn(side: Side, first: &[u8]) -> bool 
     };
     let rest = cursor::upto(rest, line_end(rest).unwrap_or(rest.len()));
     let name = rest.split(|byte| *byte == b':').next().unwrap_or_default();
-    let header = name.len() < rest.len() && is_method(name); // a header's name and a method are both tokens
+    let is_header = name.len() < rest.len() && is_method(name); // a header's name and a method are both tokens
     begins_message(side, first)
         && may_start(side, line.trim_ascii_end())
-        && (header || rest == b"\r" || rest.is_empty())
+        && (is_header || rest == b"\r" || rest.is_empty())
 }
 
 /// Whether a line without its end may be a start line. True for every line that `head::parse` accepts.

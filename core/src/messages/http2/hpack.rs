@@ -311,14 +311,14 @@ impl<'a> Block<'a> {
 
     /// Decodes a string (5.2). Appends at most `max_len` bytes to `kept` and returns the whole length.
     fn string(&mut self, max_len: usize, kept: &mut Vec<u8>) -> Result<usize, Wrong> {
-        let coded = self.rest.first().is_some_and(|first| first & 0x80 != 0);
+        let is_coded = self.rest.first().is_some_and(|first| first & 0x80 != 0);
         let len = self.integer(7)?;
         let (bytes, rest) = self
             .rest
             .split_at_checked(len)
             .ok_or("a header block ends in a string")?;
         self.rest = rest;
-        if coded {
+        if is_coded {
             return huffman::decode(bytes, max_len, kept).map_err(|_| "a header's text is not coded right");
         }
         kept.extend_from_slice(bytes.get(..max_len).unwrap_or(bytes));

@@ -59,8 +59,8 @@ pub(super) fn has_error(api: u16) -> bool {
 /// Returns the error code of a response, whose `body` begins after the correlation id.
 pub(super) fn error(api: u16, version: u16, body: &[u8]) -> Option<u16> {
     let (_, throttled, flexible) = *ERRORS.iter().find(|(listed, ..)| *listed == api)?;
-    let (mut cursor, compact) = (Cursor::new(body), version >= flexible);
-    skip_tags(compact, &mut cursor)?;
+    let (mut cursor, is_compact) = (Cursor::new(body), version >= flexible);
+    skip_tags(is_compact, &mut cursor)?;
     if version >= throttled {
         cursor.u32be()?;
     }
@@ -69,8 +69,8 @@ pub(super) fn error(api: u16, version: u16, body: &[u8]) -> Option<u16> {
         FIND_COORDINATOR if version >= 4 => None, // the code stands with each of several coordinators
         // the code of the first partition of the first topic
         PRODUCE if version < 13 => {
-            first_topic(compact, &mut cursor)?;
-            let partitions = if compact {
+            first_topic(is_compact, &mut cursor)?;
+            let partitions = if is_compact {
                 varint(&mut cursor)? > 1
             } else {
                 cursor.u32be()? > 0
@@ -107,23 +107,23 @@ impl<'a> Body<'a> {
     }
 
     fn produce(version: u16, cursor: &mut Cursor<'a>) -> Option<Self> {
-        let compact = version >= 9;
-        skip_tags(compact, cursor)?;
+        let is_compact = version >= 9;
+        skip_tags(is_compact, cursor)?;
         if version >= 3 {
-            string(compact, cursor)?; // transactional id
+            string(is_compact, cursor)?; // transactional id
         }
         let acks = cursor.u16be()?;
         cursor.u32be()?;
         Some(Body {
-            topic: (version < 13).then(|| first_topic(compact, cursor)).flatten(),
+            topic: (version < 13).then(|| first_topic(is_compact, cursor)).flatten(),
             has_no_answer: acks == 0,
             waits: false,
         })
     }
 
     fn fetch(version: u16, cursor: &mut Cursor<'a>) -> Option<Self> {
-        let compact = version >= 12;
-        skip_tags(compact, cursor)?;
+        let is_compact = version >= 12;
+        skip_tags(is_compact, cursor)?;
         if version < 15 {
             cursor.u32be()?; // replica id
         }
@@ -133,7 +133,7 @@ impl<'a> Body<'a> {
         let present = skipped.iter().filter(|(since, _)| version >= *since);
         cursor.take(present.map(|(_, bytes)| bytes).sum())?;
         Some(Body {
-            topic: (version < 13).then(|| first_topic(compact, cursor)).flatten(),
+            topic: (version < 13).then(|| first_topic(is_compact, cursor)).flatten(),
             has_no_answer: false,
             waits,
         })
@@ -154,14 +154,14 @@ fn varint(cursor: &mut Cursor<'_>) -> Option<usize> {
 }
 
 /// Skips the tagged fields of a flexible header. None if there are any: clients send none.
-fn skip_tags(flexible: bool, cursor: &mut Cursor<'_>) -> Option<()> {
-    let none = !flexible || varint(cursor)? == 0;
-    none.then_some(())
+fn skip_tags(is_flexible: bool, cursor: &mut Cursor<'_>) -> Option<()> {
+    let has_no_tags = !is_flexible || varint(cursor)? == 0;
+    has_no_tags.then_some(())
 }
 
 /// Reads a string that may be null: after a 2-byte length, or, if `compact`, after a varint of its length plus 1.
-fn string<'a>(compact: bool, cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
-    let len = if compact {
+fn string<'a>(is_compact: bool, cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
+    let len = if is_compact {
         varint(cursor)?.saturating_sub(1)
     } else {
         let len = cursor.u16be()?;
@@ -170,13 +170,13 @@ fn string<'a>(compact: bool, cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
     cursor.take(len)
 }
 
-fn first_topic<'a>(compact: bool, cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
-    let topics = if compact {
+fn first_topic<'a>(is_compact: bool, cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
+    let topics = if is_compact {
         varint(cursor)? > 1
     } else {
         (1..=i32::MAX as u32).contains(&cursor.u32be()?)
     };
-    let topic = topics.then(|| string(compact, cursor)).flatten()?;
+    let topic = topics.then(|| string(is_compact, cursor)).flatten()?;
     let legal = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
     (!topic.is_empty() && topic.iter().all(legal)).then_some(topic)
 }

@@ -125,8 +125,8 @@ impl Command {
                 _ => {}
             }
         }
-        let waiting = matches!(&*command.method, "hello" | "isMaster" | "ismaster" | "getMore");
-        command.is_long_poll = awaits || waiting && limited;
+        let may_wait = matches!(&*command.method, "hello" | "isMaster" | "ismaster" | "getMore");
+        command.is_long_poll = awaits || may_wait && limited;
         command
     }
 

@@ -63,18 +63,18 @@ impl Kind {
 
     /// Whether `side` may send this packet with these flags and of this length.
     fn fits(self, side: Side, flags: u8, len: u64) -> bool {
-        let client = side == Side::Client;
+        let is_client = side == Side::Client;
         match self {
             Kind::Publish => flags & 6 != 6 && len >= 3,
             Kind::Pubrel => flags == 2 && (2..MAX_SMALL).contains(&len),
-            Kind::Subscribe | Kind::Unsubscribe => client && flags == 2 && len >= 5,
+            Kind::Subscribe | Kind::Unsubscribe => is_client && flags == 2 && len >= 5,
             _ if flags != 0 => false,
-            Kind::Connect => client && len >= 10,
-            Kind::Ping => client && len == 0,
-            Kind::Connack => !client && (2..MAX_SMALL).contains(&len),
-            Kind::Suback => !client && len >= 3,
-            Kind::Unsuback => !client && len >= 2,
-            Kind::Pong => !client && len == 0,
+            Kind::Connect => is_client && len >= 10,
+            Kind::Ping => is_client && len == 0,
+            Kind::Connack => !is_client && (2..MAX_SMALL).contains(&len),
+            Kind::Suback => !is_client && len >= 3,
+            Kind::Unsuback => !is_client && len >= 2,
+            Kind::Pong => !is_client && len == 0,
             Kind::Puback | Kind::Pubrec | Kind::Pubcomp => (2..MAX_SMALL).contains(&len),
             Kind::Disconnect | Kind::Auth => len < MAX_SMALL,
         }
@@ -304,8 +304,8 @@ impl<'a> Publish<'a> {
     }
 
     fn fits(&self) -> bool {
-        let named = is_text(self.topic) && !self.topic.iter().any(|byte| b"+#".contains(byte));
-        self.id != Some(0) && (named || self.topic.is_empty() && self.alias.is_some())
+        let is_named = is_text(self.topic) && !self.topic.iter().any(|byte| b"+#".contains(byte));
+        self.id != Some(0) && (is_named || self.topic.is_empty() && self.alias.is_some())
     }
 }
 

@@ -54,7 +54,7 @@ enum Stage {
 struct Pending {
     expects: Expects,
     /// The response has begun.
-    answered: bool,
+    has_begun: bool,
     /// The masked SQL of PREPARE; empty for other commands.
     sql: SmolStr,
 }
@@ -208,10 +208,10 @@ impl Dialog {
         if sink.at().time_ns.saturating_sub(sink.marked().time_ns) > HELD_BEHIND_NS.get() {
             sink.unmark();
         }
-        let Some((method, answered)) = packets::command(code) else {
+        let Some((method, is_answered)) = packets::command(code) else {
             return ClientPacket::Wrong("not a command of MySQL");
         };
-        if !answered {
+        if !is_answered {
             if let (com::CLOSE, Some(id)) = (code, packets::u32_at(body, 0)) {
                 self.statements.retain(|(listed, _)| *listed != id);
             }
@@ -220,8 +220,12 @@ impl Dialog {
         let mut method = SmolStr::new_static(method);
         let target = match code {
             com::QUERY => {
-                let attributes = self.capabilities.is_some_and(Capabilities::sends_attributes);
-                let target = sql::mask(packets::statement(body, attributes), Dialect::Backslash, is_cut);
+                let has_attributes = self.capabilities.is_some_and(Capabilities::sends_attributes);
+                let target = sql::mask(
+                    packets::statement(body, has_attributes),
+                    Dialect::Backslash,
+                    is_cut,
+                );
                 method = Some(sql::verb(&target))
                     .filter(|verb| !verb.is_empty())
                     .unwrap_or(method);

@@ -221,11 +221,11 @@ pub(super) fn ok_status(body: &[u8]) -> Option<u16> {
 }
 
 /// Returns the statement of COM_QUERY; empty if query attributes with values stand before it.
-pub(super) fn statement(body: &[u8], attributes: bool) -> &[u8] {
+pub(super) fn statement(body: &[u8], has_attributes: bool) -> &[u8] {
     match body {
         // CLIENT_QUERY_ATTRIBUTES: 0 attributes in 1 set
         [0, 1, statement @ ..] => statement,
-        [count, ..] if attributes && *count < 0x20 && !count.is_ascii_whitespace() => &[],
+        [count, ..] if has_attributes && *count < 0x20 && !count.is_ascii_whitespace() => &[],
         _ => body,
     }
 }

@@ -31,16 +31,16 @@ pub(super) enum Line<'a> {
     Response(u16),
 }
 
-fn methods(rtsp: bool) -> &'static [&'static str] {
-    if rtsp { &RTSP } else { &SIP }
+fn methods(is_rtsp: bool) -> &'static [&'static str] {
+    if is_rtsp { &RTSP } else { &SIP }
 }
 
-fn schemes(rtsp: bool) -> &'static [&'static str] {
-    if rtsp { &RTSP_SCHEMES } else { &SIP_SCHEMES }
+fn schemes(is_rtsp: bool) -> &'static [&'static str] {
+    if is_rtsp { &RTSP_SCHEMES } else { &SIP_SCHEMES }
 }
 
-fn versions(rtsp: bool) -> &'static [&'static str] {
-    if rtsp {
+fn versions(is_rtsp: bool) -> &'static [&'static str] {
+    if is_rtsp {
         &["RTSP/1.0", "RTSP/2.0"]
     } else {
         &["SIP/2.0"]
@@ -62,17 +62,17 @@ enum Begins {
 }
 
 /// Whether these bytes begin a message: a version and a status code, or a method and an address.
-fn begins(rtsp: bool, first: &[u8]) -> Begins {
+fn begins(is_rtsp: bool, first: &[u8]) -> Begins {
     let first_line = || first.get(..memchr::memchr(b'\n', first)?);
     let has_version = |line: &[u8]| {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        versions(rtsp)
+        versions(is_rtsp)
             .iter()
             .any(|version| line.ends_with(version.as_bytes()))
     };
     let mut begins = Begins::No;
     // 1. a response
-    for version in versions(rtsp) {
+    for version in versions(is_rtsp) {
         if agrees(first, version) {
             let code = first.get(version.len() + 1..version.len() + 4);
             let is_code = code.is_some_and(|code| code.iter().all(u8::is_ascii_digit));
@@ -85,7 +85,7 @@ fn begins(rtsp: bool, first: &[u8]) -> Begins {
     }
     // 2. a request; the first bytes of every connection are checked, and most begin with another letter
     let may_be = |method: &&&str| first.is_empty() || method.as_bytes().first() == first.first();
-    for method in methods(rtsp).iter().filter(may_be) {
+    for method in methods(is_rtsp).iter().filter(may_be) {
         let Some(rest) = first
             .get(method.len()..)
             .filter(|_| first.starts_with(method.as_bytes()))
@@ -101,7 +101,7 @@ fn begins(rtsp: bool, first: &[u8]) -> Begins {
             }
             continue;
         };
-        let scheme = schemes(rtsp).iter().find(|scheme| agrees(target, scheme));
+        let scheme = schemes(is_rtsp).iter().find(|scheme| agrees(target, scheme));
         match scheme {
             Some(_) if first_line().is_some_and(|line| !has_version(line)) => {}
             Some(scheme) if target.len() >= scheme.len() => return Begins::Surely,
@@ -113,8 +113,8 @@ fn begins(rtsp: bool, first: &[u8]) -> Begins {
 }
 
 /// Whether these bytes begin a message, and no other protocol begins like this.
-pub(super) fn is_sure(rtsp: bool, first: &[u8]) -> bool {
-    begins(rtsp, first) == Begins::Surely
+pub(super) fn is_sure(is_rtsp: bool, first: &[u8]) -> bool {
+    begins(is_rtsp, first) == Begins::Surely
 }
 
 /// Whether a first line that is sure is a response's.
@@ -123,8 +123,8 @@ pub(super) fn is_response(first: &[u8]) -> bool {
 }
 
 /// Returns the length of the message that these bytes begin, with its body.
-pub(super) fn length(rtsp: bool, first: &[u8]) -> Length {
-    if begins(rtsp, first) == Begins::No {
+pub(super) fn length(is_rtsp: bool, first: &[u8]) -> Length {
+    if begins(is_rtsp, first) == Begins::No {
         return Length::Wrong;
     }
     let Some(head) = memchr::memmem::find(first, END).map(|end| end + END.len()) else {
@@ -188,9 +188,9 @@ impl<'a> Text<'a> {
 
     /// Returns what pairs a message: in RTSP the CSeq; in SIP a hash of CSeq, with its method (RFC 3261 17.1.3), and
     /// Call-ID.
-    pub(super) fn key(&self, rtsp: bool) -> Option<u64> {
+    pub(super) fn key(&self, is_rtsp: bool) -> Option<u64> {
         let sequence = self.value(b"cseq")?;
-        if rtsp {
+        if is_rtsp {
             return number(sequence);
         }
         let call = self.value(b"call-id").or_else(|| self.value(b"i"))?;

@@ -323,8 +323,8 @@ impl<'a> Packet<'a> {
     /// Whether a NEGOTIATE offers a dialect of SMB3 (2.2.3).
     fn offers_3(&self) -> bool {
         let count = le16(self.body(), 2).unwrap_or(0);
-        let request = self.flags & RESPONSE == 0 && self.bytes.starts_with(MARK);
+        let is_request = self.flags & RESPONSE == 0 && self.bytes.starts_with(MARK);
         let mut dialects = Cursor::new(cursor::from(self.body(), 36));
-        request && (0..count.min(16)).any(|_| dialects.u16le().is_some_and(|dialect| dialect >= DIALECT_3))
+        is_request && (0..count.min(16)).any(|_| dialects.u16le().is_some_and(|dialect| dialect >= DIALECT_3))
     }
 }

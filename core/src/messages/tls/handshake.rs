@@ -164,8 +164,8 @@ fn server_name(body: &[u8]) -> Option<SmolStr> {
         return None;
     };
     let name = name.get(..u16::from_be_bytes([*high, *low]).into())?;
-    let printable = name.len() <= MAX_HOST_NAME_BYTES && name.iter().all(u8::is_ascii_graphic);
-    let shown = std::str::from_utf8(name).ok().filter(|_| printable)?;
+    let is_printable = name.len() <= MAX_HOST_NAME_BYTES && name.iter().all(u8::is_ascii_graphic);
+    let shown = std::str::from_utf8(name).ok().filter(|_| is_printable)?;
     Some(text::name(url::host(shown).as_bytes()))
 }
 

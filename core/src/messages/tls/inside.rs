@@ -138,7 +138,7 @@ impl Tls {
             return self.stop_decrypting(sink, stretch, why, inside);
         }
         let has_keys = inside.connection.keyed();
-        let finished = inside.connection.finished() || inside.is_full();
+        let is_finished = inside.connection.finished() || inside.is_full();
         self.inside = Some(inside);
         self.skips_records |= has_keys && self.stage == Stage::Data;
         if !self.skips_records {
@@ -148,16 +148,16 @@ impl Tls {
                 _ => self.skips_records = true,
             }
         }
-        if finished && self.stage != Stage::Data {
+        if is_finished && self.stage != Stage::Data {
             self.end_handshake(sink);
         }
         if let Some(inside) = &mut self.inside {
-            let over = self.stage == Stage::Data;
-            if over {
+            let is_over = self.stage == Stage::Data;
+            if is_over {
                 inside.read(sink);
             }
             for side in Side::BOTH {
-                let holds = if over {
+                let holds = if is_over {
                     inside.has_unreported_bytes(side)
                 } else {
                     inside.has_unread()

@@ -105,11 +105,11 @@ pub(super) fn without_tokens(url: &[u8], path_len: usize) -> Option<Vec<u8>> {
         word.next_sign = sign.first().copied().unwrap_or_default();
         word.next = after.get(..end(after)).unwrap_or_default();
         let has_prefix = TOKEN_PREFIXES.iter().any(|prefix| text.starts_with(prefix));
-        let secret = has_prefix && names::is_random(text, SECRET_FROM)
+        let is_secret = has_prefix && names::is_random(text, SECRET_FROM)
             || url.len() - rest.len() < path_len && !text.is_empty() && word.is_secret();
-        out.extend_from_slice(if secret { super::MASK } else { text });
+        out.extend_from_slice(if is_secret { super::MASK } else { text });
         out.extend_from_slice(sign);
-        hides |= secret;
+        hides |= is_secret;
         word = Word {
             second_before: word.before,
             before: text,

@@ -42,8 +42,8 @@ fn header_len(first: u8, second: u8) -> Option<usize> {
     let opcode = first & 0xf;
     let is_opcode = matches!(opcode, CONTINUATION | TEXT | BINARY | CLOSE..=PONG);
     // RSV2 and RSV3 have no meaning; control frames are short and whole
-    let control = opcode >= CLOSE;
-    let fits = !control || first & 0xc0 == 0x80 && second & 0x7f <= 125;
+    let is_control = opcode >= CLOSE;
+    let fits = !is_control || first & 0xc0 == 0x80 && second & 0x7f <= 125;
     let mask = usize::from(second & 0x80 != 0) * 4;
     (is_opcode && fits && first & 0x30 == 0).then_some(match second & 0x7f {
         126 => 4 + mask,
@@ -56,7 +56,7 @@ fn header_len(first: u8, second: u8) -> Option<usize> {
 /// are in their shortest form.
 fn frame(side: Side, header: &[u8]) -> Option<Frame> {
     let ([first, second], rest) = header.split_first_chunk::<2>()?;
-    let masked = second & 0x80 != 0;
+    let is_masked = second & 0x80 != 0;
     let (len, rest, min_len) = match second & 0x7f {
         126 => {
             let (len, rest) = rest.split_first_chunk::<2>()?;
@@ -68,9 +68,13 @@ fn frame(side: Side, header: &[u8]) -> Option<Frame> {
         }
         short => (u64::from(short), rest, 0),
     };
-    let mask = if masked { *rest.first_chunk::<4>()? } else { [0; 4] };
-    let legal = masked == (side == Side::Client) && len >= min_len && len <= MAX_PAYLOAD;
-    legal.then_some(Frame {
+    let mask = if is_masked {
+        *rest.first_chunk::<4>()?
+    } else {
+        [0; 4]
+    };
+    let is_legal = is_masked == (side == Side::Client) && len >= min_len && len <= MAX_PAYLOAD;
+    is_legal.then_some(Frame {
         is_final: first & 0x80 != 0,
         is_compressed: first & 0x40 != 0,
         opcode: first & 0xf,

@@ -61,8 +61,8 @@ impl Members {
     }
 
     fn member(&mut self, name: &[u8], value: &[u8]) {
-        let scalar = !matches!(value.first(), Some(b'{' | b'[' | b'n' | b't' | b'f') | None);
-        if self.id.is_none() && scalar && value.len() <= MAX_ID && NAMES.contains(&name) {
+        let is_scalar = !matches!(value.first(), Some(b'{' | b'[' | b'n' | b't' | b'f') | None);
+        if self.id.is_none() && is_scalar && value.len() <= MAX_ID && NAMES.contains(&name) {
             self.id = text_of(value);
         }
         match name {
@@ -72,7 +72,7 @@ impl Members {
                 let name = value.to_ascii_lowercase();
                 self.subscribes = contains(&name, b"subscribe") && !contains(&name, b"unsubscribe");
             }
-            b"result" if scalar && value.len() <= MAX_ID => self.subscription = text_of(value),
+            b"result" if is_scalar && value.len() <= MAX_ID => self.subscription = text_of(value),
             b"params" => {
                 self.subscription = value
                     .strip_prefix(b"{")
@@ -125,10 +125,10 @@ fn inner_value<'a>(mut rest: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
 /// Splits a JSON string off the front: its text without quotes, and the bytes after it.
 fn string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let inside = bytes.strip_prefix(b"\"")?;
-    let mut escaped = false;
+    let mut is_escaped = false;
     let end = inside.iter().position(|byte| {
-        let ends = *byte == b'"' && !escaped;
-        escaped = *byte == b'\\' && !escaped;
+        let ends = *byte == b'"' && !is_escaped;
+        is_escaped = *byte == b'\\' && !is_escaped;
         ends
     })?;
     Some((inside.get(..end)?, inside.get(end + 1..)?))

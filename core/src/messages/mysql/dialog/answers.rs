@@ -19,7 +19,7 @@ impl Dialog {
         let Some((key, oldest)) = self.waiting.first() else {
             return false;
         };
-        sink.exchange(key).answer_piece(&mut oldest.answered, bytes);
+        sink.exchange(key).answer_piece(&mut oldest.has_begun, bytes);
         true
     }
 
@@ -59,7 +59,7 @@ impl Dialog {
                 .is_some_and(more)
                 .then_some(Expects::Result),
             (Expects::Result, 0xfb) => {
-                oldest.answered = false;
+                oldest.has_begun = false;
                 sink.exchange(key).interim();
                 Some(Expects::File)
             }
@@ -176,8 +176,8 @@ impl Dialog {
 
 /// Returns what follows the number of columns: their definitions, unless the client has them already.
 fn after_column_count(body: &[u8], capabilities: Option<Capabilities>) -> Expects {
-    let optional = capabilities.is_some_and(Capabilities::has_optional_metadata);
-    let (follow, count) = match (optional, body) {
+    let is_optional = capabilities.is_some_and(Capabilities::has_optional_metadata);
+    let (follow, count) = match (is_optional, body) {
         (true, [follow, count @ ..]) => (*follow != 0, count),
         _ => (true, body),
     };
