@@ -151,7 +151,7 @@ fn read_client_method(
 ) -> Option<Role> {
     if method.is_publish() {
         let is_confirmed = channel.publish(key, sink.at().time_ns);
-        channel.contents.client = Content::of(is_confirmed.then_some(Owner::Exchange(key)));
+        channel.contents.client = Content::new(is_confirmed.then_some(Owner::Exchange(key)));
         if !is_confirmed {
             return None;
         }
@@ -218,7 +218,7 @@ fn read_server_method(
                 Owner::Push(sink.marked(), method.name(), method.target(), subscription)
             }
         };
-        channel.contents.server = Content::of(Some(owner));
+        channel.contents.server = Content::new(Some(owner));
         return Some(channel.contents.server.count(len));
     }
     if method.is_unsolicited() {

@@ -172,7 +172,7 @@ impl Postgres {
             sink.mark();
             let (before, half) = (bytes, &mut self.sides[side]);
             let progress = half.message.next(&mut bytes, |header| {
-                Some((fields::body_length(side, header)?, kept(side, header)))
+                Some((fields::body_length(side, header)?, kept_bytes(side, header)))
             });
             half.unreported += (before.len() - bytes.len()) as u64;
             if progress == Progress::Wrong {
@@ -222,7 +222,7 @@ impl Postgres {
 }
 
 /// Returns how many bytes of a message's body are kept.
-fn kept(side: Side, header: &[u8; TYPE_AND_LENGTH]) -> usize {
+fn kept_bytes(side: Side, header: &[u8; TYPE_AND_LENGTH]) -> usize {
     match (side, header) {
         (Side::Client, [b'Q' | b'P' | b'B', ..]) => sql::MAX_READ,
         (Side::Client, [b'E' | b'D' | b'C', ..])

@@ -5,8 +5,8 @@
 use super::readers::{AnyReader, KNOWN, Recognition};
 use super::sink::Sink;
 use super::{
-    At, Close, FirstBytes, Guess, Listener, Memory, MessageReader, Messages, Note, Outcome, Protocol, Side,
-    Stage, Stretch, interactive, server_software, turns,
+    At, BySide, Close, FirstBytes, Guess, Listener, Memory, MessageReader, Messages, Note, Outcome, Protocol,
+    Side, Stage, Stretch, interactive, server_software, turns,
 };
 use crate::cursor;
 
@@ -340,10 +340,8 @@ pub(super) struct MidStream {
     pub(super) is_beginning_missing: bool,
     /// A hole of the client (its packet and length), held until the next bytes show whether it was a request.
     pub(super) hole: Option<(At, u64)>,
-    /// The first bytes of the client's newest turn.
-    client: Vec<u8>,
-    /// The first bytes of the server's newest turn.
-    server: Vec<u8>,
+    /// The first bytes of each side's newest turn.
+    newest: BySide<Vec<u8>>,
     /// Turns compared so far.
     turns: u32,
     /// The protocol that the previous turn fitted.
@@ -353,24 +351,17 @@ pub(super) struct MidStream {
 }
 
 impl MidStream {
-    fn last(&mut self, side: Side) -> &mut Vec<u8> {
-        match side {
-            Side::Client => &mut self.client,
-            Side::Server => &mut self.server,
-        }
-    }
-
     fn keep(&mut self, side: Side, input: &[u8]) {
         if side == Side::Server {
-            let echo = interactive::echo(&self.client, input);
+            let echo = interactive::echo(&self.newest.client, input);
             let before = self.echoes.filter(|(protocol, ..)| Some(*protocol) == echo);
             // a byte that is repeated and echoed again and again may be a probe
-            let newest = self.client.last().copied().unwrap_or(0);
-            let is_other = before.is_none_or(|(_, key, _)| newest != key);
+            let typed = self.newest.client.last().copied().unwrap_or(0);
+            let is_other = before.is_none_or(|(_, key, _)| typed != key);
             let count = before.map_or(0, |(.., count)| count) + u32::from(is_other);
-            self.echoes = echo.map(|protocol| (protocol, newest, count));
+            self.echoes = echo.map(|protocol| (protocol, typed, count));
         }
-        *self.last(side) = cursor::upto(input, MAX_KEPT).to_vec();
+        self.newest[side] = cursor::upto(input, MAX_KEPT).to_vec();
     }
 
     /// The reader of an interactive session, once enough keys were echoed.
@@ -386,16 +377,15 @@ impl MidStream {
         }
         self.turns += 1;
         let side = sink.side();
-        let other = std::mem::take(self.last(side.other()));
+        let other = &self.newest[side.other()];
         let first = FirstBytes {
             side,
             input,
-            other: &other,
+            other,
             began: side.other(),
         };
         let fits = |entry: &&Recognition| !other.is_empty() && (entry.sniff)(&first) == Guess::Yes;
         let entry = KNOWN.iter().find(fits);
-        *self.last(side.other()) = other;
         self.keep(side, input);
         if let Some(reader) = self.interactive_reader() {
             return Some(reader);

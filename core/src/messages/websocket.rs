@@ -264,7 +264,7 @@ impl WebSocket {
         {
             return self.add_subscription(id, key);
         }
-        push_dropping_oldest(&mut self.waiting, MAX_WAITING, PendingCall::of(key, members));
+        push_dropping_oldest(&mut self.waiting, MAX_WAITING, PendingCall::new(key, members));
     }
 
     /// Reports a whole message of the server, in the order of the list at the top of this file.
@@ -273,7 +273,7 @@ impl WebSocket {
         if members.is_request() {
             let key = BY_SERVER | self.next_key();
             report_request(sink, key, message, &members);
-            push_dropping_oldest(&mut self.requested, MAX_WAITING, PendingCall::of(key, members));
+            push_dropping_oldest(&mut self.requested, MAX_WAITING, PendingCall::new(key, members));
             return;
         }
         if members.is_answer() && members.id.is_some() {
@@ -389,7 +389,7 @@ impl WebSocket {
 }
 
 impl PendingCall {
-    fn of(key: u64, members: Members) -> PendingCall {
+    fn new(key: u64, members: Members) -> PendingCall {
         PendingCall {
             key,
             id: members.id,

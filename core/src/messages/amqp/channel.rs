@@ -172,7 +172,7 @@ impl Channel {
 }
 
 impl Content {
-    pub(super) fn of(owner: Option<Owner>) -> Self {
+    pub(super) fn new(owner: Option<Owner>) -> Self {
         Content {
             owner,
             ..Content::default()

@@ -24,15 +24,15 @@ const USER_ANSWER: u8 = 8;
 pub(super) fn is_known(data: &[u8]) -> bool {
     match data {
         [S7, JOB | ACK | ACK_DATA | USERDATA, 0, 0, ..] => true,
-        [PLUS, 1..=3, ..] => plus(data).is_some(),
+        [PLUS, 1..=3, ..] => read_plus(data).is_some(),
         _ => false,
     }
 }
 
 pub(super) fn read(data: &[u8]) -> Option<Meaning> {
     match *data.first()? {
-        S7 => plain(data),
-        PLUS => plus(data),
+        S7 => read_plain(data),
+        PLUS => read_plus(data),
         _ => None,
     }
 }
@@ -55,7 +55,7 @@ fn function_name(function: u8) -> &'static str {
     }
 }
 
-fn plain(data: &[u8]) -> Option<Meaning> {
+fn read_plain(data: &[u8]) -> Option<Meaning> {
     let mut cursor = Cursor::new(data);
     let (_, kind) = (cursor.u8()?, cursor.u8()?);
     cursor.u16be()?;
@@ -137,7 +137,7 @@ fn value_error(body: &[u8], parameters: usize) -> Option<SmolStr> {
 }
 
 /// Reads a message of S7comm-plus.
-fn plus(data: &[u8]) -> Option<Meaning> {
+fn read_plus(data: &[u8]) -> Option<Meaning> {
     let version = cursor::u8_at(data, 1)?;
     let body = cursor::from(data, 4);
     // version 3 has a digest after its length before the message
