@@ -264,11 +264,7 @@ ORACLES: dict[str, Oracle] = {
     ),
     # its dissector begins anew in each segment: its streams are followed and read by `resp`
     "redis": Oracle("resp", ("resp.array.length",), lambda _: (0, 0)),
-    "mongodb": Oracle(
-        "mongo",
-        ("mongo.response_to", "mongo.msg.flags.moretocome"),
-        mongodb,
-    ),
+    "mongodb": Oracle("mongo", ("mongo.response_to", "mongo.msg.flags.moretocome"), mongodb),
     "kafka": Oracle(
         "kafka", ("kafka.correlation_id",), both(values("kafka.correlation_id"), values("kafka.correlation_id"))
     ),
@@ -284,11 +280,7 @@ ORACLES: dict[str, Oracle] = {
     "dns": Oracle(
         "dns", ("dns.flags.response",), either(values("dns.flags.response", "0"), values("dns.flags.response", "1"))
     ),
-    "smtp": Oracle(
-        "smtp",
-        ("smtp.req.command", "smtp.command_line", "smtp.response.code"),
-        smtp,
-    ),
+    "smtp": Oracle("smtp", ("smtp.req.command", "smtp.command_line", "smtp.response.code"), smtp),
     "pop3": lines("pop", "pop.request.command", "pop.response.indicator", "+"),
     "imap": Oracle("imap", ("imap.request_tag", "imap.response_tag"), imap),
     "ftp": Oracle(
@@ -319,9 +311,7 @@ ORACLES: dict[str, Oracle] = {
     ),
     "rpc": Oracle("rpc", ("rpc.msgtyp",), either(values("rpc.msgtyp", "0"), values("rpc.msgtyp", "1"))),
     "sip": Oracle(
-        "sip",
-        ("sip.Method", "sip.Status-Code"),
-        either(values("sip.Method", but=("ACK",)), final("sip.Status-Code")),
+        "sip", ("sip.Method", "sip.Status-Code"), either(values("sip.Method", but=("ACK",)), final("sip.Status-Code"))
     ),
     "rtsp": Oracle("rtsp", ("rtsp.method", "rtsp.status"), either(values("rtsp.method"), final("rtsp.status"))),
     "modbus": Oracle("mbtcp", ("modbus.func_code",), both(values("modbus.func_code"), values("modbus.func_code"))),

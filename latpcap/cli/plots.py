@@ -89,12 +89,7 @@ def _measured(file: str, how: Measured, scope: Scope) -> Latency:
 
 
 @over_time
-def latency(
-    file: File,
-    how: Measured,
-    scope: Scope,
-    form: Form,
-) -> None:
+def latency(file: File, how: Measured, scope: Scope, form: Form) -> None:
     """How long did the requests take? Count, mean, deviation and percentiles, as wrk reports them."""
     from latpcap.cli import export
 
@@ -109,12 +104,7 @@ def latency(
 
 @plots.command(name="latency")
 @over_time
-def plot_latency(
-    files: Files,
-    how: Measured,
-    drawn: Drawn,
-    scale: ScaleOption = "auto",
-) -> None:
+def plot_latency(files: Files, how: Measured, drawn: Drawn, scale: ScaleOption = "auto") -> None:
     """How are the latencies distributed? Shares with percentiles, and counts; several captures overlaid."""
     first, *others = [_measured(file, how, drawn) for file in files]
     titles = [latency.title for latency in (first, *others)]
@@ -151,12 +141,7 @@ def waterfall(
 
 @plots.command()
 @over_time
-def timeline(
-    file: File,
-    *,
-    scale: ScaleOption = "auto",
-    drawn: Drawn,
-) -> None:
+def timeline(file: File, *, scale: ScaleOption = "auto", drawn: Drawn) -> None:
     """When were exchanges slow, and what happened on the wire then?"""
     from latpcap.plot.timeline import needed
 

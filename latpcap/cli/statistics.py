@@ -38,12 +38,7 @@ def register(app: typer.Typer) -> None:
 
     def by_layer(name: str, question: str) -> None:
         def command(
-            file: File,
-            *,
-            layer: LayerOption = None,
-            display_filter: FilterOption = None,
-            rows: Rows,
-            form: Form,
+            file: File, *, layer: LayerOption = None, display_filter: FilterOption = None, rows: Rows, form: Form
         ) -> None:
             from latpcap.statistics.conversations import LAYERS, conversations, endpoints
 
@@ -55,13 +50,7 @@ def register(app: typer.Typer) -> None:
         app.command(name=name, help=question)(over_time(command))
 
     def of_all(name: str, question: str) -> None:
-        def command(
-            file: File,
-            *,
-            display_filter: FilterOption = None,
-            rows: Rows,
-            form: Form,
-        ) -> None:
+        def command(file: File, *, display_filter: FilterOption = None, rows: Rows, form: Form) -> None:
             _give(_of_all(name, opening.read(file, display_filter, reread=True)), name, rows, form)
 
         app.command(name=name, help=question)(over_time(command))

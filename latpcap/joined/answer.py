@@ -187,13 +187,7 @@ def _verdict(numbers: dict[str, Any]) -> tuple[str, str]:
         return "none", words.say("join_none")
     held = numbers["places"]["client"].get("delayed_ack", 0.0)
     lost = numbers["losses_ms"]
-    times_ms = {
-        **sums,
-        "client": sums["client"] - held,
-        "between": sums["between"] - lost,
-        "held": held,
-        "lost": lost,
-    }
+    times_ms = {**sums, "client": sums["client"] - held, "between": sums["between"] - lost, "held": held, "lost": lost}
     leading = max(times_ms, key=lambda place: times_ms[place])
     if leading in ("server", "client"):
         causes = dict(numbers["places"][leading])

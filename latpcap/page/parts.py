@@ -44,13 +44,7 @@ class Column:
         return words.say(f"column_{self.name}")
 
 
-def table(
-    columns: Sequence[Column],
-    rows: Iterable[Sequence[Any]],
-    *,
-    name: str = "",
-    stacks: bool = False,
-) -> str:
+def table(columns: Sequence[Column], rows: Iterable[Sequence[Any]], *, name: str = "", stacks: bool = False) -> str:
     """Return a table that a click on a heading sorts; with `stacks` it is a list on a phone."""
     heads = "".join(f'<th scope="col"{_side(column)}>{safe(column.head)}</th>' for column in columns)
     body = []

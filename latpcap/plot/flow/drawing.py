@@ -36,18 +36,7 @@ from latpcap.vocabulary import CAUSES
 
 MESSAGE_COLOUR = "#1F4E8C"
 """Colour of a request, or of a status."""
-PASTELS = (
-    "#EAF1FB",
-    "#FDF3DF",
-    "#E9F6EA",
-    "#F7EAF4",
-    "#F3F0E6",
-    "#E5F5F6",
-    "#FBE9E7",
-    "#EEEBFA",
-    "#F4F7DC",
-    "#EFEFEF",
-)
+PASTELS = ("#EAF1FB", "#FDF3DF", "#E9F6EA", "#F7EAF4", "#F3F0E6", "#E5F5F6", "#FBE9E7", "#EEEBFA", "#F4F7DC", "#EFEFEF")
 """Backgrounds of streams."""
 COLOURS = (WHITE, BLACK, GREY, RED, MESSAGE_COLOUR, *PASTELS, *(cause.colour for cause in CAUSES.values()))
 """All colours of a flow graph; they stay exact in the palette of a PNG."""
@@ -134,15 +123,7 @@ def _draw_slot(pen: Ink, page: Layout, slot: Slot, background: str, rows: Sequen
         pen.box(x, slot.y - 0.75, x + BAND, slot.y + 0.75, colour_of(wait.cause), 3, gid)
     for number, band in enumerate(slot.bands):
         x = band.x + band.inward * LANE * band.lane - BAND / 2
-        pen.box(
-            x,
-            band.top,
-            x + BAND,
-            band.bottom,
-            colour_of(band.cause),
-            3,
-            gid if number == 0 else f"{gid}-waiter",
-        )
+        pen.box(x, band.top, x + BAND, band.bottom, colour_of(band.cause), 3, gid if number == 0 else f"{gid}-waiter")
         x, side = layout.band_words(page, band)
         base = y + LINE * (slot.lines - 1) * number
         pen.text(x, base, band.words, ha="left" if side > 0 else "right", behind=background)
