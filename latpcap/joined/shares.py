@@ -112,53 +112,40 @@ def cut_exchanges(
     a: Point, b: Point, pairing: Pairing | None, fates: tuple[Fates, Fates] | None, matched: Matched
 ) -> Iterator[Parts]:
     """Yield the parts of the matched exchanges, of `AT_ONCE` exchanges at a time."""
-    losses = None if pairing is None or fates is None else _Losses(a, pairing, fates)
-    twins = None if pairing is None else (_twins(pairing, len(b.packets), True), _twins(pairing, len(a.packets), False))
+    packets = None if pairing is None or fates is None else _Packets(a, b, pairing, fates)
     order, edges = _of_exchanges(b, matched)
     for begin in range(0, len(matched.a), AT_ONCE) or (0,):
         matched_part = matched.sliced(begin, begin + AT_ONCE)
         ends = edges[begin : begin + len(matched_part.a) + 1]
         rows = _Rows(b, matched_part, order[ends[0] : ends[-1]], ends - ends[0])
-        parts = _cut(a, b, pairing, fates, losses, twins, matched_part, rows)
+        parts = _cut(a, b, packets, matched_part, rows)
         parts.exchange = parts.exchange + np.int64(begin)
         yield parts
         spill.release_memory()
         spill.trim_heap()
 
 
-def _cut(
-    a: Point,
-    b: Point,
-    pairing: Pairing | None,
-    fates: tuple[Fates, Fates] | None,
-    losses: _Losses | None,
-    twins: tuple[Array, Array] | None,
-    matched: Matched,
-    rows: _Rows,
-) -> Parts:
+def _cut(a: Point, b: Point, packets: _Packets | None, matched: Matched, rows: _Rows) -> Parts:
     """Return the parts of each matched exchange, without empty ones, in the order of time."""
     sent_ns, arrived_ns, answered_ns, returned_ns = matched.instants()
-    front, behind = matched.front, matched.back
     far_ns = answered_ns - arrived_ns
     all_rows = np.arange(len(sent_ns))
     repeat_out_ns, repeat_back_ns = np.zeros(len(sent_ns), np.int64), np.zeros(len(sent_ns), np.int64)
-    if pairing is not None and twins is not None:
-        to_a, to_b = twins
-        twin_at_a = to_a[behind.last_row[matched.b]]  # what arrived may be a later copy of what was sent first
+    if packets is not None:
+        twin_at_a = packets.to_a[
+            matched.back.last_row[matched.b]
+        ]  # what arrived may be a later copy of what was sent first
         repeat_out_ns = np.where(twin_at_a >= 0, np.maximum(a.packets["time"][twin_at_a] - sent_ns, 0), 0)
-        twin_at_b = to_b[front.end_row[matched.a]]
-        repeat_back_ns = np.where(twin_at_b >= 0, np.maximum(pairing.time_b[twin_at_b] - answered_ns, 0), 0)
-        waits = _waits(a, b, pairing, to_a, rows)
-    else:
-        waits = _no_waits(rows)
+        twin_at_b = packets.to_b[matched.front.end_row[matched.a]]
+        repeat_back_ns = np.where(twin_at_b >= 0, np.maximum(packets.pairing.time_b[twin_at_b] - answered_ns, 0), 0)
+    waits = _no_waits(rows) if packets is None else _waits(a, b, packets, rows)
     out_ns, back_ns = arrived_ns - sent_ns - repeat_out_ns, returned_ns - answered_ns - repeat_back_ns
-    way = CODES["unknown" if pairing is None else "network"]  # a proxy's own time is in it
-    pair = None if pairing is None else pairing.sides.pair_a[front.first_row[matched.a]]
+    way = CODES["unknown" if packets is None else "network"]  # a proxy's own time is in it
     parts = [
-        _repeat(losses, pair, True, sent_ns, repeat_out_ns, SENT_AGAIN, rows.repairs()),
+        _repeat(packets, matched, True, sent_ns, repeat_out_ns, SENT_AGAIN, rows.repairs()),
         _parts(all_rows, ON_THE_WAY, Place.BETWEEN, way, out_ns, Grade.PROVEN, PartReason.OUT, True),
-        _far(b, pairing, fates, losses, rows, waits, far_ns, matched),
-        _repeat(losses, pair, False, answered_ns, repeat_back_ns, LAST + 1, np.full(len(sent_ns), CODES["rto"])),
+        _far(packets, rows, waits, far_ns, matched),
+        _repeat(packets, matched, False, answered_ns, repeat_back_ns, LAST + 1, np.full(len(sent_ns), CODES["rto"])),
         _parts(all_rows, LAST + 2, Place.BETWEEN, way, back_ns, Grade.PROVEN, PartReason.BACK, True),
     ]
     joined = _joined(parts)
@@ -166,13 +153,28 @@ def _cut(
     return _chosen(joined, filled[np.lexsort((joined.position[filled], joined.exchange[filled]))])
 
 
-def _twins(pairing: Pairing, count: int, of_b: bool) -> Array:
-    """Return the row in the other capture of each packet of this one; -1 for a packet without a pair, and for parts."""
-    is_whole = ~pairing.part
-    here, there = (pairing.b[is_whole], pairing.a[is_whole]) if of_b else (pairing.a[is_whole], pairing.b[is_whole])
-    twins = np.full(count, -1, np.int32)
-    twins[here] = there
-    return twins
+class _Packets:
+    """The pairs of packets of both captures, and the packets lost between the points."""
+
+    def __init__(self, a: Point, b: Point, pairing: Pairing, fates: tuple[Fates, Fates]):
+        self.pairing, self.fate_b = pairing, fates[1].fate
+        rows_a, rows_b = pairing.a[~pairing.part], pairing.b[~pairing.part]
+        self.to_a, self.to_b = np.full(len(b.packets), -1, np.int32), np.full(len(a.packets), -1, np.int32)
+        """Row in the other capture of each packet of B, and of A; -1 for a packet without a pair, and for parts."""
+        self.to_a[rows_b], self.to_b[rows_a] = rows_a, rows_b
+        lost_a = np.flatnonzero((fates[0].fate == Fate.LOST) & (pairing.sides.pair_a >= 0))
+        lost_b = np.flatnonzero((fates[1].fate == Fate.LOST) & (pairing.sides.pair_b >= 0))
+        pairs = np.concatenate([pairing.sides.pair_a[lost_a], pairing.sides.pair_b[lost_b]])
+        group = pairs.astype(np.int64) * 2 + np.concatenate([pairing.up_a[lost_a], pairing.up_b[lost_b]])
+        times = np.concatenate([a.packets["time"][lost_a], pairing.time_b[lost_b]])
+        order = np.lexsort((times, group))
+        self._lost_group, self._lost_ns = group[order], times[order]
+
+    def has_loss(self, pair: int, up: bool, begin_ns: int, end_ns: int) -> bool:
+        """Return whether a packet of this connection and direction, sent in this time of A's clock, was lost."""
+        first, last = np.searchsorted(self._lost_group, [2 * pair + up, 2 * pair + up + 1])
+        times = self._lost_ns[first:last]
+        return bool(np.searchsorted(times, begin_ns) < np.searchsorted(times, end_ns, "right"))
 
 
 def _of_exchanges(b: Point, matched: Matched) -> tuple[Array, Array]:
@@ -257,7 +259,7 @@ def _no_waits(rows: _Rows) -> _Waits:
     return _Waits(np.zeros(len(rows.cause), bool), [])
 
 
-def _waits(a: Point, b: Point, pairing: Pairing, to_a: Array, rows: _Rows) -> _Waits:
+def _waits(a: Point, b: Point, packets: _Packets, rows: _Rows) -> _Waits:
     """Divide B's waits for an acknowledgement into the time A held it, its way there and back, and the rest.
 
     The first data packet among the evidence is the one that A acknowledged; the last packet from A is the ACK.
@@ -269,7 +271,7 @@ def _waits(a: Point, b: Point, pairing: Pairing, to_a: Array, rows: _Rows) -> _W
     steps = len(begin)
     waiting = rows.is_wait[rows.of] & rows.first[rows.of]  # all rows of a step have the same evidence
     step, shown = rows.step[rows.of[waiting]], rows.shown[waiting]
-    up = pairing.up_b[shown]
+    up, to_a = packets.pairing.up_b[shown], packets.to_a
     first_data, last_ack = np.full(steps, len(b.packets)), np.full(steps, -1)
     np.minimum.at(first_data, step[~up], shown[~up])
     np.maximum.at(last_ack, step[up], shown[up])
@@ -305,18 +307,9 @@ def _waits(a: Point, b: Point, pairing: Pairing, to_a: Array, rows: _Rows) -> _W
     )
 
 
-def _far(
-    b: Point,
-    pairing: Pairing | None,
-    fates: tuple[Fates, Fates] | None,
-    losses: _Losses | None,
-    rows: _Rows,
-    waits: _Waits,
-    far_ns: Array,
-    matched: Matched,
-) -> Parts:
+def _far(packets: _Packets | None, rows: _Rows, waits: _Waits, far_ns: Array, matched: Matched) -> Parts:
     """Return the parts between the request's arrival at B and the response's departure, by B's capture."""
-    parts = _joined([*waits.parts, _named(b, pairing, fates, losses, rows, ~waits.measured, matched)])
+    parts = _joined([*waits.parts, _named(packets, rows, ~waits.measured, matched)])
     order = np.lexsort((parts.position, parts.exchange))
     parts = _chosen(parts, order)
     count = np.bincount(parts.exchange, minlength=len(far_ns))
@@ -338,15 +331,7 @@ def _far(
     return _joined([parts, rest_parts])
 
 
-def _named(
-    b: Point,
-    pairing: Pairing | None,
-    fates: tuple[Fates, Fates] | None,
-    losses: _Losses | None,
-    rows: _Rows,
-    is_wanted: Array,
-    matched: Matched,
-) -> Parts:
+def _named(packets: _Packets | None, rows: _Rows, is_wanted: Array, matched: Matched) -> Parts:
     """Return the causes of B's capture at the place of their owner."""
     cause_rows = np.flatnonzero(is_wanted)
     cause, grade = rows.cause[cause_rows], rows.grade[cause_rows].copy()
@@ -359,8 +344,8 @@ def _named(
     grade[is_unknown] = Grade.UNKNOWN
     is_repair = rows.is_repair[cause_rows]
     location[is_repair] = Place.BETWEEN
-    if pairing is not None and fates is not None and losses is not None:
-        is_lost = _repaired(b, pairing, fates, losses, rows, cause_rows[is_repair], matched)
+    if packets is not None:
+        is_lost = _repaired(packets, rows, cause_rows[is_repair], matched)
         location[is_repair] = np.where(is_lost, Place.BETWEEN, Place.UNKNOWN)
         grade[is_repair] = np.where(is_lost, Grade.PROVEN, Grade.UNKNOWN)
         because[is_repair] = np.where(is_lost, PartReason.LOST_BETWEEN, PartReason.PASSED_BOTH)
@@ -368,32 +353,23 @@ def _named(
     return _parts(rows.exchange[cause_rows], 3 * cause_rows, location, cause, length, grade, because)
 
 
-def _repaired(
-    b: Point,
-    pairing: Pairing,
-    fates: tuple[Fates, Fates],
-    losses: _Losses,
-    rows: _Rows,
-    repairs: Array,
-    matched: Matched,
-) -> Array:
+def _repaired(packets: _Packets, rows: _Rows, repairs: Array, matched: Matched) -> Array:
     """Return whether each of B's repairs was due to a loss between the points; if not, neither point shows the loss."""
-    behind = matched.back
-    pair = pairing.sides.pair_b[behind.first_row[matched.b[rows.exchange[repairs]]]]
+    pair = packets.pairing.sides.pair_b[matched.back.first_row[matched.b[rows.exchange[repairs]]]]
     first, last = np.searchsorted(rows.of, repairs), np.searchsorted(rows.of, repairs, "right")
     is_lost = np.zeros(len(repairs), bool)
     for index, (begin, end) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
         shown = rows.shown[begin:end]
         if len(shown):
-            when = pairing.time_b[shown]
-            is_lost[index] = (fates[1].fate[shown] == Fate.LOST).any() or any(
-                losses.has_between(int(pair[index]), up, int(when.min()), int(when.max())) for up in (True, False)
+            times = packets.pairing.time_b[shown]
+            is_lost[index] = (packets.fate_b[shown] == Fate.LOST).any() or any(
+                packets.has_loss(int(pair[index]), up, int(times.min()), int(times.max())) for up in (True, False)
             )
     return is_lost
 
 
 def _repeat(
-    losses: _Losses | None, pair: Array | None, up: bool, start: Array, length: Array, position: int, cause: Array
+    packets: _Packets | None, matched: Matched, up: bool, start: Array, length: Array, position: int, cause: Array
 ) -> Parts:
     """Return the time from the first transmission of a packet to the copy that arrived.
 
@@ -401,32 +377,14 @@ def _repeat(
     """
     repeated = np.flatnonzero(length > 0)
     is_lost = np.zeros(len(repeated), bool)
-    if losses is not None and pair is not None:
+    if packets is not None:
+        pair = packets.pairing.sides.pair_a[matched.front.first_row[matched.a[repeated]]]
         for index, row in enumerate(repeated.tolist()):
-            is_lost[index] = losses.has_between(int(pair[row]), up, int(start[row]), int(start[row] + length[row]))
+            is_lost[index] = packets.has_loss(int(pair[index]), up, int(start[row]), int(start[row] + length[row]))
     causes = np.array([cause[row] if row < len(cause) else CODES["rto"] for row in repeated.tolist()], np.int64)
     grade = np.where(is_lost, Grade.PROVEN, Grade.SUSPECTED)
     because = np.where(is_lost, PartReason.LOST_BETWEEN, PartReason.NO_CAUSE)
     return _parts(repeated, position, Place.BETWEEN, causes, length[repeated], grade, because)
-
-
-class _Losses:
-    """The packets lost between the points: connection, direction, and instant of sending on A's clock."""
-
-    def __init__(self, a: Point, pairing: Pairing, fates: tuple[Fates, Fates]):
-        rows_a = np.flatnonzero((fates[0].fate == Fate.LOST) & (pairing.sides.pair_a >= 0))
-        rows_b = np.flatnonzero((fates[1].fate == Fate.LOST) & (pairing.sides.pair_b >= 0))
-        pairs = np.concatenate([pairing.sides.pair_a[rows_a], pairing.sides.pair_b[rows_b]])
-        group = pairs.astype(np.int64) * 2 + np.concatenate([pairing.up_a[rows_a], pairing.up_b[rows_b]])
-        times = np.concatenate([a.packets["time"][rows_a], pairing.time_b[rows_b]])
-        order = np.lexsort((times, group))
-        self._group, self._times = group[order], times[order]
-
-    def has_between(self, pair: int, up: bool, begin_ns: int, end_ns: int) -> bool:
-        """Return whether a packet of this connection and direction, sent in this time, was lost."""
-        first, last = np.searchsorted(self._group, [2 * pair + up, 2 * pair + up + 1])
-        times = self._times[first:last]
-        return bool(np.searchsorted(times, begin_ns) < np.searchsorted(times, end_ns, "right"))
 
 
 def table(parts: Iterator[Parts], exchanges: pa.Table) -> pa.Table:
