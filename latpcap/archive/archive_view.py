@@ -111,7 +111,7 @@ class ArchiveView(View):
             return table.filter(pc.or_(has_exchange, pc.is_in(table["stream"], value_set=begun.combine_chunks())))
         if name == "causes" and limited:
             table = self._numbered(self._read_whole("causes"))
-            table = of_rows(table, {link: self.arrow(of)[link] for link, of in LINKS.items()})
+            table = of_rows(table, {link: self.arrow(linked_table)[link] for link, linked_table in LINKS.items()})
         else:
             table = self._numbered(self._dataset(name).to_table() if limited else self._read_whole(name))
         key = {"exchanges": "exchange", "streams": "stream"}.get(name)
@@ -295,7 +295,7 @@ class Summed:
         self.called = view.name if len(view.captures) != 1 else None
         """The name in an answer; None: the file's name. (A slice's pattern may look like a path.)"""
         exchanges, causes, pushed = _rows(view)
-        tables = {name: of.table() for name, of in (("stretches", exchanges), ("causes", causes)) if of.count}
+        tables = {name: rows.table() for name, rows in (("stretches", exchanges), ("causes", causes)) if rows.count}
         self._requests = requests(tables["stretches"]) if exchanges.count else None
         self.kept = FinderTables(view.arrow, made=tables, evidence=causes.evidence, pushed=pushed)
         """The tables that findings read, with few columns: stretches and their causes."""

@@ -49,8 +49,8 @@ class Stored:
                 where = locations.bare(locations.join(self.location, layout.manifest_of(manifest.pack)))
                 self._lose(manifest.pack, where, f"{reason}; {_AGAIN}")
         if self._lost and not self._packs:
-            first, more = self._lost[0], len(self._lost) - 1
-            raise CaptureError(first.file, first.reason + (f" ({more:,} more like it)" if more else ""))
+            first, others = self._lost[0], len(self._lost) - 1
+            raise CaptureError(first.file, first.reason + (f" ({others:,} more like it)" if others else ""))
 
     @classmethod
     def of(cls, output: Output, packs: dict[str, Manifest]) -> Stored:
@@ -153,15 +153,15 @@ class Stored:
 
     def pieces(self, table: str, captures: Iterable[str], columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Yield the rows pack by pack, with these columns (None: all) and `capture`."""
-        schema, wanted = self.schema(table), list(captures)
+        schema, capture_names = self.schema(table), list(captures)
         if columns is not None:
             schema = pa.schema([schema.field(name) for name in ("capture", *columns)])
-        paths, pack_names = self._where(table, wanted)
-        has_all_captures = len(wanted) == sum(len(self._packs[pack].captures) for pack in pack_names)
+        paths, pack_names = self._where(table, capture_names)
+        has_all_captures = len(capture_names) == sum(len(self._packs[pack].captures) for pack in pack_names)
         for path in paths:
             with self._files.open_input_file(path) as file:
                 rows = pq.ParquetFile(file).read(schema.names).cast(schema)
-            yield rows if has_all_captures else _rows_of_captures(rows, wanted)
+            yield rows if has_all_captures else _rows_of_captures(rows, capture_names)
 
     def events(self, capture: str, frames: Sequence[int]) -> pa.Table:
         """Return events of these frames of a capture, in order; none where events were not stored."""
@@ -175,28 +175,28 @@ class Stored:
                     bounds = file.metadata.row_group(number).column(column).statistics
                     if bounds is None or any(bounds.min <= frame <= bounds.max for frame in frames):
                         rows = _rows_of_captures(file.read_row_group(number).cast(schema), [capture])
-                        wanted = arrays.integers(frames, str(rows["frame"].type))
-                        pieces.append(rows.filter(pc.is_in(rows["frame"], value_set=wanted)))
+                        frame_set = arrays.integers(frames, str(rows["frame"].type))
+                        pieces.append(rows.filter(pc.is_in(rows["frame"], value_set=frame_set)))
         return pa.concat_tables(pieces).unify_dictionaries().sort_by("frame")
 
-    def _where(self, table: str, wanted: list[str]) -> tuple[list[str], dict[str, None]]:
+    def _where(self, table: str, capture_names: list[str]) -> tuple[list[str], dict[str, None]]:
         """Return the files with rows of these captures, and the packs that have the captures."""
-        pack_names = dict.fromkeys(self._pack_of[capture] for capture in wanted if capture in self._pack_of)
+        pack_names = dict.fromkeys(self._pack_of[capture] for capture in capture_names if capture in self._pack_of)
         names = [layout.file_of(table, pack) for pack in pack_names]
-        stored = [n for n, pack in zip(names, pack_names, strict=True) if n in self._packs[pack].files]
+        stored = [name for name, pack in zip(names, pack_names, strict=True) if name in self._packs[pack].files]
         return [self._path(name) for name in stored], pack_names
 
     def dataset(self, table: str, captures: Iterable[str]) -> ds.Dataset:
         """Return a table's rows of these captures as a data set."""
-        schema, parquet, wanted = self.schema(table), ds.ParquetFileFormat(), list(captures)
-        paths, pack_names = self._where(table, wanted)
+        schema, parquet, capture_names = self.schema(table), ds.ParquetFileFormat(), list(captures)
+        paths, pack_names = self._where(table, capture_names)
         if not paths:
             return ds.dataset(self.empty(table))
         pieces = [parquet.make_fragment(path, self._files) for path in paths]
         rows = ds.FileSystemDataset(pieces, schema, parquet, self._files)
-        if len(wanted) == sum(len(self._packs[pack].captures) for pack in pack_names):
+        if len(capture_names) == sum(len(self._packs[pack].captures) for pack in pack_names):
             return rows
-        return rows.filter(ds.field("capture").isin(pa.array(wanted, pa.string())))
+        return rows.filter(ds.field("capture").isin(pa.array(capture_names, pa.string())))
 
     @classmethod
     def empty(cls, table: str) -> pa.Table:

@@ -58,10 +58,10 @@ def find(inputs: Inputs, *, leave_out: str | None = None) -> FoundFiles:
     `.pcap3`, and compressed). A file that is named, alone or by a glob or a manifest, is always taken.
     """
     files = FoundFiles()
-    for given in [inputs] if isinstance(inputs, (str, os.PathLike)) else inputs:
-        if not isinstance(given, (str, os.PathLike)):
-            raise TypeError(f"expected paths, got {type(given).__name__}")
-        for location in _locations(os.fspath(given), files):
+    for argument in [inputs] if isinstance(inputs, (str, os.PathLike)) else inputs:
+        if not isinstance(argument, (str, os.PathLike)):
+            raise TypeError(f"expected paths, got {type(argument).__name__}")
+        for location in _locations(os.fspath(argument), files):
             try:
                 _search(location, files, leave_out)
             except OSError as problem:
@@ -70,12 +70,12 @@ def find(inputs: Inputs, *, leave_out: str | None = None) -> FoundFiles:
     return files
 
 
-def _locations(given: str, files: FoundFiles) -> Iterator[str]:
+def _locations(argument: str, files: FoundFiles) -> Iterator[str]:
     """Yield the locations that an input means: itself, or the lines of a manifest, relative to its folder."""
-    if not given.startswith("@") or os.path.lexists(given):
-        yield given
+    if not argument.startswith("@") or os.path.lexists(argument):
+        yield argument
         return
-    manifest = given[1:]
+    manifest = argument[1:]
     try:
         with locations.open_bytes(manifest) as file:
             lines = file.read().decode("utf-8", "surrogateescape").splitlines()

@@ -55,8 +55,8 @@ def _owner() -> str:
 
 
 def _refuse(output: Output, owner: str) -> NoReturn:
-    other = printable(owner.strip()) or "somebody"
-    reason = f"another batch is writing here ({other}); wait for its end, or give another folder"
+    holder = printable(owner.strip()) or "somebody"
+    reason = f"another batch is writing here ({holder}); wait for its end, or give another folder"
     raise OutputError(f"{locations.bare(output.location)}: {reason}")
 
 
@@ -101,20 +101,20 @@ def _leased(output: Output) -> Iterator[None]:
     own_file = f"{LOCK}-{uuid.uuid4().hex}"
     for tries_left in reversed(range(_MAX_TRIES)):
         output.write(own_file, _owner().encode())
-        other = _other_owner(output, own_file)
-        if other is None:
+        holder = _other_owner(output, own_file)
+        if holder is None:
             break
         output.remove(own_file)
         if not tries_left:
-            _refuse(output, other)
+            _refuse(output, holder)
         time.sleep(_PAUSE_S * (1 + random.random()))
-    over = threading.Event()
-    renewal = threading.Thread(target=_renew, args=(output, own_file, over), name="latpcap-lock", daemon=True)
+    is_over = threading.Event()
+    renewal = threading.Thread(target=_renew, args=(output, own_file, is_over), name="latpcap-lock", daemon=True)
     renewal.start()
     try:
         yield
     finally:
-        over.set()
+        is_over.set()
         renewal.join()
         with suppress(OutputError):
             output.remove(own_file)

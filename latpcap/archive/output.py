@@ -63,8 +63,8 @@ class Output:
         for entry in Path(self.location, PARTIAL).iterdir():
             if entry.name == Path(LOCK).name or entry.name.startswith(f"{Path(LOCK).name}-"):
                 continue
-            host, _, rest = entry.name.partition("+")
-            owner = rest.partition("+")[0]
+            host, _, after_host = entry.name.partition("+")
+            owner = after_host.partition("+")[0]
             with suppress(OSError):
                 if host == socket.gethostname() and owner.isdecimal() and os.name == "posix":
                     is_abandoned = not _runs(int(owner))

@@ -163,9 +163,9 @@ class PackFiles:
     def _metadata(self, options: dict[str, str]) -> dict[str, str]:
         """Return the origin of the rows, for every file, so that it can be read alone."""
         inputs = [
-            dict(zip(("file", "size", "sha256"), of, strict=True))
+            dict(zip(("file", "size", "sha256"), file_values, strict=True))
             for row in self.rows
-            for of in zip(*(row[column] for column in ("files", "sizes", "sha256")), strict=True)
+            for file_values in zip(*(row[column] for column in ("files", "sizes", "sha256")), strict=True)
         ]
         return {
             **options,

@@ -89,10 +89,10 @@ class Progress:
         now = time.monotonic()
         seconds = max(now - self._began, 1e-3)
         rate = self._bytes / seconds
-        left = f", {_clock((self._size - self._bytes) / rate)} left" if 0 < self._bytes < self._size else ""
+        time_left = f", {_clock((self._size - self._bytes) / rate)} left" if 0 < self._bytes < self._size else ""
         return (
             f"{self._finished:,}/{self._tasks:,} captures, {self._bytes / 1e6:,.0f} of {self._size / 1e6:,.0f} MB, "
-            f"{rate / 1e6:,.0f} MB/s, {self._rates(now)}{left}"
+            f"{rate / 1e6:,.0f} MB/s, {self._rates(now)}{time_left}"
         )
 
     def close(self) -> None:
@@ -105,6 +105,6 @@ class Progress:
 
 
 def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, seconds_left = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return f"{hours}:{minutes:02}:{seconds_left:02}" if hours else f"{minutes}:{seconds_left:02}"

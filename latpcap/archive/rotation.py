@@ -84,10 +84,10 @@ def _shared_header(beginning: bytes) -> bytes:
     order = "<" if beginning[8:12] == b"\x4d\x3c\x2b\x1a" else ">"
     header_parts, offset = [beginning[8:16]], 0
     while offset + 8 <= len(beginning):
-        kind, length = struct.unpack_from(order + "II", beginning, offset)
-        if kind in _PACKETS or length < 12 or (kind == _SECTION and offset):
+        block_type, length = struct.unpack_from(order + "II", beginning, offset)
+        if block_type in _PACKETS or length < 12 or (block_type == _SECTION and offset):
             break
-        if kind == _INTERFACE:
+        if block_type == _INTERFACE:
             header_parts.append(beginning[offset : offset + length])
         offset += length
     return b"".join(header_parts)

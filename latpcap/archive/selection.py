@@ -90,7 +90,7 @@ def _of_server(table: str, address: str, port: int | None, stored: Stored, rows:
     captures = [row["capture"] for row in rows]
     keys = stored.dataset("streams", captures).to_table(filter=is_server, columns=["capture", "stream"])
     if table == "causes":
-        conditions = [_of_keys(stored, other, link, captures, keys) for link, other in LINKS.items()]
+        conditions = [_of_keys(stored, linked_table, link, captures, keys) for link, linked_table in LINKS.items()]
         return reduce(lambda left, right: left | right, conditions)
     return _among(keys, "stream")
 

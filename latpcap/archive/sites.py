@@ -70,7 +70,7 @@ def _names(paths: Sequence[str]) -> list[str]:
     return [_KEPT.sub("_", short[path]).strip("_") or "here" for path in paths]
 
 
-def split(rows: Sequence[Mapping[str, Any]], streams: pa.Table, wanted: Sites = "auto") -> Apart | None:
+def split(rows: Sequence[Mapping[str, Any]], streams: pa.Table, division: Sites = "auto") -> Apart | None:
     """Return the site of each capture; None where all captures are of one network.
 
     "auto": folders are sites if a private server is in captures of several folders. Within one folder, each capture is
@@ -78,11 +78,11 @@ def split(rows: Sequence[Mapping[str, Any]], streams: pa.Table, wanted: Sites = 
     """
     files = [row["files"][0] for row in rows]
     folders = [_folder(file) for file in files]
-    if wanted == "one" or len(rows) < 2:
+    if division == "one" or len(rows) < 2:
         return None
-    if wanted == "capture":
+    if division == "capture":
         return Apart("capture", _names(files))
-    if wanted == "folder":
+    if division == "folder":
         return Apart("folder", _names(folders))
     number_of = {row["capture"]: number for number, row in enumerate(rows)}
     folders_of: dict[tuple[str, int], set[str]] = {}

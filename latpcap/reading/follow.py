@@ -112,14 +112,14 @@ def _arrived(side: _Side, node: int, segment: Segment) -> Iterator[Chunk]:
 
 def _new_part(side: _Side, node: int, segment: Segment, length: int) -> Iterator[Chunk]:
     """Yield the new bytes of a segment; none for a retransmission whose new bytes were not captured."""
-    at = side.next or 0
+    next_seq = side.next or 0
     end = segment.seq + length
-    data = segment.payload[at - segment.seq : length]
-    if end <= at or (segment.seq < at and not data):
+    data = segment.payload[next_seq - segment.seq : length]
+    if end <= next_seq or (segment.seq < next_seq and not data):
         return
     side.next = end
     if data:
-        yield Chunk(segment.frame, node, at - side.first, data, end - at - len(data))
+        yield Chunk(segment.frame, node, next_seq - side.first, data, end - next_seq - len(data))
 
 
 def _in_turn(side: _Side, node: int) -> Iterator[Chunk]:
@@ -224,7 +224,7 @@ def _as_text(chunk: Chunk, at: int) -> str:
     return f"{_tab(chunk)}{len(data)}\n{data.translate(_PRINTED).decode('ascii')}\n"
 
 
-def _as_hex(chunk: Chunk, at: int) -> str:
+def _as_hex(chunk: Chunk, offset: int) -> str:
     data = _shown_bytes(chunk)
     lines = []
     for begin in range(0, len(data), 16):
@@ -233,7 +233,7 @@ def _as_hex(chunk: Chunk, at: int) -> str:
         letters = row.translate(_SHOWN).decode("ascii")
         left, right = " ".join(digits[:8]), " ".join(digits[8:])
         shown = f"{letters[:8]} {letters[8:]}" if len(letters) >= 8 else letters
-        lines.append(f"{_tab(chunk)}{at + begin:08X}  {left:<23}  {right:<23}  {shown}".removesuffix(" ") + "\n")
+        lines.append(f"{_tab(chunk)}{offset + begin:08X}  {left:<23}  {right:<23}  {shown}".removesuffix(" ") + "\n")
     return "".join(lines)
 
 

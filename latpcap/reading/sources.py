@@ -154,10 +154,10 @@ def origins(source: Source) -> list[Origin]:
     if _is_one(source):
         expanded = _expanded(cast(One, source))
     else:
-        expanded = list(chain.from_iterable(_expanded(given) for given in cast("Iterable[One]", source)))
+        expanded = list(chain.from_iterable(_expanded(file) for file in cast("Iterable[One]", source)))
         if not expanded:
             raise CaptureError("<list>", "is empty, expected at least one capture file")
-    opened = [Origin(given) for given in expanded]
+    opened = [Origin(file) for file in expanded]
     return _in_time_order(opened) if len(opened) > 1 else opened
 
 

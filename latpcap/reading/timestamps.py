@@ -38,8 +38,8 @@ def given(value: Instant | None, name: str) -> Given | None:
         try:
             instant = dt.datetime.fromisoformat(_FRACTION.sub("", value.strip()))
         except ValueError:
-            wanted = 'an instant such as "2026-11-21T06:07:31.5Z"'
-            raise ValueError(f"{name}={value!r}: is not {wanted}, nor a number of seconds") from None
+            expected = 'an instant such as "2026-11-21T06:07:31.5Z"'
+            raise ValueError(f"{name}={value!r}: is not {expected}, nor a number of seconds") from None
         return Given(_whole(instant) + int(fraction[1].ljust(9, "0") if fraction else 0), False)
     exact = getattr(value, "value", None)  # pandas.Timestamp has ns
     return Given(exact if isinstance(exact, int) else _whole(value) + value.microsecond * 1000, False)

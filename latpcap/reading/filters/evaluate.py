@@ -183,7 +183,7 @@ class _Evaluation:
             reason = f"{node.name!r} is no field that latpcap filters by"
             first = node.name.partition(".")[0]
             if first not in {name.partition(".")[0] for name in FIELDS}:
-                ports = [f"{way}.port == {port}" for way, port in ports_of(first)]
+                ports = [f"{protocol}.port == {port}" for protocol, port in ports_of(first)]
                 read = f"; by its port: {' or '.join(ports)}" if ports else ""
                 reason += f": latpcap has no dissector of {first}, tshark -Y may{read}"
             elif node.name.partition("-")[0] in FIELDS:

@@ -221,14 +221,14 @@ def _scale(source: Source) -> list[Column | Keyed]:
     -1 if the handshake was not captured, -2 if one side does not scale. SYNs have no factor.
     """
     columns = [_of_stream(name)(source)[0].values for name in ("client_wscale", "server_wscale", "completeness")]
-    client, server, has_both = columns
-    answers = pc.not_equal(pc.bit_wise_and(has_both.cast("int64"), 2), 0)
+    client, server, completeness = columns
+    is_answered = pc.not_equal(pc.bit_wise_and(completeness.cast("int64"), 2), 0)
     own_shift = pc.if_else(source.column("from_client"), client, server).cast("int64")
-    both = pc.and_(pc.is_valid(client), pc.is_valid(server))
+    both_scale = pc.and_(pc.is_valid(client), pc.is_valid(server))
     factor = pc.fill_null(pc.shift_left(pa.scalar(1, pa.int64()), own_shift), -1)
-    factor = pc.if_else(pc.and_(answers, pc.invert(both)), -2, factor)
-    syn = pc.equal(pc.bit_wise_and(source.flags, 2), 0)
-    return [Column(pc.if_else(syn, factor, pa.scalar(None, pa.int64())))]
+    factor = pc.if_else(pc.and_(is_answered, pc.invert(both_scale)), -2, factor)
+    is_no_syn = pc.equal(pc.bit_wise_and(source.flags, 2), 0)
+    return [Column(pc.if_else(is_no_syn, factor, pa.scalar(None, pa.int64())))]
 
 
 def _initial_rtt(source: Source) -> list[Column | Keyed]:

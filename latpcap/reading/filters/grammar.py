@@ -196,16 +196,16 @@ def expanded(expression: str) -> str:
 
 def _mistake(expression: str, offset: int, expected: str) -> FilterError:
     """Return an error with the unexpected word, the expected one, and a hint for common mistakes."""
-    rest = expression[offset:].lstrip()
-    offset = len(expression) - len(rest)
+    remaining = expression[offset:].lstrip()
+    offset = len(expression) - len(remaining)
     if not expected.startswith("Expected "):
         return FilterError(expression, offset, expected)
     expected = expected[:1].lower() + expected[1:]
     expected = expected.replace("expected end of text", "expected 'and', 'or' or the end")
-    if not rest:
+    if not remaining:
         return FilterError(expression, len(expression), f"the filter ends here, {expected}")
-    match = re.match(r"[\w.:-]+|[^\w\s]+|.", rest, re.DOTALL)
-    word = match.group() if match else rest
+    match = re.match(r"[\w.:-]+|[^\w\s]+|.", remaining, re.DOTALL)
+    word = match.group() if match else remaining
     hint = ""
     if word.lower() in _RESERVED and word.lower() != word:
         hint = f"; it is written {word.lower()!r}"

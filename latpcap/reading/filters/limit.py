@@ -37,12 +37,12 @@ def tables(capture: Recorded, expression: str) -> dict[str, pa.Table]:
     if lookups.num_rows:
         segments = events["frame"].combine_chunks()
         passed = pa.concat_arrays([datagrams(capture, expression).cast(segments.type), segments])
-        kept = (pc.is_in(lookups[name], value_set=passed) for name in ("request_frame", "response_frame"))
-        lookups = lookups.filter(pc.or_(*kept))
+        passes = (pc.is_in(lookups[name], value_set=passed) for name in ("request_frame", "response_frame"))
+        lookups = lookups.filter(pc.or_(*passes))
     causes = of_rows(capture.arrow("causes"), {link: limited[name][link] for link, name in LINKS.items()})
-    moved = capture.arrow("transfers")
-    moved = moved.filter(pc.is_in(moved["stream"], value_set=streams["stream"].combine_chunks()))
-    limited["transfers"] = moved
+    transfers = capture.arrow("transfers")
+    transfers = transfers.filter(pc.is_in(transfers["stream"], value_set=streams["stream"].combine_chunks()))
+    limited["transfers"] = transfers
     return {"events": events, "streams": streams, **limited, "causes": causes, "lookups": lookups}
 
 
@@ -64,7 +64,7 @@ def _kept(exchanges: pa.Table, events: pa.Table) -> pa.Array:
     streams = numbers(exchanges, "stream", 0)
     first, request_end = (numbers(exchanges, f"request_{which}_frame", never) for which in ("first", "last"))
     answered, last = (numbers(exchanges, f"response_{which}_frame", never) for which in ("first", "last"))
-    kept = np.zeros(len(streams), bool)
+    is_kept = np.zeros(len(streams), bool)
     for chosen, begin, end in (
         (has_data & from_client, first, request_end),
         (has_data & ~from_client, answered, last),
@@ -75,5 +75,5 @@ def _kept(exchanges: pa.Table, events: pa.Table) -> pa.Array:
         nearest = pd.merge_asof(
             spans, segments[chosen], left_on="begin", right_on="frame", by="stream", direction="forward"
         )
-        kept[nearest["row"][nearest["frame"] <= nearest["end"]]] = True
-    return pa.array(kept)
+        is_kept[nearest["row"][nearest["frame"] <= nearest["end"]]] = True
+    return pa.array(is_kept)

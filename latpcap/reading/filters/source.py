@@ -251,19 +251,19 @@ class Datagrams(Source):
         table = capture.arrow("lookups")
         over_udp = pc.and_(pc.is_null(table["stream"]), pc.greater(table["server_port"], 0))  # no ARP, no NDP
         self.lookups = table.filter(over_udp)
-        requests, answers = (self._side(capture, way) for way in ("request", "response"))
+        requests, answers = (self._side(capture, message) for message in ("request", "response"))
         both = pa.concat_tables([requests, answers], promote_options="default").sort_by("frame")
         schema = capture.arrow("events").schema
         columns = [both[f.name] if f.name in _DATAGRAM_COLUMNS else _nulls(f.type, both.num_rows) for f in schema]
         self.ports = both
         super().__init__(capture, pa.table(columns, names=schema.names))
 
-    def _side(self, capture: Recorded, way: str) -> pa.Table:
-        """Return frame, time, addresses and ports of the queries (`way` "request") or of the responses."""
-        rows = self.lookups.filter(pc.is_valid(self.lookups[f"{way}_frame"]))
-        is_request = way == "request"
+    def _side(self, capture: Recorded, message: str) -> pa.Table:
+        """Return frame, time, addresses and ports of the queries (`message` "request") or of the responses."""
+        rows = self.lookups.filter(pc.is_valid(self.lookups[f"{message}_frame"]))
+        is_request = message == "request"
         sender, receiver = ("client", "server") if is_request else ("server", "client")
-        named = {"frame": f"{way}_frame", "time": "start" if is_request else "end", "src": sender, "dst": receiver}
+        named = {"frame": f"{message}_frame", "time": "start" if is_request else "end", "src": sender, "dst": receiver}
         named |= {"sport": f"{sender}_port", "dport": f"{receiver}_port"}
         table = rows.select(list(named.values())).rename_columns(list(named))
         for name in ("src", "dst"):
@@ -314,10 +314,9 @@ class Frames(Source):
     @cached_property
     def dns(self) -> pa.Table:
         """DNS queries over TCP and UDP."""
-        both = [super().dns, Datagrams(self.capture).dns]
         names = ["request_in", "response_in", "target", "status", "dns_ns"]
-        parts = [table.select(names) for table in both]
-        return pa.concat_tables([part.cast(parts[0].schema) for part in parts])
+        over_tcp, over_udp = super().dns.select(names), Datagrams(self.capture).dns.select(names)
+        return pa.concat_tables([over_tcp, over_udp.cast(over_tcp.schema)])
 
 
 def keyed(frames: list[int], values: list[Any]) -> Keyed:
@@ -341,8 +340,8 @@ def ports_of(protocol: str) -> list[tuple[str, int]]:
     """Return the ports on which Wireshark expects a protocol, e.g. `[("tcp", 3306)]` for mysql."""
     from latpcap.reading.filters.dissect import ABOVE_UDP
 
-    ways = (("tcp", _ABOVE_TCP), ("udp", ABOVE_UDP))
-    return [(way, port) for way, names in ways for port, name in names.items() if name == protocol]
+    transports = (("tcp", _ABOVE_TCP), ("udp", ABOVE_UDP))
+    return [(transport, port) for transport, names in transports for port, name in names.items() if name == protocol]
 
 
 def _repeats(events: pa.Table) -> set[int]:
