@@ -6,6 +6,7 @@ keys are paired in order, and segments that offload merged or split are paired b
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -51,16 +52,7 @@ def pair(a: Point, b: Point, pairs: match.Streams) -> Pairing | None:
     # 1. packets whose key is unique in both captures
     sides = match.to_sides(a, b, pairs)
     kept = match.kept_fields(a, b, sides)
-    sure_a, sure_b = pairs.same_a, pairs.same_b
-    is_unique = (
-        (sides.pair_a[sure_a] >= 0)
-        & (sides.pair_a[sure_a] == sides.pair_b[sure_b])
-        & (a.client[sure_a] == b.client[sure_b])
-    )
-    if kept.ip_id:
-        is_unique &= a.packets["ip_id"][sure_a] == b.packets["ip_id"][sure_b]
-    sure_a, sure_b = sure_a[is_unique], sure_b[is_unique]
-    pairs.same_a = pairs.same_b = sure_a[:0]
+    sure_a, sure_b = _sure_pairs(a, b, sides, kept, pairs)
     rows_a, rows_b = _rows_without(sides.pair_a >= 0, sure_a), _rows_without(sides.pair_b >= 0, sure_b)
     keys_a, keys_b = match.packet_keys(a, b, sides, rows_a, rows_b, kept)
     index_a, index_b = match.unique_pairs(keys_a, keys_b)
@@ -72,7 +64,7 @@ def pair(a: Point, b: Point, pairs: match.Streams) -> Pairing | None:
         return None
     order = np.argsort(paired_b)
     paired_a, paired_b = paired_a[order], paired_b[order]
-    del sure_a, sure_b, is_unique, order
+    del sure_a, sure_b, order
     # 2. directions, clock and delays
     is_turned = _is_turned(a, b, sides, paired_a, paired_b, len(pairs.a))
     spill.release_memory()
@@ -104,6 +96,17 @@ def pair(a: Point, b: Point, pairs: match.Streams) -> Pairing | None:
     return Pairing(
         paired_a, paired_b, is_part, copies_a, copies_b, up_a, up_b, fitted_clock, time_b, sides, kept, pairs, typical
     )
+
+
+def _sure_pairs(a: Point, b: Point, sides: match.Sides, kept: match.Kept, pairs: match.Streams) -> tuple[Array, Array]:
+    """Return the packets that `pairs` found to be the same, of one connection and sender; takes them out of it."""
+    sure_a, sure_b = pairs.same_a, pairs.same_b
+    pairs.same_a = pairs.same_b = sure_a[:0]
+    is_unique = (sides.pair_a[sure_a] >= 0) & (sides.pair_a[sure_a] == sides.pair_b[sure_b])
+    is_unique &= a.client[sure_a] == b.client[sure_b]
+    if kept.ip_id:
+        is_unique &= a.packets["ip_id"][sure_a] == b.packets["ip_id"][sure_b]
+    return sure_a[is_unique], sure_b[is_unique]
 
 
 def _pair_without_stamps(
@@ -190,21 +193,12 @@ def _pair_equal_keys(
         np.flatnonzero(is_left_there & np.isin(keys, shared_keys))
         for is_left_there, keys in ((is_left[0], keys_a), (is_left[1], keys_b))
     )
-    order_a, order_b = (
-        index_a[np.argsort(keys_a[index_a], kind="stable")],
-        index_b[np.argsort(keys_b[index_b], kind="stable")],
-    )
-    first_a = np.searchsorted(keys_a[order_a], shared_keys)
-    first_b = np.searchsorted(keys_b[order_b], shared_keys)
-    last_a = np.searchsorted(keys_a[order_a], shared_keys, "right")
-    last_b = np.searchsorted(keys_b[order_b], shared_keys, "right")
+    groups_a, groups_b = _groups(rows_a, keys_a, index_a, shared_keys), _groups(rows_b, keys_b, index_b, shared_keys)
     paired_a: list[int] = []
     paired_b: list[int] = []
     copies_a: list[int] = []
     copies_b: list[int] = []
-    bounds = zip(*(edges.tolist() for edges in (first_a, last_a, first_b, last_b)), strict=True)
-    for begin_a, end_a, begin_b, end_b in bounds:
-        group_a, group_b = rows_a[order_a[begin_a:end_a]].tolist(), rows_b[order_b[begin_b:end_b]].tolist()
+    for group_a, group_b in zip(groups_a, groups_b, strict=True):
         up = bool(up_a[group_a[0]])
         min_ns, median_ns, max_ns = typical[up]
         slack = max(median_ns - min_ns, min_ns / 2, limits.MIN_STEP_NS)
@@ -220,6 +214,15 @@ def _pair_equal_keys(
         if used_a and not up and len(group_a) > len(group_b):
             copies_a += np.setdiff1d(group_a, used_a, assume_unique=True).tolist()
     return tuple(np.array(rows, np.int32) for rows in (paired_a, paired_b, copies_a, copies_b))  # type: ignore[return-value]
+
+
+def _groups(rows: Array, keys: Array, index: Array, shared_keys: Array) -> Iterator[list[int]]:
+    """Yield for each of the shared keys the rows with it, in order; `index` are the positions of these rows."""
+    order = index[np.argsort(keys[index], kind="stable")]
+    first = np.searchsorted(keys[order], shared_keys)
+    last = np.searchsorted(keys[order], shared_keys, "right")
+    for begin, end in zip(first.tolist(), last.tolist(), strict=True):
+        yield rows[order[begin:end]].tolist()
 
 
 def _in_order(delays: Array, low: float, high: float) -> list[tuple[int, int]]:

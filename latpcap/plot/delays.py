@@ -82,11 +82,11 @@ class DelayPlot(Display):
         sent = np.where(sent < 0, np.maximum(*instants), sent)  # the sender's capture lacks the packet
         seconds = (sent - (sent.min() if len(sent) else 0)) / 1e9
         delay, error = (arrays.numbers(packets, name).astype(float) for name in ("delay_ms", "clock_error_ms"))
-        both = ~np.isnan(delay)
+        is_paired = ~np.isnan(delay)
         delays, lanes = {}, {}
         for name, in_direction in (("a_to_b", goes_up), ("b_to_a", ~goes_up)):
-            rows = both & in_direction
-            delays[name] = Delays(seconds[rows], delay[rows], error[rows])
+            is_shown = is_paired & in_direction
+            delays[name] = Delays(seconds[is_shown], delay[is_shown], error[is_shown])
             for fate in LANES:
                 lanes[fate, name] = seconds[in_direction & arrays.equals(packets, "fate", fate)]
         min_error_ms, max_error_ms = np.nanmin(error, initial=np.inf), np.nanmax(error, initial=0.0)
@@ -108,15 +108,16 @@ class DelayPlot(Display):
         return keys
 
     def _draw(self, axes: Mapping[str, Axes]) -> None:
-        every = [direction.seconds for direction in self.delays.values()] + list(self.lanes.values())
-        first, last = min(float(seconds.min()) for seconds in every), max(float(seconds.max()) for seconds in every)
-        room = (last - first) * 0.012 or 1e-3
+        all_seconds = [direction.seconds for direction in self.delays.values()] + list(self.lanes.values())
+        first = min(float(seconds.min()) for seconds in all_seconds)
+        last = max(float(seconds.max()) for seconds in all_seconds)
+        margin = (last - first) * 0.012 or 1e-3
         for name, ax in axes.items():
             if name == "fates":
                 self._fates(ax)
             else:
                 self._direction(ax, name)
-            ax.set_xlim(first - room, last + room)
+            ax.set_xlim(first - margin, last + margin)
         label(list(axes.values())[-1], x="time since the first packet [s]")
 
     def _direction(self, ax: Axes, name: str) -> None:

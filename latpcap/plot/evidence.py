@@ -196,9 +196,9 @@ class EvidencePlot(Display):
 
     def _bars(self, ax: Axes, groups: Mapping[str, tuple[Array, str]], line: float | None) -> None:
         """Draw stacked histograms over one logarithmic axis, and a dashed line at a bound."""
-        every = _drawn(np.concatenate([values for values, _ in groups.values()]))
-        ends = [*every.tolist(), *([line] if line else [])] or [1.0]
-        low, high = np.log10(max(min(ends), MIN_MS)), np.log10(max(ends))
+        drawn_ms = _drawn(np.concatenate([values for values, _ in groups.values()]))
+        axis_ms = [*drawn_ms.tolist(), *([line] if line else [])] or [1.0]
+        low, high = np.log10(max(min(axis_ms), MIN_MS)), np.log10(max(axis_ms))
         edges = np.logspace(low - 0.05, max(high, low + 0.5) + 0.05, BINS + 1)
         below = np.zeros(BINS)
         for name, (values, colour) in groups.items():

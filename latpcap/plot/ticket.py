@@ -53,10 +53,10 @@ class Ticket:
             self.graph.plot(page.add_axes((0, 0, 1, height / (head + height))))
             for number, line in enumerate(lines):
                 top = 1 - (_MARGIN_INCHES + number * _LINE_INCHES) / (head + height)
-                how: dict[str, Any] = {"va": "top", "parse_math": False, "color": "#1a1a1a"}
-                how["fontproperties"] = paper.font(_POINTS, bold=line.bold)
-                page.text((_MARGIN_INCHES + line.inches) / width, top, line.text, **how)
-                page.text(_MARGIN_INCHES / width, top, line.label, **how | {"color": "#666666"})
+                style: dict[str, Any] = {"va": "top", "parse_math": False, "color": "#1a1a1a"}
+                style["fontproperties"] = paper.font(_POINTS, bold=line.bold)
+                page.text((_MARGIN_INCHES + line.inches) / width, top, line.text, **style)
+                page.text(_MARGIN_INCHES / width, top, line.label, **style | {"color": "#666666"})
         self.figure_ = page
         return self
 

@@ -97,8 +97,8 @@ class Timeline(Display):
         self.log = len(positive) > 0 and (scale == "log" or (scale == "auto" and spread > 100))
         self._floor = float(positive[0]) if len(positive) else 1e-3
         times = [group.seconds for group in self.dots] + list(self.lanes.values())
-        every = np.concatenate([np.asarray(seconds, float) for seconds in times])
-        self._span = (float(every.min()), float(every.max()))
+        all_seconds = np.concatenate([np.asarray(seconds, float) for seconds in times])
+        self._span = (float(all_seconds.min()), float(all_seconds.max()))
         if self.total:
             p50, p99 = percentile(values, 0.5), percentile(values, 0.99)
             self.subtitle = f"{count(self.total, 'exchange')}: p50 {ms(p50)}, p99 {ms(p99)}, max {ms(values[-1])} ms"
@@ -106,8 +106,8 @@ class Timeline(Display):
             self.subtitle = "no exchange with a latency"
         missing = [name for name in ("retransmission", "zero_window", "RST") if name not in self.lanes]
         if missing:
-            *more, last = missing
-            self.subtitle += f"; no {', no '.join(more)} and no {last}" if more else f"; no {last}"
+            *others, last = missing
+            self.subtitle += f"; no {', no '.join(others)} and no {last}" if others else f"; no {last}"
         self.start_ns = start_ns
         if start_ns is not None:
             self.subtitle += f"; 0 s is {moment(start_ns)} UTC"
@@ -237,5 +237,5 @@ def _thinned(x: Any, y: Any, x_span: Any, y_span: Any, log: bool) -> tuple[Any, 
     column = ((x - x_span[0]) / ((x_span[1] - x_span[0]) or 1) * (_CELLS[0] - 1)).round().astype(np.int64)
     height = scale(np.maximum(y, y_span[0]) if log else y)
     row = ((height - low) / ((top - low) or 1) * (_CELLS[1] - 1)).round().astype(np.int64)
-    _, kept, exchanges_per_dot = np.unique(column * _CELLS[1] + row, return_index=True, return_counts=True)
-    return x[kept], y[kept], exchanges_per_dot
+    _, first_dots, exchanges_per_dot = np.unique(column * _CELLS[1] + row, return_index=True, return_counts=True)
+    return x[first_dots], y[first_dots], exchanges_per_dot

@@ -52,16 +52,16 @@ class Around:
         options = FlowOptions(**settings)
         if exchange is None:
             first = _First(MAX_DRAWN if self._drawn and options.frames is None else None)
-            others: tuple[TableName, ...] = ("causes", "exchanges", "connects", "gaps", "pushes")
-            capture = self._read({"events": TableSlice(EVENTS, first), **dict.fromkeys(others, TableSlice(None))})
+            whole_tables: tuple[TableName, ...] = ("causes", "exchanges", "connects", "gaps", "pushes")
+            capture = self._read({"events": TableSlice(EVENTS, first), **dict.fromkeys(whole_tables, TableSlice(None))})
             return graph(capture, capture, options, flows=flows, total=first.total)
         bars.expect(2)
         columns: tuple[str, ...] = _PICKED
-        more: dict[TableName, TableSlice] = {}
+        streams_too: dict[TableName, TableSlice] = {}
         if isinstance(exchange, str):
-            columns, more = (*_PICKED, *Exchanges.COLUMNS), {"streams": TableSlice(Streams.COLUMNS)}
+            columns, streams_too = (*_PICKED, *Exchanges.COLUMNS), {"streams": TableSlice(Streams.COLUMNS)}
         picked_from = self._read(
-            {"exchanges": TableSlice(columns), "connects": TableSlice(None), "gaps": TableSlice(None), **more}
+            {"exchanges": TableSlice(columns), "connects": TableSlice(None), "gaps": TableSlice(None), **streams_too}
         )
         row = chosen(picked_from, exchange, server)
         del picked_from

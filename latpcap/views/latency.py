@@ -173,25 +173,25 @@ class Latency:
         """
         from latpcap.plot.latency import LatencyPlot, Series
 
-        every = (self, *others)
-        if labels is not None and len(labels) != len(every):
-            raise ValueError(f"{len(labels)} labels for {len(every)} latencies")
-        titles = [latency.title for latency in every]
+        latencies = (self, *others)
+        if labels is not None and len(labels) != len(latencies):
+            raise ValueError(f"{len(labels)} labels for {len(latencies)} latencies")
+        titles = [latency.title for latency in latencies]
         if len(set(titles)) < len(titles):  # files with one name, in several folders
-            given = labels or [f"{title} ({i})" for i, title in enumerate(titles, 1)]
-            titles = [own if title in own else f"{title} ({own})" for title, own in zip(titles, given, strict=True)]
+            names = labels or [f"{title} ({i})" for i, title in enumerate(titles, 1)]
+            titles = [name if title in name else f"{title} ({name})" for title, name in zip(titles, names, strict=True)]
         series, left_out = [], 0
-        for number, latency in enumerate(every):
+        for number, latency in enumerate(latencies):
+            own_label = labels[number] if labels is not None else titles[number]
             own_groups = latency.rows()
             left_out += max(0, len(own_groups) - _OTHERS)
             for name, rows in own_groups[:_OTHERS]:
-                own = labels[number] if labels is not None else titles[number]
-                label = own if not latency.by else name if len(every) == 1 else f"{own} {name}"
+                label = own_label if not latency.by else name if len(latencies) == 1 else f"{own_label} {name}"
                 values = rows[rows[latency.which].notna()].sort_values(latency.which)
                 causes = values["top_cause"].astype(object).where(values["top_cause"].notna(), None)
                 series.append(Series(label or f"{number + 1}", values[latency.which].to_numpy(), tuple(causes)))
         note = f"{count(left_out, 'group')} with less time not shown." if left_out else ""
-        missing = sum(int(latency.table["left_out"].sum()) for latency in every)
+        missing = sum(int(latency.table["left_out"].sum()) for latency in latencies)
         if missing:
             note = f"{note} {count(missing, 'exchange')} without a latency: {_WHY[self.which]}.".strip()
         title = f"Latency of {' and '.join(titles)}"

@@ -85,17 +85,17 @@ def stack(sides: Sequence[Sequence[Step]], em_per_ns: float | None) -> tuple[lis
         instants = accumulate((step.at_ns for step in side), max)
         order += [(instant, number, index) for index, instant in enumerate(instants)]
     order.sort()
-    reached, now = 0.0, order[0][0] if order else 0
+    lowest_y, instant_above = 0.0, order[0][0] if order else 0
     for instant, number, _ in order:
         heights, side = heights_of[number], sides[number]
         step = side[len(heights)]
-        wanted = em_per_ns * (instant - now)
+        distance_em = em_per_ns * (instant - instant_above)
         step_top = (heights[-1] if heights else 0.0) + step.min_height
-        y = max(step_top, reached + min(wanted, MAX_GAP))
-        if wanted > MAX_GAP and y - reached < wanted:
-            breaks.append(Break(reached, y, instant - now))
+        y = max(step_top, lowest_y + min(distance_em, MAX_GAP))
+        if distance_em > MAX_GAP and y - lowest_y < distance_em:
+            breaks.append(Break(lowest_y, y, instant - instant_above))
         heights.append(y)
-        reached, now = max(reached, y), instant
+        lowest_y, instant_above = max(lowest_y, y), instant
     return heights_of, breaks
 
 
@@ -222,30 +222,30 @@ def columns(
     gaps = max(1, len(nodes) - 1)
 
     # 1. the columns left and right of the lifelines
-    time = max(width_of(text) for text in ["Time", *(row.time for row in rows)])
-    page.since_x = page.time_x + time + 0.5
-    waits = max(width_of(row.since, TINY) for row in rows)
-    time += waits + 0.5 if waits else 0.0
-    ports = max(width_of(str(port), PORT) for row in rows for port in (row.sport, row.dport))
+    time_width = max(width_of(text) for text in ["Time", *(row.time for row in rows)])
+    page.since_x = page.time_x + time_width + 0.5
+    waits_width = max(width_of(row.since, TINY) for row in rows)
+    time_width += waits_width + 0.5 if waits_width else 0.0
+    ports_width = max(width_of(str(port), PORT) for row in rows for port in (row.sport, row.dport))
     remarks = [row.comment for row in rows] + [frames_text(mark, rows) for mark in marks]
-    comment = max(width_of("Comment"), *(width_of(text, SMALL) for text in remarks))
-    left = page.time_x + time + 1.0 + ports + 0.5
-    right = 0.5 + ports + (1.0 + comment if comments else 0.0) + MARGIN
+    comment_width = max(width_of("Comment"), *(width_of(text, SMALL) for text in remarks))
+    left = page.time_x + time_width + 1.0 + ports_width + 0.5
+    right = 0.5 + ports_width + (1.0 + comment_width if comments else 0.0) + MARGIN
     # 2. the distance between two lifelines
     spare = 2 * INSET + LANE * min(MAX_LANES, len({row.stream for row in rows}))  # beside the text of a wait
-    column = max((min_width - left - right) / gaps, _column_width(len(nodes), rows, marks, spare))
-    page.x = [left + column * number for number in range(len(nodes))]
+    column_width = max((min_width - left - right) / gaps, _column_width(len(nodes), rows, marks, spare))
+    page.x = [left + column_width * number for number in range(len(nodes))]
     if len(nodes) == 1:
-        right += column
+        right += column_width
     braces = (page.time_x + width_of(bracket.text, SMALL) + MARGIN for bracket in brackets)
     page.width = max(min_width, page.x[-1] + right, *braces)
-    page.comment_x = page.x[-1] + (column if len(nodes) == 1 else 0) + 0.5 + ports + 1.0
+    page.comment_x = page.x[-1] + (column_width if len(nodes) == 1 else 0) + 0.5 + ports_width + 1.0
     # 3. one or two lines for each wait
     for mark in marks:
         room = abs(page.x[mark.client] - page.x[mark.server])
-        both = width_of(mark.text) + width_of(mark.waiter_text) + 2 * spare
+        texts_width = width_of(mark.text) + width_of(mark.waiter_text) + 2 * spare
         page.slots.append(
-            Slot(mark=mark, lines=2 if mark.waiter_text and both > room else 1, bands=_bands_of(mark, page.x))
+            Slot(mark=mark, lines=2 if mark.waiter_text and texts_width > room else 1, bands=_bands_of(mark, page.x))
         )
     _place_heads(page, title, nodes)
     return page

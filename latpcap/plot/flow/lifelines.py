@@ -120,13 +120,13 @@ class PointsGraph(Display):
         for arrow in self.arrows:
             a = f"{arrow.a_ms:12.3f} {arrow.a_frame:>7}" if arrow.a_frame is not None else f"{'':12} {'-':>7}"
             b = f"{arrow.b_frame:>7} {arrow.b_ms:12.3f}" if arrow.b_frame is not None else f"{'-':>7} {'':12}"
-            both = arrow.a_frame is not None and arrow.b_frame is not None
-            delay = f"  {abs(arrow.b_ms - arrow.a_ms):8.3f} ms" if both else f"  {arrow.fate}"
+            is_paired = arrow.a_frame is not None and arrow.b_frame is not None
+            delay = f"  {abs(arrow.b_ms - arrow.a_ms):8.3f} ms" if is_paired else f"  {arrow.fate}"
             points = "" if len(self.names) == 2 else f"{ascii_uppercase[arrow.leg]}-{ascii_uppercase[arrow.leg + 1]} "
             yield f"{points}{a}  {arrow.text:^24.24} {'->' if arrow.up else '<-'} {b}{delay}"
         for span in self.spans:
-            where = f"{span.begin_ms:12.3f} to {span.end_ms:.3f}"
-            yield f"{where}: {ms(span.end_ms - span.begin_ms)} ms {span.place}, {span.cause} ({span.grade})"
+            times = f"{span.begin_ms:12.3f} to {span.end_ms:.3f}"
+            yield f"{times}: {ms(span.end_ms - span.begin_ms)} ms {span.place}, {span.cause} ({span.grade})"
 
     def _draw(self, axes: Mapping[str, Axes]) -> None:
         """Draw the points, the packets between them, and the parts of the exchange."""
@@ -202,15 +202,16 @@ class PointsGraph(Display):
         arrows_of_leg = [arrow for arrow in self.arrows if arrow.leg == leg]
         arrows_of_leg = [arrow for arrow in arrows_of_leg if (arrow.a_frame if at_a else arrow.b_frame) is not None]
         arrows_of_leg.sort(key=lambda arrow: arrow.a_ms if at_a else arrow.b_ms)
-        wanted = [y(arrow.a_ms if at_a else arrow.b_ms) for arrow in arrows_of_leg]
-        two = len(self.names) == 2  # more lifelines leave less room
-        for arrow, label_y, true in zip(arrows_of_leg, _apart(wanted, height - 0.4), wanted, strict=True):
-            frame, when = (arrow.a_frame, arrow.a_ms) if at_a else (arrow.b_frame, arrow.b_ms)
-            text = say("point_frame" if two else "point_number", time=f"{when:,.2f} ms", frame=str(frame))
+        arrow_heights = [y(arrow.a_ms if at_a else arrow.b_ms) for arrow in arrows_of_leg]
+        has_two_points = len(self.names) == 2  # more lifelines leave less room
+        label_heights = _apart(arrow_heights, height - 0.4)
+        for arrow, label_y, arrow_y in zip(arrows_of_leg, label_heights, arrow_heights, strict=True):
+            frame, time_ms = (arrow.a_frame, arrow.a_ms) if at_a else (arrow.b_frame, arrow.b_ms)
+            text = say("point_frame" if has_two_points else "point_number", time=f"{time_ms:,.2f} ms", frame=str(frame))
             if arrow.up == at_a:
                 text = f"{arrow.text}   {text}" if at_a else f"{text}   {arrow.text}"
             colour = STYLES[arrow.fate][0]
-            ax.plot([edge, x], [true, label_y], color="#B0B0B0", linewidth=0.5, zorder=0.5)
+            ax.plot([edge, x], [arrow_y, label_y], color="#B0B0B0", linewidth=0.5, zorder=0.5)
             draw_text(ax, x + (-0.2 if at_a else 0.2), label_y, text, ha=align, va="center", size=SMALL, color=colour)
 
     def _draw_parts(self, ax: Axes, y: Callable[[float], float]) -> None:
@@ -218,23 +219,23 @@ class PointsGraph(Display):
         from matplotlib.patches import Rectangle
 
         shown = [span for span in self.spans if span.end_ms > span.begin_ms]
-        wanted = [y((span.begin_ms + span.end_ms) / 2) for span in shown]
+        middles = [y((span.begin_ms + span.end_ms) / 2) for span in shown]
         total = sum(span.end_ms - span.begin_ms for span in shown)
-        for span, label_y in zip(shown, _apart(wanted, float("inf")), strict=True):
+        for span, label_y in zip(shown, _apart(middles, float("inf")), strict=True):
             top, bottom = y(span.begin_ms), y(span.end_ms)
             ax.add_patch(Rectangle((PARTS_X, top), 0.8, bottom - top, facecolor=CAUSES[span.cause].colour, linewidth=0))
             if span.end_ms - span.begin_ms >= total / 200:
                 # between two of several points the place is their letters, "A-B"
-                where = span.place if "-" in span.place else say(f"point_at_{span.place}")
+                location = span.place if "-" in span.place else say(f"point_at_{span.place}")
                 draw_text(
-                    ax, PARTS_X + 1.2, label_y, f"{ms(span.end_ms - span.begin_ms)} {where}", va="center", size=SMALL
+                    ax, PARTS_X + 1.2, label_y, f"{ms(span.end_ms - span.begin_ms)} {location}", va="center", size=SMALL
                 )
 
 
-def _apart(wanted: Sequence[float], bottom: float) -> list[float]:
+def _apart(heights: Sequence[float], bottom: float) -> list[float]:
     """Return the positions moved to be at least a line apart, in order: downwards first, then up from `bottom`."""
     positions: list[float] = []
-    for value in wanted:
+    for value in heights:
         positions.append(max(value, positions[-1] + LINE if positions else value))
     limit = bottom
     for number in range(len(positions) - 1, -1, -1):
