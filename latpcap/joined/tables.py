@@ -73,8 +73,8 @@ def packets(a: Point, b: Point, pairing: Pairing | None, fates: tuple[Fates, Fat
         both_a = both_b = np.zeros(0, np.int64)
         is_part = np.zeros(0, bool)
         up_a, up_b = a.client, b.client
-        fate_a, fate_b = (np.full(len(a.packets), Fate.UNKNOWN), np.full(len(b.packets), Fate.UNKNOWN))
-        because_a, because_b = (np.full(len(a.packets), Reason.NO_WAY), np.full(len(b.packets), Reason.NO_WAY))
+        fate_a, fate_b = np.full(len(a.packets), Fate.UNKNOWN), np.full(len(b.packets), Fate.UNKNOWN)
+        because_a, because_b = np.full(len(a.packets), Reason.NO_WAY), np.full(len(b.packets), Reason.NO_WAY)
     else:
         both_a, both_b, is_part = pairing.a, pairing.b, pairing.part
         up_a, up_b = pairing.up_a, pairing.up_b
@@ -92,30 +92,31 @@ def packets(a: Point, b: Point, pairing: Pairing | None, fates: tuple[Fates, Fat
     up = np.where(at_a, up_a[row_a], up_b[row_b])
     delay = (time_b[row_b] - a.packets["time"][row_a]) / NS_PER_MS * np.where(up, 1, -1)
     bound = error[row_b] / NS_PER_MS
-
-    def column(values: Array, is_known: Array, arrow_type: pa.DataType) -> pa.Array:
-        return pa.array(values, arrow_type, mask=~is_known)
-
-    def word_column(codes: Array, names: tuple[str, ...]) -> pa.Array:
-        return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(names))
-
     stamp = pa.timestamp("ns", "UTC")
     return pa.table(
         {
-            "a_frame": column(a.packets["frame"][row_a].astype(np.int64), at_a, pa.int64()),
-            "b_frame": column(b.packets["frame"][row_b].astype(np.int64), at_b, pa.int64()),
-            "a_stream": column(a.packets["stream"][row_a].astype(np.int64), at_a, pa.int64()),
-            "b_stream": column(b.packets["stream"][row_b].astype(np.int64), at_b, pa.int64()),
-            "a_time": column(a.packets["time"][row_a], at_a, pa.int64()).cast(stamp),
-            "b_time": column(time_b[row_b], at_b, pa.int64()).cast(stamp),
-            "direction": word_column(np.where(up, 0, 1), DIRECTIONS),
-            "delay_ms": column(delay, at_a & at_b, pa.float64()),
-            "clock_error_ms": column(bound, at_b & np.isfinite(bound), pa.float64()),
-            "fate": word_column(np.where(at_a, fate_a[row_a], fate_b[row_b]), Fate.words()),
-            "because": word_column(np.where(at_a, because_a[row_a], because_b[row_b]), Reason.words()),
+            "a_frame": _column(a.packets["frame"][row_a].astype(np.int64), at_a, pa.int64()),
+            "b_frame": _column(b.packets["frame"][row_b].astype(np.int64), at_b, pa.int64()),
+            "a_stream": _column(a.packets["stream"][row_a].astype(np.int64), at_a, pa.int64()),
+            "b_stream": _column(b.packets["stream"][row_b].astype(np.int64), at_b, pa.int64()),
+            "a_time": _column(a.packets["time"][row_a], at_a, pa.int64()).cast(stamp),
+            "b_time": _column(time_b[row_b], at_b, pa.int64()).cast(stamp),
+            "direction": _word_column(np.where(up, 0, 1), DIRECTIONS),
+            "delay_ms": _column(delay, at_a & at_b, pa.float64()),
+            "clock_error_ms": _column(bound, at_b & np.isfinite(bound), pa.float64()),
+            "fate": _word_column(np.where(at_a, fate_a[row_a], fate_b[row_b]), Fate.words()),
+            "because": _word_column(np.where(at_a, because_a[row_a], because_b[row_b]), Reason.words()),
             "part": pa.array(is_part),
         }
     )
+
+
+def _column(values: Array, is_known: Array, arrow_type: pa.DataType) -> pa.Array:
+    return pa.array(values, arrow_type, mask=~is_known)
+
+
+def _word_column(codes: Array, names: tuple[str, ...]) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(names))
 
 
 def exchanges(a: Point, b: Point, matched: Matched) -> pa.Table:

@@ -113,30 +113,30 @@ def timeline(dots: Dots, tips: Sequence[str]) -> str:
     values, ns = np.sort(dots.latency_ms), dots.ns.astype(np.int64)
     first_ns, last_ns = int(ns.min()), int(ns.max())
     low, high = max(float(values[len(values) // 50]), 1e-3), max(float(values[-1]), 2e-3)
-    log = high / low > 100
-    span = max(last_ns - first_ns, 1)
-    floor = math.log10(low) if log else 0.0
-    top = math.log10(high) if log else high
+    is_log = high / low > 100
+    span_ns = max(last_ns - first_ns, 1)
+    floor = math.log10(low) if is_log else 0.0
+    top = math.log10(high) if is_log else high
     top += (top - floor) * 0.04 or 1.0
 
     def height(latency_ms: Any) -> Any:
-        value = np.log10(np.maximum(latency_ms, low)) if log else latency_ms
+        value = np.log10(np.maximum(latency_ms, low)) if is_log else latency_ms
         return TOP + (1 - (value - floor) / (top - floor)) * (HIGH - TOP)
 
-    x, y = LEFT + (ns - first_ns) / span * (WIDE - RIGHT - LEFT), height(dots.latency_ms)
+    x, y = LEFT + (ns - first_ns) / span_ns * (WIDE - RIGHT - LEFT), height(dots.latency_ms)
     cell = (x / WIDE * _CELLS[0]).astype(int) * (_CELLS[1] + 1) + (y / HIGH * _CELLS[1]).astype(int)
-    drawn, number = [], {}
+    drawn, counts = [], {}
     is_crowded = len(values) > MAX_DOTS
     for code in range(-1, len(dots.causes)):
         of_cause = np.flatnonzero(dots.code == code)
         if not len(of_cause):
             continue
         cause = dots.causes[code] if code >= 0 else None
-        number[cause] = len(of_cause)
+        counts[cause] = len(of_cause)
         if is_crowded:
             of_cause = of_cause[np.sort(np.unique(cell[of_cause], return_index=True)[1])]
         mark = shape(cause)
-        path = "".join(f"M{right:.1f} {down:.1f}{mark}" for right, down in zip(x[of_cause], y[of_cause], strict=True))
+        path = "".join(f"M{dot_x:.1f} {dot_y:.1f}{mark}" for dot_x, dot_y in zip(x[of_cause], y[of_cause], strict=True))
         width = _width(cause, is_crowded=is_crowded)
         drawn.append(
             f'<path d="{path}" stroke="{colour(cause)}" fill="{colour(cause)}" stroke-width="{width}" '
@@ -146,16 +146,16 @@ def timeline(dots: Dots, tips: Sequence[str]) -> str:
         drawn.append(
             f'<circle cx="{x[index]:.1f}" cy="{y[index]:.1f}" r="6" fill="transparent" data-tip="{safe(tip)}"/>'
         )
-    lines = [_row(value, float(height(value))) for value in _levels(low, high, log=log)]
-    ticks = [_tick(ns, LEFT + (ns - first_ns) / span * (WIDE - RIGHT - LEFT)) for ns in clock(first_ns, last_ns)]
+    lines = [_row(value, float(height(value))) for value in _levels(low, high, log=is_log)]
+    ticks = [_tick(ns, LEFT + (ns - first_ns) / span_ns * (WIDE - RIGHT - LEFT)) for ns in clock(first_ns, last_ns)]
     legend = [
-        (colour(n), "", n or words.say("page_no_cause"), f"{c:,}")
-        for n, c in sorted(number.items(), key=lambda p: -p[1])
+        (colour(cause), "", cause or words.say("page_no_cause"), f"{counts[cause]:,}")
+        for cause in sorted(counts, key=lambda cause: -counts[cause])
     ]
-    texts = 'font-family="system-ui,sans-serif" font-size="13" fill="#444"'
+    text_style = 'font-family="system-ui,sans-serif" font-size="13" fill="#444"'
     return (
         keys(legend) + f'<div class="wide"><svg class="zooms" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE:g} '
-        f'{HIGH + BOTTOM:g}" role="img" aria-label="{safe(words.say("page_over_time"))}" {texts}>'
+        f'{HIGH + BOTTOM:g}" role="img" aria-label="{safe(words.say("page_over_time"))}" {text_style}>'
         + "".join([*lines, *ticks, *drawn])
         + "</svg></div>"
     )

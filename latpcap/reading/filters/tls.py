@@ -157,9 +157,8 @@ class Tls:
         if message_type == _SERVER_HELLO and version == _TLS12:
             self.tls12.add(ends)
         add("tls.handshake.random", body[2:34])
-        add(
-            "tls.handshake.random_time", struct.unpack_from(">i", body, 2)[0] * 10**9
-        )  # signed 32 bits, as in Wireshark
+        # signed 32 bits, as in Wireshark
+        add("tls.handshake.random_time", struct.unpack_from(">i", body, 2)[0] * 10**9)
         add("tls.handshake.random_bytes", body[6:34])
         offset = 34
         add("tls.handshake.session_id_length", body[offset])
@@ -184,13 +183,24 @@ class Tls:
             add("tls.handshake.ciphersuite", cipher)
         for method in methods:
             add("tls.handshake.comp_method", method)
+        numbers, lists = self._extensions(ends, message_type, body[offset:], add)
+        parts = [version, ciphers, numbers, lists.get(_GROUPS, []), lists.get(_FORMATS, [])]
+        fingerprint = _ja3(parts if message_type == _CLIENT_HELLO else parts[:3])
+        word = "ja3" if message_type == _CLIENT_HELLO else "ja3s"
+        add(f"tls.handshake.{word}_full", fingerprint)
+        add(f"tls.handshake.{word}", hashlib.md5(fingerprint.encode(), usedforsecurity=False).hexdigest())
+
+    def _extensions(
+        self, ends: frozenset[Any], message_type: int, body: bytes, add: Any
+    ) -> tuple[list[int], dict[int, list[int]]]:
+        """Add the fields of a hello's extensions. Returns their numbers, and the lists of those in the fingerprint."""
         numbers: list[int] = []
         lists: dict[int, list[int]] = {}
-        if offset + 2 <= len(body):
-            end = offset + 2 + struct.unpack_from(">H", body, offset)[0]
-            add("tls.handshake.extensions_length", end - offset - 2)
-            offset += 2
-            while offset + 4 <= min(end, len(body)):
+        if len(body) >= 2:
+            length = struct.unpack_from(">H", body)[0]
+            add("tls.handshake.extensions_length", length)
+            offset = 2
+            while offset + 4 <= min(2 + length, len(body)):
                 number, size = struct.unpack_from(">HH", body, offset)
                 content = body[offset + 4 : offset + 4 + size]
                 add("tls.handshake.extension.type", number)
@@ -199,11 +209,7 @@ class Tls:
                 with contextlib.suppress(IndexError, struct.error):
                     self._extension(ends, message_type, number, content, add, lists)
                 offset += 4 + size
-        parts = [version, ciphers, numbers, lists.get(_GROUPS, []), lists.get(_FORMATS, [])]
-        fingerprint = _ja3(parts if message_type == _CLIENT_HELLO else parts[:3])
-        word = "ja3" if message_type == _CLIENT_HELLO else "ja3s"
-        add(f"tls.handshake.{word}_full", fingerprint)
-        add(f"tls.handshake.{word}", hashlib.md5(fingerprint.encode(), usedforsecurity=False).hexdigest())
+        return numbers, lists
 
     def _extension(
         self,
