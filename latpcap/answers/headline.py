@@ -302,7 +302,7 @@ def _why_unknown(facts: Judged) -> tuple[str, tuple[Check, ...]]:
     """Why the capture cannot show where the time went, with the check that says so, if any."""
     first = facts.common.findings[0]
     checks = [check for check in facts.common.quality if check.check in first.limited_by and check.forbids][:1]
-    return checks[0].text if checks else words.meaning_of(first.cause), tuple(checks)
+    return checks[0].text if checks else words.say(f"meaning_{first.cause}"), tuple(checks)
 
 
 def slow_limit(requests: WithRequests) -> str:

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill, words
@@ -79,13 +80,9 @@ def of(table: pa.Table, probes: pa.Table | None = None) -> list[Finding]:
     has_data = streams.code & Completeness.DATA != 0
     for side in ("server", "client"):
         findings += _events(streams, "reset", side, has_data & streams.reset_by(side), f"reset_by_{side}")
-    return sorted(findings, key=_rank)
-
-
-def _rank(finding: Finding) -> tuple[Any, ...]:
-    """Return a sort key: floods first, then the findings with the most streams."""
-    is_flood = finding.cause == "syn_flood"
-    return not is_flood, -(finding.streams or 0), finding.server, finding.server_port, finding.cause
+    findings.sort(key=attrgetter("server", "server_port", "cause"))
+    # floods first, then the findings with the most streams
+    return sorted(findings, key=lambda finding: (finding.cause != "syn_flood", -(finding.streams or 0)))
 
 
 def noted(tables: Mapping[str, pa.Table]) -> list[Finding]:

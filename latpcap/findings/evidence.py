@@ -102,17 +102,9 @@ def _case(item: CauseTotal, index: int, tables: Mapping[str, pa.Table]) -> Examp
     number = stretches["exchange"][position].as_py()
     cause_rows = _pieces(item, number, causes)
     longest = int(cause_rows[np.argmax(arrays.numbers(causes, "duration_ms")[cause_rows])])
-    return ExampleExchange(
-        exchange=number,
-        stream=stretches["stream"][position].as_py(),
-        ms=float(item.ms[index]),
-        frames=tuple(_frames(tables, longest)),
-        elsewhere=item.owner == BACKEND,
-    )
-
-
-def _frames(tables: Mapping[str, pa.Table], cause: int) -> list[int]:
-    return tables.frames(cause) if isinstance(tables, HasSegments) else tables["causes"]["evidence"][cause].as_py()
+    frames = tables.frames(longest) if isinstance(tables, HasSegments) else causes["evidence"][longest].as_py()
+    stream, is_elsewhere = stretches["stream"][position].as_py(), item.owner == BACKEND
+    return ExampleExchange(number, stream, float(item.ms[index]), tuple(frames), is_elsewhere)
 
 
 def _pieces(item: CauseTotal, exchange: int, causes: pa.Table) -> Array:

@@ -162,8 +162,8 @@ def rows(
     search = Search(tables, pushed, checks, totals, max_servers)
     finders = [finder for finder in FINDERS if all(name in tables for name in finder.needs)]
     findings = [finding for finder in finders for finding in finder.find(search)]
-    findings = transfers.excused(findings, search.queue_costs)
-    return [replace(_with_text(finding), finding=number) for number, finding in enumerate(findings)]
+    numbered = enumerate(transfers.excused(findings, search.queue_costs))
+    return [replace(_with_text(finding), finding=number) for number, finding in numbered]
 
 
 def _with_text(finding: Finding) -> Finding:

@@ -9,7 +9,7 @@ also IPv4 identifications that the capture point never saw. Wireshark's labels w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -293,15 +293,13 @@ def _starts(streams: pa.Table) -> list[Check]:
     return [Check("mid_stream", count, len(bits), 1.0, words.say("mid_stream", n=count, of=len(bits)))]
 
 
-def _reading(issues: pa.Table) -> list[Check]:
+def _reading(issues: pa.Table) -> Iterator[Check]:
     """Report frames that were damaged, cut or not understood, by layer and reason."""
-    checks = []
     for row in issues.select(["kind", "layer", "reason", "count", "code"]).to_pylist():
         if row["code"] in CODES:
             continue
         sentence = words.say("of_server", server=row["layer"], text=row["reason"])
-        checks.append(Check(str(row["kind"]), row["count"], row["count"], 1.0, sentence))
-    return checks
+        yield Check(str(row["kind"]), row["count"], row["count"], 1.0, sentence)
 
 
 def lost(streams: pa.Table, stretches: pa.Table) -> int:

@@ -7,7 +7,7 @@ is quick. The user waits for the pauses between the tries.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from latpcap import arrays, spill
@@ -50,10 +50,9 @@ class Run(NamedTuple):
         return (self.success.start - self.failed[0].start) / NS_PER_MS
 
 
-def runs(tries: list[Try]) -> list[Run]:
+def runs(tries: list[Try]) -> Iterator[Run]:
     """Return the runs among one client's tries of one thing, without those of periodic checks."""
     tries.sort()
-    all_runs: list[Run] = []
     failed: list[Try] = []
     for i, attempt in enumerate(tries):
         if attempt.refused:
@@ -63,9 +62,8 @@ def runs(tries: list[Try]) -> list[Run]:
             next_pause = tries[i + 1].start - attempt.start if i + 1 < len(tries) else None
             is_periodic = next_pause is not None and abs(next_pause - pause) <= MAX_PACE_CHANGE * pause
             if not is_periodic and attempt.start - failed[0].start >= LIMITS["setup_ms"] * NS_PER_MS:
-                all_runs.append(Run(failed, attempt))
+                yield Run(failed, attempt)
             failed = []
-    return all_runs
 
 
 def find(tables: Mapping[str, pa.Table]) -> list[Finding]:

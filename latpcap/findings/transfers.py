@@ -12,7 +12,7 @@ is a slow program. Queues of other hosts, and of uploads captured at the server,
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import sqrt
 from typing import TYPE_CHECKING, Any
@@ -88,10 +88,9 @@ def costs(tables: Mapping[str, pa.Table]) -> list[Finding]:
     return sorted(findings, key=lambda finding: -(finding.total_ms or 0.0))
 
 
-def excused(findings: Iterable[Finding], queue_costs: Sequence[Finding]) -> list[Finding]:
+def excused(findings: Iterable[Finding], queue_costs: Sequence[Finding]) -> Iterator[Finding]:
     """Return the findings; programs whose requests waited in a transfer's queue become only suspected."""
     cost_by_server = {(cost.server, cost.server_port): cost for cost in queue_costs if cost.grade == "probable"}
-    findings_after = []
     for finding in findings:
         cost = cost_by_server.get((finding.server, finding.server_port or 0))
         is_program = finding.cause == "server_think" and finding.of_p50_share is not None
@@ -99,8 +98,7 @@ def excused(findings: Iterable[Finding], queue_costs: Sequence[Finding]) -> list
         if is_program and is_doubtful and finding.grade == "probable":
             rival, lost = words.say("rival_queue_beside"), words.say("transfer_rival_left")
             finding = replace(finding, grade="suspected", confidence=GUESSED, rival=rival, rival_lost=lost)
-        findings_after.append(finding)
-    return findings_after
+        yield finding
 
 
 def _costs_of(transfer: Mapping[str, Any], span: tuple[int, int], tables: Mapping[str, pa.Table]) -> list[Finding]:

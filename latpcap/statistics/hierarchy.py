@@ -6,6 +6,7 @@ stream ("data" if there is none); Wireshark counts the segments in which a messa
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from latpcap.lazy import np, pa
@@ -55,8 +56,7 @@ def hierarchy(capture: Recorded) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def _in_tree(counts: dict[tuple[str, ...], list[int]], below: tuple[str, ...]) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
+def _in_tree(counts: dict[tuple[str, ...], list[int]], below: tuple[str, ...]) -> Iterator[dict[str, Any]]:
     inside = [path for path in counts if path[:-1] == below]
     for path in sorted(inside, key=lambda path: (-counts[path][0], path)):
         frames, size, ends = counts[path]
@@ -67,8 +67,8 @@ def _in_tree(counts: dict[tuple[str, ...], list[int]], below: tuple[str, ...]) -
             "frames": frames,
             "bytes": size,
         }
-        rows += [row | {"end_frames": ends}, *_in_tree(counts, path)]
-    return rows
+        yield row | {"end_frames": ends}
+        yield from _in_tree(counts, path)
 
 
 def _above_tcp(capture: Recorded) -> dict[int, str]:

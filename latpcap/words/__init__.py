@@ -117,11 +117,6 @@ def fix_of(cause: str) -> str | None:
     return say(key) if key in CATALOGUES["en"] else None
 
 
-def meaning_of(name: str) -> str:
-    """Return the meaning of a cause or of a rival: the sentence `meaning_nagle` of "nagle"."""
-    return say(f"meaning_{name}")
-
-
 def joined(parts: Iterable[str]) -> str:
     """Join the parts of a line; empty ones are left out."""
     return say("between").join(part for part in parts if part)
