@@ -101,18 +101,18 @@ def _scan(streams: pa.Table) -> Iterator[tuple[str, str]]:
     if not attempts.any():
         return
     scanner = int(np.bincount(client[attempts]).argmax())
-    of_scanner = attempts & (client == scanner)
-    ends = np.unique(server[of_scanner].astype(np.int64) << 16 | port[of_scanner])
+    in_scan = attempts & (client == scanner)
+    ends = np.unique(server[in_scan].astype(np.int64) << 16 | port[in_scan])
     ports, hosts = np.unique(ends & 0xFFFF), np.unique(ends >> 16)
     is_narrow = len(ports) <= show.MAX_SCAN_PORTS or len(hosts) == 1
     if len(ends) < (show.MIN_SCANNED if is_main else show.MIN_SCANNED_BESIDE) or not (is_main or is_narrow):
         return
-    of_scanner = (client == scanner) & np.isin(port, ports) & np.isin(server, hosts)
-    refused_count, unanswered_count = int((of_scanner & refused).sum()), int((of_scanner & failed & ~refused).sum())
+    in_scan = (client == scanner) & np.isin(port, ports) & np.isin(server, hosts)
+    refused_count, unanswered_count = int((in_scan & refused).sum()), int((in_scan & failed & ~refused).sum())
     host = f"{servers[int(hosts[0])]}" if len(hosts) == 1 else say("hosts", n=len(hosts))
     yield "scan", say(
         "scan", client=clients[scanner], n=len(ports), host=host, shut=refused_count, nothing=unanswered_count,
-        answered=int(of_scanner.sum()) - refused_count - unanswered_count,
+        answered=int(in_scan.sum()) - refused_count - unanswered_count,
     )  # fmt: skip
 
 

@@ -340,10 +340,10 @@ def _timer_text(finding: Finding) -> str:
     if finding.timer_ms is None:
         return say("timer_tick", tick=finding.tick_ms) if finding.tick_ms else ""
     tick = say("on_tick", tick=finding.tick_ms) if finding.tick_ms else ""
-    whose = ""
+    system = ""
     if finding.os_hint:
-        whose = say("timer_of", system=socket_options.system_with(finding.timer_ms, finding.tick_ms))
-    return say("timer_fitted", timer=finding.timer_ms, tick=tick, whose=whose)
+        system = say("timer_of", system=socket_options.system_with(finding.timer_ms, finding.tick_ms))
+    return say("timer_fitted", timer=finding.timer_ms, tick=tick, whose=system)
 
 
 def _other_lines(answer: Overall, facts: Judged) -> list[Line]:

@@ -748,6 +748,6 @@ def _one_exchange(capture: Subject, number: int) -> OneExchange:
          "ttfb_ms", "complete", "cut_by", "request_first_frame", "response_last_frame", "top_cause"]
     ).to_pylist()[0]  # fmt: skip
     causes = of_stretches(capture.arrow("causes"))
-    of_exchange = causes.filter(pc.equal(causes["exchange"], pa.scalar(number, pa.uint64())))
+    exchange_causes = causes.filter(pc.equal(causes["exchange"], pa.scalar(number, pa.uint64())))
     columns = ["cause", "parent", "owner", "duration_ms", "from_frame", "to_frame", "evidence", "rule", "confidence"]
-    return OneExchange(head=_head(capture), **row, causes=of_exchange.select(columns).to_pylist())
+    return OneExchange(head=_head(capture), **row, causes=exchange_causes.select(columns).to_pylist())

@@ -93,9 +93,9 @@ def noted(tables: Mapping[str, pa.Table]) -> list[Finding]:
     findings: list[Finding] = []
     for side in (0, 1):
         keys, frames, counts = events.noted("zero_window")
-        of_side = keys & 1 == side
+        is_side = keys & 1 == side
         values = {"side": "client" if side else "server"}
-        findings += _noted(streams, "zero_window", keys[of_side] >> 1, frames[of_side], counts[of_side], values)
+        findings += _noted(streams, "zero_window", keys[is_side] >> 1, frames[is_side], counts[is_side], values)
     keys, frames, counts = events.noted("reports")
     is_agreed = np.isin(keys >> 1, events.noted("agreed")[0] >> 1)
     return findings + _noted(streams, "ecn", keys[is_agreed] >> 1, frames[is_agreed], counts[is_agreed], {})

@@ -28,8 +28,8 @@ def find(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Ta
     think = next((item for item in items if item.cause == "client_think"), None)
     if think is None or len(uploads) < MIN_CONNECTS:
         return None
-    of_uploads = is_upload[think.rows]
-    rows, waited_ms = think.rows[of_uploads], think.ms[of_uploads]
+    is_of_upload = is_upload[think.rows]
+    rows, waited_ms = think.rows[is_of_upload], think.ms[is_of_upload]
     is_timed = np.array([fixes.waits_for_continue(ms) for ms in waited_ms.tolist()], bool)
     rows, waited_ms = rows[is_timed], waited_ms[is_timed]
     if len(rows) < MIN_CONNECTS or 2 * len(rows) < len(uploads):

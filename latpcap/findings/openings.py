@@ -52,19 +52,19 @@ FORWARDED_NS = 50_000_000
 """Longest time that a NAT takes to send a translated packet on."""
 STAMPS = 1 << 32
 """Modulus of TCP's time stamps (RFC 7323 5.5)."""
-FEW = 2
-"""Cases that are not an accident."""
-ENOUGH = 3
-"""Cases without an exception that prove a rule."""
+MIN_CASES = 2
+"""Fewest cases that are not an accident."""
+CERTAIN_CASES = 3
+"""Fewest cases without an exception that prove a rule."""
 MIN_SYNS = 2
 """SYNs of a connection that was asked for again."""
 MAX_UNANSWERED = 18
 """Unanswered connections beyond which a search for the reason is left out."""
 CERTAIN_FROM = {
     "syn_other_address": 1, "data_other_address": 1, "greeting_late": 1, "greeting_partial": 1, "ftp_active": 1,
-    "family_dead": FEW, "family_refused": FEW,
+    "family_dead": MIN_CASES, "family_refused": MIN_CASES,
 }  # fmt: skip
-"""Fewest cases that make a sentence certain, where fewer than `ENOUGH` do."""
+"""Fewest cases that make a sentence certain, where fewer than `CERTAIN_CASES` do."""
 NEVER = ("syn_other_address", "data_other_address", "syn_old_stamp")
 """Sentences of openings that failed, unless the SYN was answered in the end."""
 OWNERS = {
@@ -247,7 +247,7 @@ def _old_time_stamp(openings: Sequence[Opening], streams: Streams, _: Tables) ->
         if (opened.answered is None or len(opened.syns) > 1) and opened.stamps[0] >= 0:
             groups[ends.client, ends.to].append((opened, ends))
     for (client, server), openings_of_group in groups.items():
-        if len(openings_of_group) < FEW:
+        if len(openings_of_group) < MIN_CASES:
             continue
         syns = sorted(
             (time, stamp, opened.answered is not None and time == opened.syns[-1], opened.stream)
@@ -265,7 +265,7 @@ def _old_time_stamp(openings: Sequence[Opening], streams: Streams, _: Tables) ->
                 dropped.add(stream)
             else:
                 exceptions += 1
-        if len(dropped) >= FEW and passed >= FEW and not exceptions:
+        if len(dropped) >= MIN_CASES and passed >= MIN_CASES and not exceptions:
             yield from [
                 LateOpening("syn_old_stamp", opened, ends, opened.ms_until(opened.settled))
                 for opened, ends in openings_of_group
@@ -294,7 +294,7 @@ def _ecn(openings: Sequence[Opening], streams: Streams, _: Tables) -> Iterator[L
     for server, openings_of_server in groups.items():
         all_openings = opened_streams(streams.rows, streams.to(server))
         has_answered_ecn = any(opened.answered is not None and opened.ecn[-1] for opened in all_openings)
-        if len(openings_of_server) < FEW or has_answered_ecn:
+        if len(openings_of_server) < MIN_CASES or has_answered_ecn:
             continue  # a SYN with ECN was answered, so that these were lost
         for opened, ends in openings_of_server:
             yield LateOpening("syn_ecn", opened, ends, opened.ms_until(opened.settled))
@@ -320,9 +320,8 @@ def _full_accept_queue(openings: Sequence[Opening], streams: Streams, busy: Coll
             late_openings.append(LateOpening("syn_queue_full", opened, ends, opened.ms_until(opened.answered)))
     counts = Counter(opening.ends.to for opening in late_openings)
     # a single case may have another reason, unless the server is busy
-    return [
-        opening for opening in late_openings if counts[opening.ends.to] >= FEW or endpoint(*opening.ends.to) in busy
-    ]
+    servers = {server for server, count in counts.items() if count >= MIN_CASES or endpoint(*server) in busy}
+    return [opening for opening in late_openings if opening.ends.to in servers]
 
 
 def _greeting(openings: Sequence[Opening], streams: Streams, tables: Tables) -> Iterator[LateOpening]:
@@ -453,15 +452,15 @@ def _client_idle(openings: Sequence[Opening], streams: Streams, tables: Tables) 
     if not unanswered or not stretches.num_rows or len(unanswered) > MAX_UNANSWERED:
         return
     stream_rows = spill.positions_of(streams.number, arrays.numbers(stretches, "stream"))
-    client_of = np.where(request_mask(stretches), streams.client_code[stream_rows], -1)
+    client_codes = np.where(request_mask(stretches), streams.client_code[stream_rows], -1)
     start, end = arrays.numbers(stretches, "start"), arrays.filled(stretches, "end", 0)
     for client in {ends.client for _, ends in unanswered}:
         code = streams.clients.index(client)
-        request_rows = np.flatnonzero(client_of == code)
+        request_rows = np.flatnonzero(client_codes == code)
         dead = {opened.stream for opened, ends in unanswered if ends.client == client}
         other_rows = np.flatnonzero((streams.client_code == code) & ~np.isin(streams.number, list(dead)))
-        act_parts = start[request_rows], streams.start[other_rows], streams.end[other_rows]
-        instants = sorted(instant for part in act_parts for instant in part.tolist())
+        act_times = start[request_rows], streams.start[other_rows], streams.end[other_rows]
+        instants = sorted(instant for times in act_times for instant in times.tolist())
         answers = sorted((int(end[row]), int(stream_rows[row])) for row in request_rows.tolist() if end[row] > 0)
         answer_times = [time for time, _ in answers]
         for opened, ends in unanswered:
@@ -507,7 +506,7 @@ def _finding(openings: list[LateOpening], streams: Streams) -> Finding:
         ends.to, worst.sentence, OWNERS[worst.sentence], "never" if is_never else "late",
         [opening.waited_ms for opening in openings], values, clients=len({opening.ends.client for opening in openings}),
         client=ends.client, streams=len(openings), of_streams=max(streams.count(ends.to), len(openings)),
-        confidence=SEEN if len(openings) >= CERTAIN_FROM.get(worst.sentence, ENOUGH) else LIKELY,
+        confidence=SEEN if len(openings) >= CERTAIN_FROM.get(worst.sentence, CERTAIN_CASES) else LIKELY,
         worst_stream=opened.stream, worst_frames=tuple(dict.fromkeys(frames)),
     )  # fmt: skip
 
@@ -532,7 +531,7 @@ def before_asking(tables: Tables, explained: Set[int] = frozenset()) -> list[Fin
     groups: dict[tuple[str, str, int], list[Delay]] = defaultdict(list)
     exchange_numbers, stream_numbers = arrays.numbers(stretches, "exchange"), arrays.numbers(stretches, "stream")
     frames = arrays.numbers(stretches, "request_first_frame")
-    for cause, late_rows in _late(stretches).items():
+    for cause, late_rows in _late_rows(stretches).items():
         ms = arrays.numbers(stretches, f"{cause}_ms")
         ends = arrays.looked_up(streams, "stream", stream_numbers[late_rows], columns)
         for row, (server, port, client, protocol, answers, lost) in zip(late_rows.tolist(), ends, strict=True):
@@ -550,7 +549,7 @@ def before_asking(tables: Tables, explained: Set[int] = frozenset()) -> list[Fin
     return [_before(*key, delays) for key, delays in order]
 
 
-def _late(stretches: pa.Table) -> dict[str, Array]:
+def _late_rows(stretches: pa.Table) -> dict[str, Array]:
     """Return by cause the rows that are not requests and have enough of the cause's time."""
     rows_by_cause: dict[str, list[Array]] = {cause: [] for cause in ROWS}
     for span, rows in arrays.sliced(stretches):

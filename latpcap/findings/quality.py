@@ -255,7 +255,7 @@ def _clock_only(silence: Silence) -> bool:
         before, after = rows[rows <= last_before], rows[rows > last_before]
         if not len(before) or not len(after):
             continue
-        tick_rates = [_rate(timestamps[part], time[part]) for part in (before, after) if len(part) > 1]
+        tick_rates = [_rate(timestamps[group], time[group]) for group in (before, after) if len(group) > 1]
         # the lower rate: packets queued by a host that slept leave at once, so its timestamps seem to run fast
         rate = min((known_rate for known_rate in tick_rates if known_rate is not None), default=None)
         if rate is None:
@@ -319,8 +319,8 @@ def lost(streams: pa.Table, stretches: pa.Table) -> int:
         has_repairs = np.isin(arrays.numbers(rows, "stream"), lossy_streams)
         for side, peer in SIDES.items():
             retransmissions, out_of_order, needless, spurious, packets = (
-                arrays.numbers(rows, f"{whose}_{counter}").astype(np.int64)
-                for whose, counter in (
+                arrays.numbers(rows, f"{counted_side}_{counter}").astype(np.int64)
+                for counted_side, counter in (
                     (side, "retransmissions"),
                     (side, "out_of_order"),
                     (peer, "dsacks"),

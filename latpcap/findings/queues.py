@@ -49,14 +49,14 @@ class Queue(TypedDict):
 
 def _judged_rows(rows: Array, stretches: pa.Table) -> Array:
     """Return the answered requests among these rows, without long polls and event streams; the first of very many."""
-    complete = arrays.numbers(stretches, "complete").astype(bool)
+    is_complete = arrays.numbers(stretches, "complete").astype(bool)
     if len(rows) > MAX_REQUESTS:  # keep the first ones: later requests were not ahead of them
         arrived, is_of_server = arrays.numbers(stretches, "request_end"), spill.row_mask(rows, stretches.num_rows)
         spans = list(spill.parts(len(arrived)))
-        of_server = spill.from_pieces(arrived.dtype, (arrived[span][is_of_server[span]] for span in spans))
-        last = spill.nth_smallest(of_server, MAX_REQUESTS)
-        complete &= np.concatenate([arrived[span] <= last for span in spans])
-    may_wait = complete & ~slow_requests.long_polls(stretches) & ~slow_requests.event_streams(stretches)
+        arrived_there = spill.from_pieces(arrived.dtype, (arrived[span][is_of_server[span]] for span in spans))
+        last = spill.nth_smallest(arrived_there, MAX_REQUESTS)
+        is_complete &= np.concatenate([arrived[span] <= last for span in spans])
+    may_wait = is_complete & ~slow_requests.long_polls(stretches) & ~slow_requests.event_streams(stretches)
     return spill.selected(rows, may_wait)
 
 

@@ -276,7 +276,7 @@ def _redirects(requests: Requests, is_request: Array) -> Iterator[Finding]:
 
 def trips_finding(
     sentence: str, owner: str, harm: Harmful, server: tuple[str, int], requests: Requests, rows: Array,
-    waited_ms: Array, of: int, more_values: Mapping[str, float | str] | None = None,
+    waited_ms: Array, total: int, more_values: Mapping[str, float | str] | None = None,
 ) -> Finding:  # fmt: skip
     """Return the finding of requests whose round trips fewer would spare."""
     longest = int(waited_ms.argmax())
@@ -285,11 +285,11 @@ def trips_finding(
     frame = int(arrays.numbers(requests.stretches, "request_first_frame")[worst])
     spare = float(waited_ms.sum()) * (1 - 1 / len(rows) if harm == "path" else 1)  # one of them is necessary
     values = {
-        "n": len(rows), "of": of, "server": endpoint(*server), "span_ms": (ordered[0], ordered[-1]),
+        "n": len(rows), "of": total, "server": endpoint(*server), "span_ms": (ordered[0], ordered[-1]),
         "sum_ms": float(waited_ms.sum()), "trip_ms": float(requests.rtt[stream_row]), **(more_values or {}),
     }  # fmt: skip
     return Finding.wait(
-        server, sentence, owner, harm, ordered, values, exchanges=len(rows), of_exchanges=of, total_ms=spare,
+        server, sentence, owner, harm, ordered, values, exchanges=len(rows), of_exchanges=total, total_ms=spare,
         worst_stream=int(requests.number[stream_row]), worst_frames=(frame,),
         worst_exchange=int(arrays.numbers(requests.stretches, "exchange")[worst]),
     )  # fmt: skip

@@ -121,16 +121,16 @@ def pool(evidence: list[dict[str, Any]], sender: str) -> Pool:
 
 def nodelay(rows: list[dict[str, Any]], sender: str) -> Option:
     """Return the state of TCP_NODELAY on this sender's sockets."""
-    of_sender = [row for row in rows if row["sender"] == sender]
+    sender_rows = [row for row in rows if row["sender"] == sender]
     seen_off = sum(
         row["tight"] if row["verdict"] == "open" else row["held"]
-        for row in of_sender
+        for row in sender_rows
         if row["verdict"] in (*NAGLE_VERDICTS, "open")
     )
-    seen_on = sum(row["refuted"] for row in of_sender)
-    chances = sum(row["opportunities"] for row in of_sender)
-    verdicts = {row["verdict"] for row in of_sender}
-    streams_on, streams_off = (sum(row[f"{verdict}_streams"] for row in of_sender) for verdict in ("nodelay", "nagle"))
+    seen_on = sum(row["refuted"] for row in sender_rows)
+    chances = sum(row["opportunities"] for row in sender_rows)
+    verdicts = {row["verdict"] for row in sender_rows}
+    streams_on, streams_off = (sum(row[f"{name}_streams"] for row in sender_rows) for name in ("nodelay", "nagle"))
     is_seen_on = seen_on >= LIMITS["option_few"]
     state: State = "unknown"
     if ("mixed" in verdicts and streams_on) or (verdicts >= {"nagle", "nodelay"} and is_seen_on):
@@ -147,9 +147,9 @@ def nodelay(rows: list[dict[str, Any]], sender: str) -> Option:
 
 def delayed_ack(rows: list[dict[str, Any]], sender: str) -> Option:
     """Return whether the peer of this sender delays its ACKs. Only lone small segments show that it does not."""
-    of_sender = [row for row in rows if row["sender"] == sender]
-    held = sum(row["held"] for row in of_sender)
-    prompt = sum(row["prompt"] for row in of_sender)
+    sender_rows = [row for row in rows if row["sender"] == sender]
+    held = sum(row["held"] for row in sender_rows)
+    prompt = sum(row["prompt"] for row in sender_rows)
     if held >= LIMITS["option_few"]:
         return Option("on", held, prompt, held + prompt)
     if prompt >= LIMITS["option_enough"] and not held:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from latpcap import arrays, spill
 from latpcap.lazy import np, pa
 from latpcap.user_waits import slow_requests as slowness
-from latpcap.user_waits.servers import Server, judged_servers, named, server_of_exchange
+from latpcap.user_waits.servers import Server, find_servers, judged_servers, server_of_exchange
 from latpcap.vocabulary import BACKEND, PROVEN, SIDES, STALL
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class CauseTotals:
 
     def put_first(self, name: str, called: Callable[[Server], list[str]]) -> None:
         """Move the server of this address, address and port, or `called` name to the front. ValueError without one."""
-        first = named(name, self.servers, called)
+        first = find_servers(name, self.servers, called)
         self.servers = first + [server for server in self.servers if server not in first]
 
     def spent(self, server: Server) -> list[CauseTotal]:

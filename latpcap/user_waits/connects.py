@@ -90,13 +90,13 @@ class Opens:
         bits_of_word = np.array([_bits(word) for word in words] or [0], np.uint8)
         bits = bits_of_word[flags]
         # sequence numbers are relative: the SYN has 0, and the first byte 1
-        first = (columns["seq"] == 1) & (columns["len"] > 0)
-        more = (columns["seq"] > 1) & (columns["seq"] <= GREETING_BYTES) & (columns["len"] > 0)
-        more &= ~columns["from_client"].astype(bool)
-        rows = np.flatnonzero((bits & (SYN | RST) != 0) | first | more)
+        is_first_byte = (columns["seq"] == 1) & (columns["len"] > 0)
+        is_more = (columns["seq"] > 1) & (columns["seq"] <= GREETING_BYTES) & (columns["len"] > 0)
+        is_more &= ~columns["from_client"].astype(bool)
+        rows = np.flatnonzero((bits & (SYN | RST) != 0) | is_first_byte | is_more)
         if not len(rows):
             return
-        kept_bits = bits[rows] | (first[rows] * np.uint8(DATA)) | (more[rows] * np.uint8(MORE))
+        kept_bits = bits[rows] | (is_first_byte[rows] * np.uint8(DATA)) | (is_more[rows] * np.uint8(MORE))
         kept_bits |= columns["from_client"][rows].astype(np.uint8) * np.uint8(CLIENT)
         stamps = columns["tsval"][rows].astype(float)
         self._parts.append((
@@ -182,5 +182,5 @@ def late_streams(rows: dict[str, Array], ms: float) -> Array:
     first_times = np.repeat(time[edges], np.diff(np.r_[edges, len(stream)]))
     is_late_byte = (bits & DATA != 0) & (time - first_times >= ms * NS_PER_MS)
     is_slow = np.logical_or.reduceat(is_late_byte, edges)
-    late: Array = stream[edges][(syn_counts > 0) & ((syn_counts > 1) | (answer_counts != 1) | is_slow)]
-    return arrays.distinct(late)
+    late_numbers: Array = stream[edges][(syn_counts > 0) & ((syn_counts > 1) | (answer_counts != 1) | is_slow)]
+    return arrays.distinct(late_numbers)

@@ -76,8 +76,8 @@ class Row:
     def subscribes(self) -> bool:
         """Whether it is a subscription whose messages followed."""
         call = self.protocol == "json-rpc" and "SUBSCRIBE" in self.word
-        named = call or self.word in SUBSCRIBES
-        return named and bool(self.pieces) and self.kind in ("request", STREAM)
+        is_named = call or self.word in SUBSCRIBES
+        return is_named and bool(self.pieces) and self.kind in ("request", STREAM)
 
 
 @dataclass(slots=True)

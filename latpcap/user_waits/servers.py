@@ -77,7 +77,7 @@ def servers_of(streams: pa.Table, stretches: pa.Table) -> list[Server]:
     return judged_servers(server_of_exchange(streams, stretches), streams, stretches, None)[0]
 
 
-def named(name: str, among: Sequence[Server], called: Callable[[Server], list[str]]) -> list[Server]:
+def find_servers(name: str, among: Sequence[Server], called: Callable[[Server], list[str]]) -> list[Server]:
     """Return the servers of this address, address and port, or `called` name. ValueError without one."""
     matches = [server for server in among if name in (server.name, server.address)]
     matches = matches or [
@@ -111,22 +111,22 @@ def judged_servers(
     requests, request_bounds = spill.grouped(spill.from_pieces("int32", server_of_request), len(numbers))
     latency = spill.take(facts.time_ms, rows)
     total_ms = _sums(latency, bounds)
-    slow_ms_of = _sums(spill.take(facts.time_ms, slow_rows), slow_bounds)
+    slow_ms_sums = _sums(spill.take(facts.time_ms, slow_rows), slow_bounds)
     masks = {
         "unread": judgement.is_unread, "cut": judgement.is_cut, "incomplete": judgement.is_incomplete,
         "goodbyes": judgement.is_goodbye, "polls": judgement.is_poll,
     }  # fmt: skip
     counts = {name: judgement.count(mask).tolist() for name, mask in masks.items()}
     ends, clients = _ends(numbers, streams), _clients(rows, server_of, numbers, streams, facts.stream_row)
-    rows_of, slow_of, requests_of = map(_slices, (bounds, slow_bounds, request_bounds))
+    row_slices, slow_slices, request_slices = map(_slices, (bounds, slow_bounds, request_bounds))
     ranked = []
     for i in np.flatnonzero(np.diff(bounds)).tolist():
         server = Server(
-            *ends[i], rows=rows[rows_of[i]], latency=latency[rows_of[i]], total_ms=total_ms[i],
-            slow=slow_rows[slow_of[i]], all_requests=requests[requests_of[i]], clients=clients[i],
+            *ends[i], rows=rows[row_slices[i]], latency=latency[row_slices[i]], total_ms=total_ms[i],
+            slow=slow_rows[slow_slices[i]], all_requests=requests[request_slices[i]], clients=clients[i],
             **{name: values[i] for name, values in counts.items()},
         )  # fmt: skip
-        harm = (len(server.slow) - show.UNREAD_WEIGHT * server.unread) * slow_ms_of[i]
+        harm = (len(server.slow) - show.UNREAD_WEIGHT * server.unread) * slow_ms_sums[i]
         ranked.append((-harm, -server.total_ms, server.name, server))
     ranked.sort(key=lambda entry: entry[:3])
     return [server for *_, server in ranked], judgement.judged, server_of

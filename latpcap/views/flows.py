@@ -16,7 +16,7 @@ from latpcap.format import requested
 from latpcap.lazy import np, pa, pc
 from latpcap.options import FlowOptions, Flows, Pick, TableName
 from latpcap.tables import SETUP, HasTables, Needed, TableSlice, of_stretches, read_stretches, with_pushes
-from latpcap.user_waits.servers import named, servers_of
+from latpcap.user_waits.servers import find_servers, servers_of
 from latpcap.views.answer_columns import Exchanges, Streams
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def _of_server(streams: pa.Table, exchanges: pa.Table, server: str | None) -> pa
     """
     servers = servers_of(streams, exchanges)
     if server is not None:
-        servers = named(server, servers, lambda candidate: names_of(candidate, {"streams": streams}))
+        servers = find_servers(server, servers, lambda candidate: names_of(candidate, {"streams": streams}))
     if not servers:
         return exchanges
     return exchanges.take(arrays.integers(servers[0].all_requests, "int64"))
@@ -185,7 +185,7 @@ def of_server(view: HasTables, server: str) -> str:
     """Return the display filter of this server's packets. ValueError for an unknown server."""
     streams = view.arrow("streams")
     servers = servers_of(streams, read_stretches(view))
-    (named_server, *_) = named(server, servers, lambda candidate: names_of(candidate, {"streams": streams}))
+    (named_server, *_) = find_servers(server, servers, lambda candidate: names_of(candidate, {"streams": streams}))
     family = "ipv6" if ":" in named_server.address else "ip"
     return f"{family}.addr == {named_server.address} and tcp.port == {named_server.port}"
 
