@@ -229,6 +229,27 @@ def _dated(
     capture: HasTables, pairs: list[tuple[_Socket, int]], offset: float, numbers: dict[str, Any]
 ) -> Iterator[str]:
     """Yield sentences about when late segments were written: for waits of the kernel, and for those of the program."""
+    spent, untraced = _times_after_write(capture, pairs, offset)
+    (stall_ms, held_ms), (program_ms, late_ms) = spent["held"], spent["program"]
+    numbers |= {"stall_ms": stall_ms, "stall_held_ms": held_ms, "program_ms": program_ms, "program_held_ms": late_ms}
+    numbers["untraced"] = untraced
+    contradicts = numbers["contradicts"] = []
+    if stall_ms:
+        share = held_ms / stall_ms
+        if share <= CONTRADICTS:
+            contradicts.append("stall")
+        yield say(f"trace_held{_verdict(share)}", spent_ms=stall_ms, share=share)
+    if program_ms:
+        share = 1 - late_ms / program_ms
+        if share <= CONTRADICTS:
+            contradicts.append("program")
+        yield say(f"trace_late{_verdict(share)}", spent_ms=program_ms, share=share)
+
+
+def _times_after_write(
+    capture: HasTables, pairs: list[tuple[_Socket, int]], offset: float
+) -> tuple[dict[str, list[float]], int]:
+    """Return for "held" and "program" waits their ms and those after the write; and the number without a write."""
     causes, streams = capture.arrow("causes"), capture.arrow("streams")
     exchanges = capture.arrow("exchanges")
     stream_of = dict(
@@ -273,20 +294,7 @@ def _dated(
             total_ms = (ended - began) * 1e3
             spent[kind][0] += total_ms
             spent[kind][1] += held_ms if held_ms > _KERNEL_MS else 0.0
-    (stall_ms, held_ms), (program_ms, late_ms) = spent["held"], spent["program"]
-    numbers |= {"stall_ms": stall_ms, "stall_held_ms": held_ms, "program_ms": program_ms, "program_held_ms": late_ms}
-    numbers["untraced"] = untraced
-    contradicts = numbers["contradicts"] = []
-    if stall_ms:
-        share = held_ms / stall_ms
-        if share <= CONTRADICTS:
-            contradicts.append("stall")
-        yield say(f"trace_held{_verdict(share)}", spent_ms=stall_ms, share=share)
-    if program_ms:
-        share = 1 - late_ms / program_ms
-        if share <= CONTRADICTS:
-            contradicts.append("program")
-        yield say(f"trace_late{_verdict(share)}", spent_ms=program_ms, share=share)
+    return spent, untraced
 
 
 def _verdict(share: float) -> str:

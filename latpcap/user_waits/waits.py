@@ -326,52 +326,58 @@ def _requests(exchanges: pa.Table, streams: Streams, actions: _Actions) -> None:
 def tables(actions: Sequence[Action], waits_beside: Sequence[Wait] = ()) -> tuple[pa.Table, pa.Table]:
     """Return "waits", with those outside actions last, and "actions" as Arrow tables."""
     rows = [*(wait for action in actions for wait in action.waits), *waits_beside]
-    instant = pa.timestamp("ns", "UTC")
-    causes = [wait.cause for wait in rows]
+    return _waits_table(rows), _actions_table(actions)
+
+
+def _waits_table(waits: Sequence[Wait]) -> pa.Table:
+    text, instant = pa.string(), pa.timestamp("ns", "UTC")
     owners = {name: cause.owner if cause.owner in OWNERS else None for name, cause in CAUSES.items()}
-    wait_columns = {
-        "wait": pa.array(range(len(rows)), pa.uint64()),
-        "action": pa.array([wait.action for wait in rows], pa.uint64()),
-        "kind": pa.array([wait.kind for wait in rows], pa.string()),
-        "client": pa.array([wait.client for wait in rows], pa.string()),
-        "server": pa.array([wait.server for wait in rows], pa.string()),
-        "server_port": pa.array([wait.server_port for wait in rows], pa.uint16()),
-        "name": pa.array([wait.name for wait in rows], pa.string()),
-        "start": pa.array([wait.start for wait in rows], instant),
-        "end": pa.array([wait.end for wait in rows], instant),
-        "waited_ms": pa.array([(wait.end - wait.start) / NS_PER_MS for wait in rows], pa.float64()),
-        "ended": pa.array([wait.ended for wait in rows], pa.string()),
-        "family": pa.array(
-            [CAUSES[wait.cause].family if wait.cause in CAUSES else wait.family for wait in rows], pa.string()
-        ),
-        "cause": pa.array(causes, pa.string()),
-        "owner": pa.array([wait.owner or owners.get(wait.cause or "") for wait in rows], pa.string()),
-        "grade": pa.array([wait.grade for wait in rows], pa.string()),
-        "stream": pa.array([wait.stream for wait in rows], pa.uint32()),
-        "table": pa.array([wait.table for wait in rows], pa.string()),
-        "row": pa.array([wait.row for wait in rows], pa.uint64()),
-    }
-    parts = [action.parts() for action in actions]
+    families = [CAUSES[wait.cause].family if wait.cause in CAUSES else wait.family for wait in waits]
+    return pa.table(
+        {
+            "wait": pa.array(range(len(waits)), pa.uint64()),
+            "action": pa.array([wait.action for wait in waits], pa.uint64()),
+            "kind": pa.array([wait.kind for wait in waits], text),
+            "client": pa.array([wait.client for wait in waits], text),
+            "server": pa.array([wait.server for wait in waits], text),
+            "server_port": pa.array([wait.server_port for wait in waits], pa.uint16()),
+            "name": pa.array([wait.name for wait in waits], text),
+            "start": pa.array([wait.start for wait in waits], instant),
+            "end": pa.array([wait.end for wait in waits], instant),
+            "waited_ms": pa.array([(wait.end - wait.start) / NS_PER_MS for wait in waits], pa.float64()),
+            "ended": pa.array([wait.ended for wait in waits], text),
+            "family": pa.array(families, text),
+            "cause": pa.array([wait.cause for wait in waits], text),
+            "owner": pa.array([wait.owner or owners.get(wait.cause or "") for wait in waits], text),
+            "grade": pa.array([wait.grade for wait in waits], text),
+            "stream": pa.array([wait.stream for wait in waits], pa.uint32()),
+            "table": pa.array([wait.table for wait in waits], text),
+            "row": pa.array([wait.row for wait in waits], pa.uint64()),
+        }
+    )
+
+
+def _actions_table(actions: Sequence[Action]) -> pa.Table:
+    text, instant, duration = pa.string(), pa.timestamp("ns", "UTC"), pa.float64()
     firsts, lasts = [action.waits[0] for action in actions], [action.waits[-1] for action in actions]
-    ends = [max(wait.end for wait in action.waits) for action in actions]
-    action_columns = {
-        "action": pa.array(range(len(actions)), pa.uint64()),
-        "client": pa.array([wait.client for wait in firsts], pa.string()),
-        "server": pa.array([wait.server for wait in lasts], pa.string()),
-        "server_port": pa.array([wait.server_port for wait in lasts], pa.uint16()),
-        "name": pa.array(
-            [next((wait.name for wait in reversed(action.waits) if wait.name), None) for action in actions], pa.string()
-        ),
-        "start": pa.array([wait.start for wait in firsts], instant),
-        "end": pa.array(ends, instant),
-        "total_ms": pa.array(
-            [(end - wait.start) / NS_PER_MS for end, wait in zip(ends, firsts, strict=True)], pa.float64()
-        ),
-        **{
-            f"{kind}_ms": pa.array([part[kind] / NS_PER_MS for part in parts], pa.float64())
-            for kind in (*KINDS, "other")
-        },
-        "waits": pa.array([len(action.waits) for action in actions], pa.uint32()),
-        "ended": pa.array([wait.ended for wait in lasts], pa.string()),
-    }
-    return pa.table(wait_columns), pa.table(action_columns)
+    starts, ends = [wait.start for wait in firsts], [max(wait.end for wait in action.waits) for action in actions]
+    names = [next((wait.name for wait in reversed(action.waits) if wait.name), None) for action in actions]
+    parts = [action.parts() for action in actions]
+    ms = {kind: [part[kind] / NS_PER_MS for part in parts] for kind in (*KINDS, "other")}
+    return pa.table(
+        {
+            "action": pa.array(range(len(actions)), pa.uint64()),
+            "client": pa.array([wait.client for wait in firsts], text),
+            "server": pa.array([wait.server for wait in lasts], text),
+            "server_port": pa.array([wait.server_port for wait in lasts], pa.uint16()),
+            "name": pa.array(names, text),
+            "start": pa.array(starts, instant),
+            "end": pa.array(ends, instant),
+            "total_ms": pa.array(
+                [(end - start) / NS_PER_MS for start, end in zip(starts, ends, strict=True)], duration
+            ),
+            **{f"{kind}_ms": pa.array(values, duration) for kind, values in ms.items()},
+            "waits": pa.array([len(action.waits) for action in actions], pa.uint32()),
+            "ended": pa.array([wait.ended for wait in lasts], text),
+        }
+    )
