@@ -391,7 +391,9 @@ def _server_waits(openings: Sequence[Opening], streams: Streams, tables: Tables)
             break
     counts = Counter(opening.ends.to for opening in late_openings)
     # a single SYN without an answer may have been lost, or its answer is not in the capture
-    yield from (opening for opening in late_openings if opening.opened.has_no_reply or counts[opening.ends.to] >= FEW)
+    for opening in late_openings:
+        if opening.opened.has_no_reply or counts[opening.ends.to] >= MIN_CASES:
+            yield opening
 
 
 def _patience(opened: Opened) -> int:
