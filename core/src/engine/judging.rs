@@ -207,10 +207,10 @@ impl Pipeline {
 #[inline(always)]
 pub(super) fn judge_rows(exchange: &Exchange, context: &ExchangeContext<'_>, rows: &mut Vec<Row>) {
     judge::judge_exchange(exchange, context, rows);
-    let interactive = exchange.protocol.is_some_and(Protocol::is_interactive);
-    if exchange.kind == MessageKind::Turn || interactive {
+    let is_interactive = exchange.protocol.is_some_and(Protocol::is_interactive);
+    if exchange.kind == MessageKind::Turn || is_interactive {
         // A TLS handshake is read and waits for its server. The client of an interactive session may wait for a person.
-        judge::cap_unknown_protocol(rows, exchange.is_dialogue && !interactive);
+        judge::cap_unknown_protocol(rows, exchange.is_dialogue && !is_interactive);
     }
     if exchange.kind == MessageKind::LongPoll {
         judge::cap_long_poll(rows);

@@ -248,8 +248,8 @@ impl KernelRtt {
     /// Returns the excess over the path's best, or 0 if a delayed-ACK timer explains it.
     pub fn beyond(self, best: i64) -> i64 {
         let beyond = (i64::from(self.0) - best).max(0);
-        let prompt = self.0 & 1 != 0;
-        if prompt || beyond < DELACK_LEAST_NS.get() {
+        let is_prompt = self.0 & 1 != 0;
+        if is_prompt || beyond < DELACK_LEAST_NS.get() {
             beyond
         } else {
             0

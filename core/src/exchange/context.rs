@@ -150,9 +150,9 @@ impl Context {
         if !answer.has(SYN) || !answer.has(ACK) {
             return;
         }
-        let joins = answer.options.multipath == segment::Multipath::Joins;
-        self.multipath.agreed(stream, joins);
-        if joins {
+        let is_joining = answer.options.multipath == segment::Multipath::Joins;
+        self.multipath.agreed(stream, is_joining);
+        if is_joining {
             let reason = "a connection is a further path of another one (multipath): messages may pass in parts on both";
             self.distrust("tcp", reason, at);
         }

@@ -122,17 +122,17 @@ impl FlowControl {
     pub fn opened(&self, side: Side, acked: i64) -> Option<ShutWindow> {
         let direction = side.pick(&self.0);
         let (shut, window) = direction.shut?;
-        let of_stream = shut != 0;
+        let is_of_stream = shut != 0;
         let opens = |grant: &Grant| match grant {
             Grant::Update(stream, _) => *stream == shut,
-            Grant::Initial(_) => of_stream,
+            Grant::Initial(_) => is_of_stream,
         };
         let mut arrived = direction
             .pending
             .iter()
             .take_while(|(position, _)| *position <= acked);
         arrived.any(|(_, grant)| opens(grant)).then_some(ShutWindow {
-            is_of_stream: of_stream,
+            is_of_stream,
             largest_bytes: window,
         })
     }

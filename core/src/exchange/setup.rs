@@ -140,7 +140,7 @@ impl Setup {
             return false;
         };
         let answered = self.answered.unwrap_or(self.last_syn);
-        let repeated = self.last_syn.frame != first_syn.frame
+        let is_repeated = self.last_syn.frame != first_syn.frame
             || self
                 .answered
                 .is_some_and(|first| first.frame != self.answered_again.frame);
@@ -148,8 +148,9 @@ impl Setup {
         // the client waits for the greeting of a server that speaks first
         let greeted = begun.greeted.map_or(0, NonZeroI64::get).max(last.time_ns);
         let took = greeted.saturating_sub(first_syn.time_ns).saturating_add(lookup);
-        let long = took > 0 && (repeated || took.saturating_mul(OUTLIER_ONE_IN.get() as i64 - 1) >= busy);
-        long || begun.secured.is_some()
+        let is_long =
+            took > 0 && (is_repeated || took.saturating_mul(OUTLIER_ONE_IN.get() as i64 - 1) >= busy);
+        is_long || begun.secured.is_some()
     }
 
     /// Its exchange, with steps that the two sides make in turn; None if the capture lacks the SYN. Its id and its

@@ -228,11 +228,11 @@ impl Tracker {
             own.passed(seen.facts.seq, at, segment.ip_id);
         }
         if peer.has_awaiting() {
-            let sure = peer.confirmed_refutations(seen.missing.is_some_and(|count| count > 0));
+            let confirmed = peer.confirmed_refutations(seen.missing.is_some_and(|count| count > 0));
             let sender_id = *side.other().pick(&self.pairing.ids.sender_ids);
             context
                 .sender_store
-                .refute(sender_id, self.pairing.ids.stream, sure.as_slice());
+                .refute(sender_id, self.pairing.ids.stream, confirmed.as_slice());
         }
         if peer.newest_retransmission().is_some()
             && let Some(retransmission) = first_copy_answered(peer, seen, at)
@@ -263,8 +263,8 @@ impl Tracker {
         }
         self.acknowledged(side, seen, at, context);
 
-        let keep_alive = seen.facts.flags & flag::KEEP_ALIVE != 0 && segment.len <= 1;
-        if segment.len > 0 && !keep_alive && !self.is_beyond_window(seen, at, context) {
+        let is_keep_alive = seen.facts.flags & flag::KEEP_ALIVE != 0 && segment.len <= 1;
+        if segment.len > 0 && !is_keep_alive && !self.is_beyond_window(seen, at, context) {
             // If other connections use the same IP ID counter, only "no frame is missing" can be concluded from it.
             let missing = seen.missing.filter(|count| seen.own_ids || *count == 0);
             self.data(seen, at, missing, context, release);

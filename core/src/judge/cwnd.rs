@@ -31,8 +31,8 @@ pub(super) fn lone(cutter: &mut Cutter<'_>, ack: At, acked: At, single: bool) {
     let side = cutter.slice.sender;
     let hold = ack.time_ns - acked.time_ns - cutter.paths.rtt_to(side.other());
     let releaser = released_by(ack, acked, cutter);
-    let by_program = releaser.cause == Cause::program_of(side);
-    let is_held = !by_program && releaser.rule != Rule::Spacing && HELD_NS.contains(hold);
+    let is_by_program = releaser.cause == Cause::program_of(side);
+    let is_held = !is_by_program && releaser.rule != Rule::Spacing && HELD_NS.contains(hold);
     let evidence = [acked.frame, ack.frame, cutter.slice.step.to.frame];
     if is_held && single {
         let rule = Rule::CwndDelayedAck;
@@ -52,7 +52,7 @@ pub(super) fn lone(cutter: &mut Cutter<'_>, ack: At, acked: At, single: bool) {
         cutter.attribute(ack.time_ns, delayed);
         return cutter.attribute(cutter.end_ns, waits);
     }
-    if by_program || is_held {
+    if is_by_program || is_held {
         attribute_request_path(cutter);
     }
     let attribution = if is_held {

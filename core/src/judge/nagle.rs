@@ -351,11 +351,12 @@ pub(super) fn filled(cutter: &mut Cutter<'_>, judged: Option<&SenderVerdict>, st
         }
         _ => Grounds::probable(Because::FillsSegment, Cause::Nagle),
     };
-    let first = judged.and_then(|judged| judged.first_write_ns(stream, slice.end_ns - slice.start_ns));
-    if let Some(first) = first {
+    let first_write_ns =
+        judged.and_then(|judged| judged.first_write_ns(stream, slice.end_ns - slice.start_ns));
+    if let Some(first_write_ns) = first_write_ns {
         attribute_request_path(cutter);
         let program = program_attribution(side, Rule::App, grounds, evidence);
-        cutter.attribute((slice.start_ns + first).min(slice.end_ns), program);
+        cutter.attribute((slice.start_ns + first_write_ns).min(slice.end_ns), program);
         let grounds = Grounds::probable(Because::FillsSegment, Cause::program_of(side));
         let nagle = Attribution::new(Cause::Nagle, Owner::of(side), Rule::NagleWait, grounds, evidence);
         return cutter.attribute(slice.end_ns, nagle);
@@ -367,8 +368,8 @@ pub(super) fn filled(cutter: &mut Cutter<'_>, judged: Option<&SenderVerdict>, st
 /// does, and segments later. So where the program may have taken the wait's first part, the hold moves by one round
 /// trip.
 fn held_time(candidate: &Candidate, hold_ns: i64, program: ProgramTime, sender_rtt_ns: i64) -> Range<i64> {
-    let moves = program.max_ns > SOON_NS.get() && sender_rtt_ns >= AT_HOST_NS.get();
-    let acked_ns = candidate.ack.time_ns + if moves { sender_rtt_ns } else { 0 };
+    let is_shifted = program.max_ns > SOON_NS.get() && sender_rtt_ns >= AT_HOST_NS.get();
+    let acked_ns = candidate.ack.time_ns + if is_shifted { sender_rtt_ns } else { 0 };
     acked_ns - hold_ns..acked_ns
 }
 

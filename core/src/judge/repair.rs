@@ -27,8 +27,8 @@ pub(super) fn judge(cutter: &mut Cutter<'_>, repaired: &Repaired, context: &Exch
     let (cause, rule, grounds) = repair_cause(repaired);
     let first = repaired.first_copy;
     let evidence = [first.map_or(from.frame, |copy| copy.frame), to.frame, 0];
-    let by_timer = matches!(repaired.how, Repair::TailProbe | Repair::Timeout);
-    let (owner, grounds) = if by_timer && first.is_some() && cutter.paths.is_near_host(side.other()) {
+    let is_by_timer = matches!(repaired.how, Repair::TailProbe | Repair::Timeout);
+    let (owner, grounds) = if is_by_timer && first.is_some() && cutter.paths.is_near_host(side.other()) {
         // the first copy had arrived at its host, where the capture was taken
         let grounds = Grounds::probable(Because::NotTaken, Cause::Queueing);
         (Owner::of(side.other()), grounds)

@@ -268,12 +268,12 @@ impl SenderMeasures {
             // several small writes in a queue leave at once but for the last (tcp_nagle_test), which looks like
             // refutations. Two held segments that both follow their ACKs within AT_HOST_NS are no chance: (AT_HOST_NS /
             // hold)^2
-            let instant = self.path.is_at_sender()
+            let are_instant = self.path.is_at_sender()
                 && self
                     .holds
                     .release_max_ns
                     .is_some_and(|max| max <= AT_HOST_NS.get());
-            if instant && self.holds.count >= 2 {
+            if are_instant && self.holds.count >= 2 {
                 NagleUse::Unknown
             } else {
                 NagleUse::Off

@@ -345,8 +345,8 @@ fn line_limit(
     if !signs.is_even {
         return None;
     }
-    let by_program = signs.pauses_at_message_ends && transfer.is_near && unprompted >= LIMIT_SHARE.get();
-    if signs.has_standing_queue && !by_program {
+    let is_by_program = signs.pauses_at_message_ends && transfer.is_near && unprompted >= LIMIT_SHARE.get();
+    if signs.has_standing_queue && !is_by_program {
         if window < LIMIT_SHARE.get() {
             // a window that losses limit has an even rate too, and a busy host looks like a short queue
             let has_losses = transfer.losses.retransmissions > 0;

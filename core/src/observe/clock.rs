@@ -110,21 +110,21 @@ impl Clock {
     /// Whether the path may have made the larger part of the gap before a segment. By the timestamps it left with the
     /// one before it (which has the timestamp `before`), or it passed that much later than the best.
     pub fn may_have_held(&self, time_ns: i64, tsval: u32, before: Option<u32>, gap: i64) -> bool {
-        let unknown = gap >= RATED_NS.get() && !self.counts_ms(time_ns, tsval);
-        if gap < NOISE_NS.get() || unknown || self.is_other(time_ns, tsval) {
+        let is_unknown = gap >= RATED_NS.get() && !self.counts_ms(time_ns, tsval);
+        if gap < NOISE_NS.get() || is_unknown || self.is_other(time_ns, tsval) {
             return false;
         }
-        let late = |ticks: i64, elapsed: i64| {
-            let late = elapsed.saturating_sub(ticks * TICK_NS);
-            late > gap / 2 && late <= MOST_LATE_NS.get().cast_signed()
+        let is_late = |ticks: i64, elapsed: i64| {
+            let late_ns = elapsed.saturating_sub(ticks * TICK_NS);
+            late_ns > gap / 2 && late_ns <= MOST_LATE_NS.get().cast_signed()
         };
         let since = |from: u32| i64::from(tsval.wrapping_sub(from).cast_signed());
-        let together = before.is_some_and(|before| since(before) >= 0 && late(since(before), gap));
+        let left_together = before.is_some_and(|before| since(before) >= 0 && is_late(since(before), gap));
         let [low, now] = self.lowest_offsets_ns;
-        together
+        left_together
             || self.base.is_some_and(|(start, first)| {
                 let elapsed = time_ns.wrapping_sub(start).saturating_sub(low.min(now));
-                late(since(first), elapsed)
+                is_late(since(first), elapsed)
             })
     }
 

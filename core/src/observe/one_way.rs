@@ -118,12 +118,12 @@ impl OneWay {
     /// came in it.
     fn gap_before_data(&self, packet: &Passed) -> Option<Suspect> {
         let before = self.data.filter(|_| packet.len > 0)?;
-        let one_message =
+        let is_one_message =
             packet.start_seq == before.start_seq + i64::from(before.len) && packet.ack == before.ack;
         let are_small = [&before, packet]
             .iter()
             .all(|segment| is_small(segment.len, segment.mss));
-        let is_gap = one_message && are_small && ONE_WAY_GAP_NS.contains(between(before.at, packet.at));
+        let is_gap = is_one_message && are_small && ONE_WAY_GAP_NS.contains(between(before.at, packet.at));
         (is_gap && clock_moved(&before, packet) == Some(true)).then(|| {
             let ticks = packet.stamps.map(|(_, tsecr)| tsecr);
             Suspect {

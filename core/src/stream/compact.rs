@@ -46,8 +46,8 @@ impl SynPacket {
     /// None if the packet is anything but a SYN, SYN/ACK or RST.
     pub(super) fn new(segment: &Segment<'_>, at: At, frame_bytes: u32, from_low: bool) -> Option<Self> {
         let options = &segment.options;
-        let asks = segment.len == 0 && segment.flags & (SYN | RST) != 0;
-        (asks && segment.payload.is_empty() && options.sack.count == 0).then_some(SynPacket {
+        let is_syn_or_rst = segment.len == 0 && segment.flags & (SYN | RST) != 0;
+        (is_syn_or_rst && segment.payload.is_empty() && options.sack.count == 0).then_some(SynPacket {
             at,
             frame_bytes,
             from_low,

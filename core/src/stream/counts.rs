@@ -166,8 +166,8 @@ fn count_unusual(stream: &mut Stream, segment: &Segment<'_>, frame: u64, side: S
             unusual.newest_late_frame = frame;
         }
     }
-    let stamped = !stream.timestamps && has_timestamps(segment);
-    if segment.flags & (SYN | FIN | RST) != 0 || stamped {
+    let has_stamp = !stream.timestamps && has_timestamps(segment);
+    if segment.flags & (SYN | FIN | RST) != 0 || has_stamp {
         count_control(stream, segment, side);
     }
 }
@@ -182,8 +182,10 @@ fn has_timestamps(segment: &Segment<'_>) -> bool {
 fn count_control(stream: &mut Stream, segment: &Segment<'_>, side: Side) {
     let counts = side.pick_mut(&mut stream.counts);
     if segment.has(SYN) {
-        let stamped = segment.options.timestamps.is_some();
-        counts.ip_ids.handshake(segment.ip_id, segment.has(ACK), stamped);
+        let has_stamp = segment.options.timestamps.is_some();
+        counts
+            .ip_ids
+            .handshake(segment.ip_id, segment.has(ACK), has_stamp);
         counts.mss = segment.options.mss.or(counts.mss);
         counts.scale = segment.options.wscale;
         counts.sack = Some(segment.options.sack_permitted);
@@ -221,17 +223,18 @@ pub(super) fn sample_rtt(
     }
     let rtt = side.pick_mut(&mut stream.rtts_ns);
     // A FIN acknowledged much sooner than anything else was acknowledged by a middlebox: not an RTT of the path.
-    let counts = !segment.has(FIN) || rtt.is_none_or(|rtt| sample.saturating_mul(LARGE_RATIO.get()) >= rtt);
-    let best = rtt.map_or(sample, |rtt| if counts { rtt.min(sample) } else { rtt });
+    let is_counted =
+        !segment.has(FIN) || rtt.is_none_or(|rtt| sample.saturating_mul(LARGE_RATIO.get()) >= rtt);
+    let best = rtt.map_or(sample, |rtt| if is_counted { rtt.min(sample) } else { rtt });
     *rtt = Some(best);
-    if let (Some(pairs), Some(pair), true) = (pairs, stream.tracking.pair(), counts) {
-        let by_program = segment.len > 0 || segment.has(FIN);
-        pairs.add(pair, side, sample, by_program);
+    if let (Some(pairs), Some(pair), true) = (pairs, stream.tracking.pair(), is_counted) {
+        let is_by_program = segment.len > 0 || segment.has(FIN);
+        pairs.add(pair, side, sample, is_by_program);
     }
     if segment.has(SYN) || (segment.len == 0 && segment.flags & (FIN | RST) == 0) {
-        let handshake = facts.ack == 1 && peer.has_syn();
+        let is_handshake = facts.ack == 1 && peer.has_syn();
         let at_once = ACK_AT_ONCE.get() * peer.full.mss();
-        own.trips.add(sample, handshake || covered.bytes >= at_once);
+        own.trips.add(sample, is_handshake || covered.bytes >= at_once);
     }
     if segment.has(SYN) {
         return None;

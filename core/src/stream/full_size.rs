@@ -73,9 +73,9 @@ impl FullSize {
     /// Whether the sender never sets PSH, so that its absence proves nothing.
     fn never_pushes(&mut self, facts: &Facts) -> bool {
         let since_push = facts.push_bytes_sent.map(i64::from);
-        let not_yet = since_push.is_some_and(|bytes| bytes >= facts.next_seq - 1);
-        self.unpushed += u8::from(not_yet && self.unpushed < MIN_SAMPLES.get() as u8);
-        not_yet && self.unpushed == MIN_SAMPLES.get() as u8
+        let has_never_pushed = since_push.is_some_and(|bytes| bytes >= facts.next_seq - 1);
+        self.unpushed += u8::from(has_never_pushed && self.unpushed < MIN_SAMPLES.get() as u8);
+        has_never_pushed && self.unpushed == MIN_SAMPLES.get() as u8
     }
 
     /// Lowers the estimate after two segments of one size.

@@ -54,13 +54,13 @@ impl IpIds {
         } else if id == self.last {
             return None; // the same packet twice
         } else if (0..NEAR_IDS.get()).contains(&gap) {
-            let enough = if self.own {
+            let min_count = if self.own {
                 COUNTED_OWN.get()
             } else {
                 MIN_SAMPLES.get() as u32
             };
-            let counts = self.by_one().saturating_sub(self.last_break) >= enough;
-            missing = (counts || gap == 0).then_some(gap.unsigned_abs());
+            let is_counter = self.by_one().saturating_sub(self.last_break) >= min_count;
+            missing = (is_counter || gap == 0).then_some(gap.unsigned_abs());
             self.steps = self.steps.saturating_add(1);
             self.gaps = self.gaps.saturating_add(u32::from(gap > 0));
             self.unseen = self.unseen.saturating_add(u32::from(gap.unsigned_abs()));
@@ -81,10 +81,10 @@ impl IpIds {
         self.steps.saturating_sub(self.gaps)
     }
 
-    /// Reads the SYN (`answer`: the SYN/ACK): whether it shows a counter of the connection's own. `stamped`: with
+    /// Reads the SYN (`answer`: the SYN/ACK): whether it shows a counter of the connection's own. `has_stamp`: with
     /// timestamps.
-    pub fn handshake(&mut self, id: Option<u16>, answer: bool, stamped: bool) {
-        self.own |= if answer { id == Some(0) } else { stamped };
+    pub fn handshake(&mut self, id: Option<u16>, answer: bool, has_stamp: bool) {
+        self.own |= if answer { id == Some(0) } else { has_stamp };
     }
 
     /// Number of frames that the capture lacks before the newest one; None if unknown.
@@ -94,14 +94,14 @@ impl IpIds {
             .saturating_sub(2)
             .saturating_mul(RARE_ONE_IN.get() as u32);
         let gaps = self.gaps.saturating_mul(MAJORITY_ONE_IN.get() as u32);
-        let wide = self.unseen > self.gaps.saturating_mul(SEVERAL.get() as u32);
-        let whose = self.own || self.unseen == 0;
-        let counts = self.steps >= MIN_SAMPLES.get() as u32
+        let are_gaps_wide = self.unseen > self.gaps.saturating_mul(SEVERAL.get() as u32);
+        let is_own_or_gapless = self.own || self.unseen == 0;
+        let is_conclusive = self.steps >= MIN_SAMPLES.get() as u32
             && unrelated <= self.steps
             && gaps <= self.steps
-            && !wide
-            && whose;
-        counts.then_some(u64::from(self.unseen))
+            && !are_gaps_wide
+            && is_own_or_gapless;
+        is_conclusive.then_some(u64::from(self.unseen))
     }
 }
 

@@ -334,12 +334,12 @@ impl Streams {
         }
         let (src, dst) = ((segment.src, segment.sport), (segment.dst, segment.dport));
         let ends = if from_low { [src, dst] } else { [dst, src] };
-        let reused = before.is_some();
-        let begin = |stream: &mut Stream| stream.begin(segment, from_low, ends, at, reused);
+        let is_reuse = before.is_some();
+        let begin = |stream: &mut Stream| stream.begin(segment, from_low, ends, at, is_reuse);
         let id = self.store.open(begin);
         self.index.insert(half, id, before);
         self.remember(slot, key, id);
-        (id, from_low, reused)
+        (id, from_low, is_reuse)
     }
 
     /// Ends a stream whose endpoints a new one uses.

@@ -81,9 +81,9 @@ impl Stream {
             return; // nothing is surer
         }
         let (sender_is_client, roles_by) = roles(segment);
-        let by_content = roles_by == RolesBy::Content && self.roles_by != RolesBy::Content;
-        let sure = roles_by.is_handshake() || by_content;
-        if sure {
+        let is_by_content = roles_by == RolesBy::Content && self.roles_by != RolesBy::Content;
+        let is_sure = roles_by.is_handshake() || is_by_content;
+        if is_sure {
             self.roles_by = roles_by;
             let client_is_low = sender_is_client == from_low;
             if client_is_low != self.client_is_low {

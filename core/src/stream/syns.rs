@@ -84,9 +84,9 @@ impl Stream {
         if self.counts.iter().any(|side| side.payload > 0) {
             return;
         }
-        let full = self.syns.len() >= MAX_SYNS;
+        let is_full = self.syns.len() >= MAX_SYNS;
         match self.syns.last_mut() {
-            Some(last) if full || (last.from_low, last.seq) == (from_low, seq) => {
+            Some(last) if is_full || (last.from_low, last.seq) == (from_low, seq) => {
                 last.retransmissions = last.retransmissions.saturating_add(1);
             }
             _ => {

@@ -70,14 +70,14 @@ impl Tracking {
     /// Drops the tracker of a stream that an RST ended, if no exchange is open. Further data are read like those of a
     /// stream captured from its middle. Returns whether the tracker was dropped.
     pub(super) fn cut(&mut self, at: At, context: &mut Context) -> bool {
-        let done = matches!(self, Tracking::Live(tracker) if tracker.is_done());
-        if done {
+        let is_done = matches!(self, Tracking::Live(tracker) if tracker.is_done());
+        if is_done {
             self.end(at, context);
         }
         if let Tracking::Over(read) = self {
-            read.is_cut |= done;
+            read.is_cut |= is_done;
         }
-        done
+        is_done
     }
 
     /// Ends the tracking.

@@ -83,11 +83,11 @@ impl Pairing {
     fn finish_arrived(&mut self, seen: &SeenSegment<'_, '_>, at: At, context: &mut Context) {
         let ack = seen.facts.ack;
         while let Some(first) = self.settling.front() {
-            let arrived = first
+            let has_arrived = first
                 .response
                 .as_ref()
                 .is_some_and(|response| ack >= response.end_offset);
-            if !arrived && self.settling.len() <= MAX_OPEN {
+            if !has_arrived && self.settling.len() <= MAX_OPEN {
                 break;
             }
             let [client_rtt, _] = *seen.rtts;
@@ -132,9 +132,10 @@ impl Pairing {
     pub(super) fn finish(&mut self, mut exchange: Box<Exchange>, context: &mut Context) {
         exchange.protocol = exchange.protocol.or(self.protocol);
         let request = &mut exchange.request;
-        let lost = exchange.response.is_none() && request.retransmissions.0.is_some() && !exchange.by_server;
+        let is_lost =
+            exchange.response.is_none() && request.retransmissions.0.is_some() && !exchange.by_server;
         let [_, server_acked] = self.acked_seqs;
-        if lost && request.whole.frame > 0 && server_acked < request.end_offset {
+        if is_lost && request.whole.frame > 0 && server_acked < request.end_offset {
             request.last = request.whole; // no retransmission reached a server that was still there
         }
         (exchange.kernel_rtts, exchange.is_doubled) = (self.kernel_rtts, self.is_doubled);

@@ -117,9 +117,9 @@ impl Beats {
             .first()
             .and_then(|exchange| sizes(exchange))
             .is_some_and(|[request, answer]| request == answer);
-        let beats = exceeds(most, OUTLIER_SHARE.get())
+        let are_beats = exceeds(most, OUTLIER_SHARE.get())
             && (has_drifted || self.unmatched > 0 || are_sizes_equal && exceeds(least, OUTLIER_SHARE.get()));
-        beats.then_some(client)
+        are_beats.then_some(client)
     }
 
     fn undecided_ns(&self) -> i64 {

@@ -237,9 +237,9 @@ impl Pairing {
     /// Keeps the step for the exchanges that overlap it, merging or dropping older ones where there are too many.
     #[inline(always)]
     pub(super) fn keep_step(&mut self, side: Side, step: Step, context: &mut Context) {
-        let idle = self.is_idle() && !self.needs_steps();
+        let is_idle = self.is_idle() && !self.needs_steps();
         let steps = side.pick_mut(&mut self.steps);
-        if idle && (!self.has_pushed || steps.len() >= FEW_STEPS) {
+        if is_idle && (!self.has_pushed || steps.len() >= FEW_STEPS) {
             steps.clear();
         } else if steps.len() >= FEW_STEPS
             && (steps.len() >= MAX_STEPS
@@ -275,7 +275,7 @@ impl Pairing {
     /// Records a needed retransmission in the message that contains its bytes: it may move the message's end.
     pub(super) fn repaired(&mut self, side: Side, data: &Data, at: At) {
         // With many exchanges, skip those whose request or response ends before the repeated bytes.
-        let few = self.settling.len() + self.open.len() <= MAX_REPAIRED;
+        let are_few = self.settling.len() + self.open.len() <= MAX_REPAIRED;
         let answered = |exchange: &Exchange| {
             exchange
                 .response
@@ -287,10 +287,10 @@ impl Pairing {
         };
         let settling = self
             .settling
-            .iter_skipping(|exchange| !few && (side == Side::Client || answered(exchange)));
+            .iter_skipping(|exchange| !are_few && (side == Side::Client || answered(exchange)));
         let open = self
             .open
-            .iter_skipping(|exchange| !few && side == Side::Client && sent(exchange));
+            .iter_skipping(|exchange| !are_few && side == Side::Client && sent(exchange));
         for exchange in settling.take(MAX_REPAIRED).chain(open.take(MAX_REPAIRED)) {
             if exchange.requester() != side {
                 // an open response has no end yet: the retransmission is of its bytes

@@ -75,10 +75,10 @@ impl Pairing {
             }
             _ => {}
         }
-        let (at, unseen) = self.seen(at);
+        let (at, is_unseen) = self.seen(at);
         let Some(exchange) = self.find(key) else { return };
-        let asks = side == exchange.requester();
-        match (event, asks) {
+        let is_request = side == exchange.requester();
+        match (event, is_request) {
             (ExchangeEvent::RequestName(named), _) => exchange.named(named),
             (ExchangeEvent::Tags(tags), _) => exchange.add_tags(tags),
             // A complete request may get more bytes before its response: the next round of a log-in.
@@ -106,7 +106,7 @@ impl Pairing {
             (ExchangeEvent::Interim, _) => (exchange.response, exchange.pieces) = (None, Default::default()),
             _ => {}
         }
-        if unseen {
+        if is_unseen {
             exchange.cut_by = Some(CutBy::Gap);
         }
     }
@@ -183,11 +183,11 @@ impl Pairing {
         read_until: i64,
         context: &mut Context,
     ) {
-        let (at, unseen) = self.seen(at);
+        let (at, is_unseen) = self.seen(at);
         let Some(mut exchange) = self.take(key) else {
             return;
         };
-        if unseen {
+        if is_unseen {
             exchange.cut_by = Some(CutBy::Gap);
         }
         exchange.protocol = self.protocol;

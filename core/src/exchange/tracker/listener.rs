@@ -164,8 +164,8 @@ impl Listener for PairingListener<'_> {
 impl PairingListener<'_> {
     /// Reads the next stretch of this side; a hole below `holes` has no packet.
     pub(super) fn read(&mut self, messages: &mut Messages, at: At, holes: u64, stretch: Stretch<'_>) {
-        let lost = matches!(stretch, Stretch::Missing(_)) && self.to < holes;
-        let frame = if lost { 0 } else { at.frame };
+        let is_lost = matches!(stretch, Stretch::Missing(_)) && self.to < holes;
+        let frame = if is_lost { 0 } else { at.frame };
         self.from = self.to;
         self.to = self.to.saturating_add(stretch.len());
         messages.feed(self.side, At { frame, ..at }, stretch, self);

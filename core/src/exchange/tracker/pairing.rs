@@ -185,11 +185,11 @@ impl Pairing {
     /// Begins a response, in a piece at this offset. `asking` is the last packet and the length of a request that is
     /// not complete.
     pub(super) fn answer(&mut self, at: At, offset: u64, asking: Option<(At, u64)>, context: &mut Context) {
-        let (at, unseen) = self.seen(at);
+        let (at, is_unseen) = self.seen(at);
         (self.is_interim, self.lost_answers.is_newest_answered) = (false, false);
-        if unseen || self.lost_answers.has_hole || self.lost_answers.mixed_since_seq.is_some() {
+        if is_unseen || self.lost_answers.has_hole || self.lost_answers.mixed_since_seq.is_some() {
             self.give_up_answered(offset as i64 - BIAS, context);
-            self.lost_answers.has_hole = unseen;
+            self.lost_answers.has_hole = is_unseen;
         }
         let Some(exchange) = self.open.front_mut() else {
             self.is_unsolicited = true; // a greeting, or a notice before the server closes
@@ -212,7 +212,7 @@ impl Pairing {
             last: at,
             ..Message::default()
         });
-        if unseen {
+        if is_unseen {
             exchange.cut_by = Some(CutBy::Gap);
         }
     }
@@ -220,9 +220,9 @@ impl Pairing {
     /// The packet of a note, and whether the capture lacks it (frame 0). In that case its time is unknown, and the
     /// packet that showed the hole stands in.
     pub(super) fn seen(&self, at: At) -> (At, bool) {
-        let unseen = at.frame == 0;
-        let frame = if unseen { self.current.frame } else { at.frame };
-        (At { frame, ..at }, unseen)
+        let is_unseen = at.frame == 0;
+        let frame = if is_unseen { self.current.frame } else { at.frame };
+        (At { frame, ..at }, is_unseen)
     }
 
     /// Ends requests whose response the capture may lack, when a response begins at `offset`. A client that sent a
@@ -248,11 +248,11 @@ impl Pairing {
 
     /// Begins a request.
     pub(super) fn open_exchange(&mut self, at: At, context: &mut Context) {
-        let (at, unseen) = self.seen(at);
+        let (at, is_unseen) = self.seen(at);
         if self.lost_answers.is_newest_answered || self.open.len() >= MAX_OPEN {
             self.make_room(at, context);
         }
-        self.lost_answers.is_newest_answered = unseen && self.lost_answers.is_last_unsolicited;
+        self.lost_answers.is_newest_answered = is_unseen && self.lost_answers.is_last_unsolicited;
         self.lost_answers.is_last_unsolicited = false;
         if self.pauses.current.is_some() {
             self.end_pause(context);
@@ -268,7 +268,7 @@ impl Pairing {
         (exchange.sender_id, exchange.ports) = (self.ids.sender_ids[0], self.ids.ports);
         [exchange.ack_at_request, _] = self.acked_seqs;
         exchange.kind = self.protocol.map_or(Kind::Turn, Protocol::kind);
-        exchange.cut_by = unseen.then_some(CutBy::Gap);
+        exchange.cut_by = is_unseen.then_some(CutBy::Gap);
         if self.tags.is_some() {
             exchange.tags.clone_from(&self.tags);
         }
@@ -372,7 +372,7 @@ impl Pairing {
     }
 
     fn request_end(&mut self, at: At, bytes: u64, end_offset: i64, cut: Option<Close>) {
-        let (at, unseen) = self.seen(at);
+        let (at, is_unseen) = self.seen(at);
         if let Some(exchange) = self.newest_incomplete() {
             let request = &mut exchange.request;
             (request.whole, request.last) = (at, at);
@@ -380,7 +380,7 @@ impl Pairing {
             request.bytes = bytes;
             request.end_offset = end_offset;
             request.is_complete = cut.is_none();
-            if unseen {
+            if is_unseen {
                 exchange.cut_by = Some(CutBy::Gap);
             }
         }
@@ -412,7 +412,7 @@ impl Pairing {
         let Some(mut exchange) = self.open.pop_front() else {
             return;
         };
-        let (at, unseen) = self.seen(at);
+        let (at, is_unseen) = self.seen(at);
         if let Some(response) = &mut exchange.response {
             response.last = at;
             response.bytes = bytes;
@@ -426,7 +426,7 @@ impl Pairing {
             // the missing bytes may contain its end, and the responses to requests sent meanwhile or together with it
             self.lost_answers.mixed_since_seq = Some(exchange.ack_at_request);
         }
-        exchange.cut_by = if unseen || self.lost_answers.mixed_since_seq == Some(exchange.ack_at_request) {
+        exchange.cut_by = if is_unseen || self.lost_answers.mixed_since_seq == Some(exchange.ack_at_request) {
             Some(CutBy::Gap)
         } else {
             exchange.cut_by.or(cut.map(CutBy::from))

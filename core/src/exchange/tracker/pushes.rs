@@ -36,9 +36,9 @@ impl Pairing {
     /// Adds the row of a complete push.
     #[cold]
     pub(super) fn push(&mut self, push: &Push<'_>, context: &mut Context) {
-        let (first, unseen) = self.seen(push.first);
-        let (last, hole) = self.seen(push.last);
-        if unseen || hole {
+        let (first, is_first_unseen) = self.seen(push.first);
+        let (last, is_last_unseen) = self.seen(push.last);
+        if is_first_unseen || is_last_unseen {
             return; // the capture lacks a packet of it, so that its time is unknown
         }
         if let Some(number) = push.subscription {

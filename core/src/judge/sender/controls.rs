@@ -320,13 +320,13 @@ impl Controls {
     /// The segment is as large as two sent where nothing was held, or, in messages of three segments, larger than any
     /// second one. Not decided where the capture lacks ACKs, as it may lack segments too.
     pub(in crate::judge) fn may_gather(&self, candidate: &Candidate) -> bool {
-        let two = self.most_bytes > 0
+        let is_as_large_as_two = self.most_bytes > 0
             && candidate.freed_bytes.saturating_add(self.most_bytes / 2) / self.most_bytes > 1;
-        let third = self.has_third
+        let is_larger_than_second = self.has_third
             && candidate.begins_message
             && self.second_bytes > 0
             && candidate.freed_bytes > self.second_bytes;
-        !self.goes_on && !self.lacks_acks && (two || third)
+        !self.goes_on && !self.lacks_acks && (is_as_large_as_two || is_larger_than_second)
     }
 
     /// Whether the program is known to write three times and more within a message.
@@ -354,9 +354,9 @@ impl Controls {
     /// outlasts a held ACK shows a program at work between the two writes, which may have worked in all of them.
     pub(in crate::judge) fn always_follow(&self) -> bool {
         let are_others = self.are_other_answers(self.longest_held_ns);
-        let nearly_all =
+        let follow_nearly_all =
             !self.has_written_late && OUTLIER_ONE_IN.get() * self.late_waits.len() <= self.followed();
-        self.followed() >= MIN_SAMPLES.get() && (are_others || nearly_all) && !self.outlast()
+        self.followed() >= MIN_SAMPLES.get() && (are_others || follow_nearly_all) && !self.outlast()
     }
 
     /// Whether the program was seen, beside the sender, to pause for longer than ACKs are held, for various times: then

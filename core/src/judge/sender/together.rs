@@ -37,7 +37,7 @@ fn is_batch(batch: &[&Candidate]) -> bool {
     let steps = || batch.iter().zip(batch.iter().skip(1));
     let in_order = steps()
         .all(|(wait, next)| wait.freed.time_ns < next.freed.time_ns && wait.freed.frame < next.freed.frame);
-    let soon = batch
+    let are_soon = batch
         .iter()
         .all(|candidate| candidate.release_ns() <= SOON_NS.get());
     let between_acks = middle(steps().map(|(wait, next)| next.ack.time_ns - wait.ack.time_ns));
@@ -47,7 +47,7 @@ fn is_batch(batch: &[&Candidate]) -> bool {
     };
     let per_frame =
         middle(steps().map(|(wait, next)| (next.freed.time_ns - wait.freed.time_ns) / frames(wait, next)));
-    batch.len() >= MIN_SAMPLES.get() && in_order && soon && per_frame <= CLEAR_RATIO.get() * between_acks
+    batch.len() >= MIN_SAMPLES.get() && in_order && are_soon && per_frame <= CLEAR_RATIO.get() * between_acks
 }
 
 fn middle(values: impl Iterator<Item = i64>) -> i64 {

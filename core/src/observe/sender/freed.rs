@@ -76,11 +76,11 @@ impl Sender {
             .filter(|first| first.frame < peer_sent.frame)?;
         let release = data.at.time_ns - ack.at.time_ns;
         // beside its host, where a kernel is faster than a program
-        let by_kernel = self
+        let is_by_kernel = self
             .freed
             .fastest_answer_ns
             .is_some_and(|took| 2 * release <= took);
-        if !by_kernel || release > KERNEL_NS.get() {
+        if !is_by_kernel || release > KERNEL_NS.get() {
             return None;
         }
         self.freed.by_data = self.freed.by_data.saturating_add(1);
@@ -115,8 +115,8 @@ impl Sender {
             return None;
         };
         let candidate = candidate(small, &ack, data, self.echoes_acks);
-        let prompt = data.at.time_ns - ack.at.time_ns - data.own_rtt_ns <= PROMPT_NS.get();
-        if candidate.arrived == Some(false) || !prompt {
+        let is_prompt = data.at.time_ns - ack.at.time_ns - data.own_rtt_ns <= PROMPT_NS.get();
+        if candidate.arrived == Some(false) || !is_prompt {
             return None;
         }
         self.count_freed(&candidate, data.own_rtt_ns);

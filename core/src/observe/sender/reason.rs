@@ -339,9 +339,9 @@ impl Sender {
         let (before, echo) = (self.small?.tsecr?, data.tsecr?);
         let passed = self.peer.clock.passed(echo)?;
         let newest = data.at.time_ns - data.own_rtt_ns;
-        let first = (echo.wrapping_sub(before) as i32) > 0 && data.own_rtt_ns >= SOON_NS.get();
-        let with_it = (newest - passed).abs() <= NOISE_NS.get();
-        (first && with_it).then_some(At {
+        let is_first = (echo.wrapping_sub(before) as i32) > 0 && data.own_rtt_ns >= SOON_NS.get();
+        let passes_with_it = (newest - passed).abs() <= NOISE_NS.get();
+        (is_first && passes_with_it).then_some(At {
             frame: 0,
             time_ns: passed.min(newest),
         })
@@ -424,9 +424,9 @@ impl Sender {
     /// there was more to send, so a full one after it always counts. Behind a full one with PSH the program may have
     /// paused, and a small tail may have been corked: those have to keep the pace.
     fn line_was_busy(&self, data: &Data, gap_ns: i64) -> bool {
-        let paced = gap_ns <= LARGE_RATIO.get() * self.gaps.pace_ns;
+        let is_paced = gap_ns <= LARGE_RATIO.get() * self.gaps.pace_ns;
         if data.is_small || !self.newest.had_more {
-            paced
+            is_paced
                 && (self.newest.had_more
                     || self.newest.was_full && self.acked.una < data.start_seq && !data.is_small)
         } else {
@@ -462,9 +462,9 @@ fn has_cork_length(at: At, since: At) -> bool {
 /// that ACK.
 fn may_be_retransmission(data: &Data, since: At, acked_ns: u32) -> bool {
     let acked_ns = i64::from(acked_ns);
-    let held = acked_ns - data.own_rtt_ns >= DELACK_LEAST_NS.get();
-    let unseen = data.at.time_ns - since.time_ns - if held { acked_ns } else { data.own_rtt_ns };
-    data.own_rtt_ns >= AT_HOST_NS.get() && unseen >= data.rtt_ns + RTO_NS.get()
+    let was_held = acked_ns - data.own_rtt_ns >= DELACK_LEAST_NS.get();
+    let unseen_ns = data.at.time_ns - since.time_ns - if was_held { acked_ns } else { data.own_rtt_ns };
+    data.own_rtt_ns >= AT_HOST_NS.get() && unseen_ns >= data.rtt_ns + RTO_NS.get()
 }
 
 /// Whether an answer took between half and twice the wait for a held ACK on another connection. (The judge needs the

@@ -131,13 +131,14 @@ impl Group<'_> {
         let first = |rising: &[Pause], count| rising.get(..count).unwrap_or_default().to_vec();
         let (unheld, early) = (first(self.unheld, unheld), first(self.early, early));
         let are_few = unheld.len() + early.len() < SEVERAL.get();
-        let show = !are_few || unheld.iter().chain(&early).all(|pause| !pause.exact);
+        let are_conclusive = !are_few || unheld.iter().chain(&early).all(|pause| !pause.exact);
         // of many longer pauses, compare the shorter half: a busy host adds to the others
         let share = if longer < MIN_SAMPLES.get() { 0.95 } else { 0.5 };
         let mut longer = first(self.outlasting, longer);
         longer.extend(unheld_longer);
         longer.sort_unstable_by_key(Pause::rank);
-        show && have_one_length(&unheld, 0.95)
+        are_conclusive
+            && have_one_length(&unheld, 0.95)
             && have_one_length(&early, 0.95)
             && have_one_length(&longer, share)
     }
