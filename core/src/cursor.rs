@@ -194,6 +194,20 @@ pub fn be32_at(data: &[u8], at: usize) -> Option<u32> {
         .map(|bytes| u32::from_be_bytes(*bytes))
 }
 
+#[inline]
+pub fn le16_at(data: &[u8], at: usize) -> Option<u16> {
+    data.get(at..)?
+        .first_chunk()
+        .map(|bytes| u16::from_le_bytes(*bytes))
+}
+
+#[inline]
+pub fn le32_at(data: &[u8], at: usize) -> Option<u32> {
+    data.get(at..)?
+        .first_chunk()
+        .map(|bytes| u32::from_le_bytes(*bytes))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ use super::pending_queue::push_dropping_oldest;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::Sink;
 use super::{Kind, Listener, Side, Status, text};
-use crate::cursor::{self, Cursor};
+use crate::cursor;
 use crate::limits::HELD_BEHIND_NS;
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -136,7 +136,7 @@ fn argument(head: &[u8]) -> &[u8] {
 }
 
 fn kind(head: &[u8]) -> u32 {
-    Cursor::new(cursor::from(head, 4)).u32be().unwrap_or(0)
+    cursor::be32_at(head, 4).unwrap_or(0)
 }
 
 impl WireFormat for Gearman {
@@ -152,7 +152,7 @@ impl WireFormat for Gearman {
         if !magic.iter().zip(first).all(|(want, byte)| want == byte) {
             return Length::Wrong;
         }
-        match Cursor::new(cursor::from(first, 8)).u32be() {
+        match cursor::be32_at(first, 8) {
             Some(len) if len <= MAX_MESSAGE => Length::Is(HEADER as u64 + u64::from(len)),
             Some(_) => Length::Wrong,
             None => Length::More,

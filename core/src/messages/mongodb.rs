@@ -13,6 +13,7 @@ use super::pending_queue::{push_dropping_oldest, take_first};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::Sink;
 use super::{BySide, Close, Guess, Kind, Listener, MessageReader, Outcome, Side, Status, Stretch, errors};
+use crate::cursor;
 use bson::{COMPRESSED, HEADER, Header, MSG, QUERY, REPLY};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -130,7 +131,7 @@ impl MongoDb {
 
     fn read_request(&mut self, sink: &mut Sink<'_, impl Listener>, header: Header, bytes: u64) {
         let body = self.sides.client.message.head();
-        let flags = bson::u32_at(body, 0).unwrap_or(0);
+        let flags = cursor::le32_at(body, 0).unwrap_or(0);
         let command = match header.code {
             // not answered
             MSG if flags & bson::MORE_TO_COME != 0 => return,
@@ -158,7 +159,7 @@ impl MongoDb {
 
     fn read_response(&mut self, sink: &mut Sink<'_, impl Listener>, header: Header, bytes: u64) {
         let has_more = header.code == MSG
-            && bson::u32_at(self.sides.server.message.head(), 0)
+            && cursor::le32_at(self.sides.server.message.head(), 0)
                 .is_some_and(|flags| flags & bson::MORE_TO_COME != 0);
         if let Some((_, pending)) = self.more_to_come.take_if(|(id, _)| *id == header.to) {
             sink.push(&pending.method, &pending.target, bytes);

@@ -116,7 +116,7 @@ impl WireFormat for OpcUa {
         if !types.iter().any(fits) {
             return Length::Wrong;
         }
-        match Cursor::new(cursor::from(first, 4)).u32le() {
+        match cursor::le32_at(first, 4) {
             Some(len) if (HEADER..=MAX_CHUNK).contains(&len) => Length::Is(u64::from(len)),
             Some(_) => Length::Wrong,
             None => Length::More,
@@ -143,7 +143,7 @@ impl WireFormat for OpcUa {
             (Side::Client, b"HEL") => begin_request(sink, SETUP, Kind::Setup, "Hello"),
             (Side::Server, b"ACK") => begin_answer(sink, SETUP, 0),
             (Side::Server, b"ERR") => {
-                let code = Cursor::new(cursor::from(head.bytes, 8)).u32le().unwrap_or(0);
+                let code = cursor::le32_at(head.bytes, 8).unwrap_or(0);
                 let key = self.waiting.pop_front().unwrap_or(SETUP);
                 begin_answer(sink, key, code)
             }
@@ -171,7 +171,7 @@ impl WireFormat for OpcUa {
 impl OpcUa {
     fn read_request(&mut self, sink: &mut Sink<'_, impl Listener>, head: &[u8]) -> Role {
         let service = service(head).and_then(service_name);
-        let id = Cursor::new(cursor::from(head, ID)).u32le();
+        let id = cursor::le32_at(head, ID);
         if let (Some(method), Some(id)) = (service, id) {
             let kind = match method {
                 "Publish" => Kind::LongPoll,
@@ -190,10 +190,8 @@ impl OpcUa {
         let request_of = |response: u16| response.checked_sub(RESPONSE_OFFSET);
         let is_readable =
             service(head).is_some_and(|id| id == FAULT || request_of(id).and_then(service_name).is_some());
-        let id = Cursor::new(cursor::from(head, ID))
-            .u32le()
-            .filter(|_| is_readable);
-        let result = Cursor::new(cursor::from(head, RESULT)).u32le();
+        let id = cursor::le32_at(head, ID).filter(|_| is_readable);
+        let result = cursor::le32_at(head, RESULT);
         match id {
             Some(id) => begin_answer(sink, u64::from(id), result.unwrap_or(0)),
             None => self.waiting.pop_front().map_or(Role::Ignored, |key| {

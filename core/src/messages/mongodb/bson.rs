@@ -4,6 +4,7 @@
 use smol_str::SmolStr;
 
 use super::super::{Guess, Side, text};
+use crate::cursor::le32_at;
 
 pub(super) const HEADER: usize = 16;
 // opcodes
@@ -34,7 +35,7 @@ pub(super) struct Header {
 impl Header {
     /// Reads a header. None if this side sends no such message.
     pub(super) fn of(side: Side, header: &[u8; HEADER]) -> Option<Header> {
-        let at = |offset| u32_at(header, offset);
+        let at = |offset| le32_at(header, offset);
         let (len, id, to, code) = (at(0)?, at(4)?, at(8)?, at(12)?);
         let fits = match side {
             Side::Client => to == 0 && matches!(code, MSG | QUERY | COMPRESSED | 2001 | 2002 | 2005..=2007),
@@ -65,7 +66,7 @@ pub(super) fn begins(side: Side, input: &[u8]) -> Guess {
             Guess::No
         };
     };
-    match (Header::of(side, header), u32_at(body, 0)) {
+    match (Header::of(side, header), le32_at(body, 0)) {
         (
             Some(Header {
                 code: MSG | QUERY | REPLY | COMPRESSED,
@@ -85,16 +86,11 @@ pub(super) fn begins(side: Side, input: &[u8]) -> Guess {
     }
 }
 
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    let (bytes, _) = bytes.get(at..)?.split_first_chunk::<4>()?;
-    Some(u32::from_le_bytes(*bytes))
-}
-
 /// Returns the document of an OP_MSG, as far as it was kept. Flags precede it, and maybe sequences of documents.
 pub(super) fn document(body: &[u8]) -> &[u8] {
     let mut rest = body.get(4..).unwrap_or_default();
     while let Some((1, sequence)) = rest.split_first() {
-        let len = u32_at(sequence, 0).unwrap_or(u32::MAX);
+        let len = le32_at(sequence, 0).unwrap_or(u32::MAX);
         rest = sequence.get(len as usize..).unwrap_or_default();
     }
     rest.strip_prefix(&[0]).unwrap_or_default()
@@ -158,7 +154,7 @@ pub(super) fn error_code(document: &[u8]) -> Option<u32> {
     for (name, kind, value) in elements(document) {
         match (name, kind) {
             (b"ok", _) => failed |= value.iter().all(|byte| *byte == 0),
-            (b"code", 16) => code = u32_at(value, 0).unwrap_or(0),
+            (b"code", 16) => code = le32_at(value, 0).unwrap_or(0),
             (b"writeErrors", _) => {
                 failed = true;
                 let first = elements(value)
@@ -166,7 +162,9 @@ pub(super) fn error_code(document: &[u8]) -> Option<u32> {
                     .map(|(_, _, error)| error)
                     .unwrap_or_default();
                 let written = elements(first).find(|(name, ..)| *name == b"code");
-                code = written.and_then(|(_, _, value)| u32_at(value, 0)).unwrap_or(code);
+                code = written
+                    .and_then(|(_, _, value)| le32_at(value, 0))
+                    .unwrap_or(code);
             }
             _ => {}
         }
@@ -183,9 +181,9 @@ fn elements(document: &[u8]) -> impl Iterator<Item = (&[u8], u8, &[u8])> {
         let (name, after) = (named.get(..end)?, named.get(end + 1..)?);
         let len = match kind {
             0x01 | 0x09 | 0x11 | 0x12 => 8,
-            0x02 => u32_at(after, 0)? as usize + 4,
-            0x03 | 0x04 => u32_at(after, 0)? as usize,
-            0x05 => u32_at(after, 0)? as usize + 5,
+            0x02 => le32_at(after, 0)? as usize + 4,
+            0x03 | 0x04 => le32_at(after, 0)? as usize,
+            0x05 => le32_at(after, 0)? as usize + 5,
             0x07 => 12,
             0x08 => 1,
             0x0a => 0,

@@ -13,6 +13,7 @@ use super::super::sink::Sink;
 use super::super::sql::{self, Dialect};
 use super::super::{Kind, Listener, RequestName, text};
 use super::packets::{self, Capabilities, HEADER, com};
+use crate::cursor;
 use crate::limits::HELD_BEHIND_NS;
 
 /// Upper bound on the bytes of a database's or table's name; MySQL allows 64 characters.
@@ -158,7 +159,7 @@ impl Dialog {
     }
 
     fn log_in(&mut self, sink: &mut Sink<'_, impl Listener>, packet: &Packet, bytes: u64) -> ClientPacket {
-        let Some(flags) = packets::u32_at(packet.head(), 0) else {
+        let Some(flags) = cursor::le32_at(packet.head(), 0) else {
             return ClientPacket::Wrong("not a log-in of MySQL");
         };
         if packets::length(packet.header()) == 32 && flags & packets::CLIENT_SSL != 0 {
@@ -212,7 +213,7 @@ impl Dialog {
             return ClientPacket::Wrong("not a command of MySQL");
         };
         if !is_answered {
-            if let (com::CLOSE, Some(id)) = (code, packets::u32_at(body, 0)) {
+            if let (com::CLOSE, Some(id)) = (code, cursor::le32_at(body, 0)) {
                 self.statements.retain(|(listed, _)| *listed != id);
             }
             return ClientPacket::Unanswered;
@@ -232,7 +233,7 @@ impl Dialog {
                 target
             }
             com::PREPARE => sql::mask(body, Dialect::Backslash, is_cut),
-            com::EXECUTE | com::RESET | com::FETCH => self.statement(packets::u32_at(body, 0).unwrap_or(0)),
+            com::EXECUTE | com::RESET | com::FETCH => self.statement(cursor::le32_at(body, 0).unwrap_or(0)),
             com::INIT_DB | com::FIELD_LIST | com::CREATE_DB | com::DROP_DB => {
                 let name = body.split(|byte| *byte == 0).next().unwrap_or_default();
                 text::name_up_to(name, MAX_NAME, false)

@@ -2,6 +2,7 @@
 //! and SQL, never a row.
 
 use super::super::Guess;
+use crate::cursor::{le16_at, le32_at};
 
 /// Bytes of a packet's header: a 3-byte length, little-endian, and a sequence number that each command starts at 0.
 pub(super) const HEADER: usize = 4;
@@ -127,7 +128,7 @@ pub(super) fn logs_in(input: &[u8]) -> Guess {
         .iter()
         .take(19)
         .all(|byte| *byte == 0);
-    let is_new = u32_at(body, 0).is_none_or(|flags| flags & PROTOCOL_41 != 0);
+    let is_new = le32_at(body, 0).is_none_or(|flags| flags & PROTOCOL_41 != 0);
     if !(1..=3).contains(&number) || !(32..4096).contains(&length(header)) || !zeros || !is_new {
         Guess::No
     } else if body.len() < 28 {
@@ -140,8 +141,8 @@ pub(super) fn logs_in(input: &[u8]) -> Guess {
 /// Returns the capability flags of a greeting.
 pub(super) fn greeting_capabilities(body: &[u8]) -> Option<Capabilities> {
     let end = memchr::memchr(0, body)?;
-    let low = u16_at(body, end + 14)?;
-    let high = u16_at(body, end + 19).unwrap_or(0);
+    let low = le16_at(body, end + 14)?;
+    let high = le16_at(body, end + 19).unwrap_or(0);
     Some(Capabilities(u32::from(low) | u32::from(high) << 16))
 }
 
@@ -166,16 +167,6 @@ pub(super) fn begins_message(first: &[u8]) -> bool {
 fn is_text(text: &[u8]) -> bool {
     let control = |byte: &u8| *byte < 0x20 && !byte.is_ascii_whitespace();
     !text.iter().take(64).any(control) && text.iter().take(16).any(u8::is_ascii_alphabetic)
-}
-
-pub(super) fn u16_at(body: &[u8], at: usize) -> Option<u16> {
-    let (bytes, _) = body.get(at..)?.split_first_chunk::<2>()?;
-    Some(u16::from_le_bytes(*bytes))
-}
-
-pub(super) fn u32_at(body: &[u8], at: usize) -> Option<u32> {
-    let (bytes, _) = body.get(at..)?.split_first_chunk::<4>()?;
-    Some(u32::from_le_bytes(*bytes))
 }
 
 /// Returns a length-encoded integer, and the bytes after it.
@@ -208,7 +199,7 @@ pub(super) enum Last {
 pub(super) fn as_last(body: &[u8], len: u64) -> Option<Last> {
     let rest = body.strip_prefix(&[0xfe])?;
     if len == EOF {
-        return Some(Last::Eof(u16_at(rest, 2).unwrap_or(0)));
+        return Some(Last::Eof(le16_at(rest, 2).unwrap_or(0)));
     }
     (len < LONGEST_OK).then(|| Last::Ok(ok_status(rest).unwrap_or(0)))
 }
@@ -217,7 +208,7 @@ pub(super) fn as_last(body: &[u8], len: u64) -> Option<Last> {
 pub(super) fn ok_status(body: &[u8]) -> Option<u16> {
     let (_rows, rest) = length_encoded(body)?;
     let (_id, rest) = length_encoded(rest)?;
-    u16_at(rest, 0)
+    le16_at(rest, 0)
 }
 
 /// Returns the statement of COM_QUERY; empty if query attributes with values stand before it.

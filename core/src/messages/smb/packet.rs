@@ -147,18 +147,10 @@ pub(super) fn fits(side: Side, message: &[u8]) -> bool {
         let is_command = |kind: &u8| smb1_name(*kind).is_some() || UNANSWERED_1.contains(kind);
         return body.get(4).is_none_or(is_command) && body.get(9).is_none_or(fits_side);
     }
-    let flags = le32(body, 16);
+    let flags = cursor::le32_at(body, 16);
     begins(body, b"\xfeSMB\x40\0")
         && flags.is_none_or(|flags| (flags & RESPONSE != 0) == (side == Side::Server))
-        && le16(body, 12).is_none_or(|number| usize::from(number) < NAMES.len())
-}
-
-fn le16(bytes: &[u8], at: usize) -> Option<u16> {
-    Cursor::new(cursor::from(bytes, at)).u16le()
-}
-
-fn le32(bytes: &[u8], at: usize) -> Option<u32> {
-    Cursor::new(cursor::from(bytes, at)).u32le()
+        && cursor::le16_at(body, 12).is_none_or(|number| usize::from(number) < NAMES.len())
 }
 
 fn le128(bytes: &[u8], at: usize) -> Option<u128> {
@@ -193,7 +185,8 @@ const FUNCTION_1: usize = 69;
 impl<'a> Packet<'a> {
     /// Whether another command follows in the message.
     pub(super) fn has_next(&self) -> bool {
-        self.bytes.starts_with(MARK) && le32(self.bytes, 20).is_some_and(|next| next as usize >= HEAD)
+        self.bytes.starts_with(MARK)
+            && cursor::le32_at(self.bytes, 20).is_some_and(|next| next as usize >= HEAD)
     }
 
     /// Iterates over the commands of a message (NextCommand).
@@ -201,7 +194,9 @@ impl<'a> Packet<'a> {
         let mut rest = Some(cursor::from(message, BEFORE));
         std::iter::from_fn(move || {
             let bytes = rest.take()?;
-            let next = le32(bytes, 20).filter(|_| bytes.starts_with(MARK)).unwrap_or(0) as usize;
+            let next = cursor::le32_at(bytes, 20)
+                .filter(|_| bytes.starts_with(MARK))
+                .unwrap_or(0) as usize;
             let (bytes, after) = if next >= HEAD {
                 cursor::split(bytes, next)
             } else {
@@ -222,9 +217,9 @@ impl<'a> Packet<'a> {
         let mut cursor = Cursor::new(cursor::from(bytes, 24));
         Some(Packet {
             bytes,
-            status: le32(bytes, 8)?,
-            command: Command(le16(bytes, 12)?),
-            flags: le32(bytes, 16)?,
+            status: cursor::le32_at(bytes, 8)?,
+            command: Command(cursor::le16_at(bytes, 12)?),
+            flags: cursor::le32_at(bytes, 16)?,
             number: cursor.u64le()?,
             is_wide: true,
             is_dos: false,
@@ -234,8 +229,8 @@ impl<'a> Packet<'a> {
     /// Reads a message of SMB1 (MS-CIFS 2.2.3.1).
     fn read_1(bytes: &'a [u8]) -> Option<Self> {
         let kind = cursor::u8_at(bytes, 4)?;
-        let (flags, more) = (cursor::u8_at(bytes, 9)?, le16(bytes, 10)?);
-        let (process, number) = (le16(bytes, 26)?, le16(bytes, 30)?);
+        let (flags, more) = (cursor::u8_at(bytes, 9)?, cursor::le16_at(bytes, 10)?);
+        let (process, number) = (cursor::le16_at(bytes, 26)?, cursor::le16_at(bytes, 30)?);
         let (command, number) = match kind {
             NEGOTIATE_1 => (Command::NEGOTIATE, 0),
             _ if number == UNSOLICITED_1 && flags & 0x80 == 0 => (Command(SMB1 | u16::from(kind)), u64::MAX),
@@ -246,7 +241,7 @@ impl<'a> Packet<'a> {
         };
         Some(Packet {
             bytes,
-            status: le32(bytes, 5)?,
+            status: cursor::le32_at(bytes, 5)?,
             command,
             flags: u32::from(flags >> 7),
             number,
@@ -257,14 +252,14 @@ impl<'a> Packet<'a> {
 
     /// Whether the server answers when a directory changes.
     pub(super) fn is_long_poll(&self) -> bool {
-        let function = || le16(self.bytes, FUNCTION_1);
+        let function = || cursor::le16_at(self.bytes, FUNCTION_1);
         self.command == Command::CHANGE_NOTIFY
             || self.command == Command::TRANSACT_1 && function() == Some(NOTIFY_1)
     }
 
     /// Returns the file of an SMB1 open (MS-SMB 2.2.4.9.1).
     fn name_1(&self) -> Option<SmolStr> {
-        let len = usize::from(le16(self.bytes, 38)?);
+        let len = usize::from(cursor::le16_at(self.bytes, 38)?);
         let at = if self.is_wide { 84 } else { 83 };
         let name = cursor::from(self.bytes, at).get(..len)?;
         Some(self.decode(name))
@@ -275,7 +270,7 @@ impl<'a> Packet<'a> {
         if !self.is_wide {
             return text::name_up_to(name, MAX_NAME, false);
         }
-        let units = name.chunks_exact(2).filter_map(|unit| le16(unit, 0));
+        let units = name.chunks_exact(2).filter_map(|unit| cursor::le16_at(unit, 0));
         let letters = char::decode_utf16(units).map(|letter| letter.unwrap_or('\u{FFFD}'));
         let name: String = letters.collect();
         text::name_up_to(name.as_bytes(), MAX_NAME, false)
@@ -305,7 +300,10 @@ impl<'a> Packet<'a> {
             Command::TREE_CONNECT => 4,
             _ => return None,
         };
-        let (offset, len) = (le16(self.body(), at)?, le16(self.body(), at + 2)?);
+        let (offset, len) = (
+            cursor::le16_at(self.body(), at)?,
+            cursor::le16_at(self.body(), at + 2)?,
+        );
         let name = cursor::from(self.bytes, usize::from(offset)).get(..usize::from(len))?;
         Some(self.decode(name))
     }
@@ -322,7 +320,7 @@ impl<'a> Packet<'a> {
 
     /// Whether a NEGOTIATE offers a dialect of SMB3 (2.2.3).
     fn offers_3(&self) -> bool {
-        let count = le16(self.body(), 2).unwrap_or(0);
+        let count = cursor::le16_at(self.body(), 2).unwrap_or(0);
         let is_request = self.flags & RESPONSE == 0 && self.bytes.starts_with(MARK);
         let mut dialects = Cursor::new(cursor::from(self.body(), 36));
         is_request && (0..count.min(16)).any(|_| dialects.u16le().is_some_and(|dialect| dialect >= DIALECT_3))

@@ -5,6 +5,7 @@ use super::super::super::sink::Sink;
 use super::super::super::{Listener, Status, server_software, text};
 use super::super::packets::{self, Capabilities, Last};
 use super::{Dialog, Expects, Packet, Stage};
+use crate::cursor;
 
 /// Upper bound on the prepared statements kept; beyond it the oldest is dropped.
 const MAX_STATEMENTS: usize = 256;
@@ -42,7 +43,7 @@ impl Dialog {
         let first = body.first().copied().unwrap_or_default();
         let (rest, last) = (body.get(1..).unwrap_or_default(), packets::as_last(body, len));
         if first == 0xff && oldest.expects != Expects::Text {
-            let code = packets::u16_at(rest, 0);
+            let code = cursor::le16_at(rest, 0);
             // 0xffff is a progress report of MariaDB
             if code != Some(0xffff) {
                 self.end_with_error(sink, key, code, rest.get(2..).unwrap_or_default());
@@ -131,14 +132,14 @@ impl Dialog {
 
     /// Reads the response to PREPARE: the id of the statement, and how many definitions follow.
     fn read_prepared(&mut self, body: &[u8]) -> Expects {
-        let at = |offset| u32::from(packets::u16_at(body, offset).unwrap_or(0));
+        let at = |offset| u32::from(cursor::le16_at(body, offset).unwrap_or(0));
         let (columns, parameters) = (at(4), at(6));
         let sql = self
             .waiting
             .first()
             .map(|(_, oldest)| std::mem::take(&mut oldest.sql))
             .unwrap_or_default();
-        if let Some(id) = packets::u32_at(body, 0) {
+        if let Some(id) = cursor::le32_at(body, 0) {
             self.statements.retain(|(listed, _)| *listed != id);
             push_dropping_oldest(&mut self.statements, MAX_STATEMENTS, (id, sql));
         }
