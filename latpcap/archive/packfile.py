@@ -89,7 +89,7 @@ class TableFile:
             version="2.6",
             compression="zstd",
             compression_level=1,
-            use_dictionary=[*text_columns, *(n for n in schema.names if n in _DICTIONARY_COLUMNS)],
+            use_dictionary=[*text_columns, *(name for name in schema.names if name in _DICTIONARY_COLUMNS)],
             column_encoding=ascending,
             write_page_checksum=True,
         )

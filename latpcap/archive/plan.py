@@ -40,8 +40,8 @@ class StoredFiles:
     def orphans(self) -> list[str]:
         """Files of packs that were never completed."""
         named_packs = {*self.whole, *self.broken, *self.damaged, *self.replaced}
-        tables = [n for n in self.sizes if n.endswith(".parquet") and n.partition("/")[0] in layout.TABLES]
-        return [n for n in tables if n.count("/") == 1 and layout.pack_of(n) not in named_packs]
+        tables = [name for name in self.sizes if name.endswith(".parquet") and name.partition("/")[0] in layout.TABLES]
+        return [name for name in tables if name.count("/") == 1 and layout.pack_of(name) not in named_packs]
 
 
 def find_stored(output: Output) -> StoredFiles:

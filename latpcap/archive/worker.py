@@ -186,7 +186,7 @@ class _Capture:
         self._task, self._options, self._watch = work.task, work.options, work.watch
         self._id = identity(heads[0].part.name)
         self._engine = _core.Analysis(links.read, keys.text(self._options.keylog))
-        self._stored = dict.fromkeys((n for n in TABLES if self._options.events or n != "events"), 0)
+        self._stored = dict.fromkeys((name for name in TABLES if self._options.events or name != "events"), 0)
         """Rows stored, per table."""
         self._parts: list[Part] = []
         self._sizes: list[int] = []

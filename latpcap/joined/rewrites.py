@@ -91,7 +91,7 @@ def _changed_addresses(a: Point, b: Point, pairing: Pairing) -> list[tuple[str, 
     rows: list[dict[int, tuple[Any, ...]]] = []
     for point in (a, b):
         columns = point.table("streams").select(["stream", *names]).to_pydict()
-        rows.append(dict(zip(columns["stream"], zip(*(columns[n] for n in names), strict=True), strict=True)))
+        rows.append(dict(zip(columns["stream"], zip(*(columns[name] for name in names), strict=True), strict=True)))
     changes: dict[str, Counter[tuple[Any, Any]]] = {}
     for stream_a, stream_b in zip(pairing.streams.a.tolist(), pairing.streams.b.tolist(), strict=True):
         for name, x, y in zip(names, rows[0][stream_a], rows[1][stream_b], strict=True):

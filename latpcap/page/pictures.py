@@ -81,7 +81,9 @@ def waterfall(plan: Plan) -> str:
         f'<span class="track">{"".join(cut[index])}</span><span>{safe(bar.words)}</span></div>'
         for index, bar in enumerate(plan.bars)
     ]
-    legend = [(colour(n), f"f-{CAUSES[n].family}", n, f"{ms(total)} ms") for n, total in plan.totals.items()]
+    legend = [
+        (colour(cause), f"f-{CAUSES[cause].family}", cause, f"{ms(total)} ms") for cause, total in plan.totals.items()
+    ]
     if plan.unproven:
         legend.append(("#9a9a9a", "probable", words.say("page_dashes"), words.say("page_dashes_mean")))
     return keys(legend) + f'<div class="bars">{"".join(rows)}</div>'
@@ -169,7 +171,7 @@ def _levels(low: float, high: float, *, log: bool) -> list[float]:
         steps = (1, 2, 5) if len(powers) <= _FEW_POWERS else (1,)
         return [n * 10.0**power for power in powers for n in steps if low <= n * 10.0**power <= high]
     step = 10 ** math.floor(math.log10(high))
-    step = next(s for s in (step / 5, step / 2, step, step * 2) if high / s <= 6)
+    step = next(candidate for candidate in (step / 5, step / 2, step, step * 2) if high / candidate <= 6)
     return [step * number for number in range(int(high / step) + 1)]
 
 

@@ -140,7 +140,8 @@ class Timeline(Display):
     def keys(self) -> Sequence[Key]:
         """Return the top causes with the number of their exchanges, and the sizes of dots."""
         number = {group.cause: len(group.seconds) for group in self.dots}
-        keys = [Key(CAUSES[n].colour, n, f"top cause of {number[n]:,}", mark(n)) for n in CAUSES if number.get(n)]
+        causes = [cause for cause in CAUSES if number.get(cause)]
+        keys = [Key(CAUSES[cause].colour, cause, f"top cause of {number[cause]:,}", mark(cause)) for cause in causes]
         keys += [Key(_NONE, "no top cause", f"{number[None]:,}", "dot")] if number.get(None) else []
         sizes = [min_count for min_count, _ in _SIZES if 1 < min_count <= self._largest_dot()]
         if sizes:

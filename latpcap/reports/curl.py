@@ -61,7 +61,7 @@ def report(capture: Subject, server: str | None) -> Report:
         unknown.append(
             f"{count(len(numbers) - MAX_CONNECTIONS, 'further connection')}: --server limits, --json has all"
         )
-    if any(n["time_connect"] is None for n in numbers):
+    if any(phases["time_connect"] is None for phases in numbers):
         unknown.append("where the handshake is not in the capture, times count from the request")
     unknown.append("times are those of the point of capture: beside the server they lack the path")
     return Report("curl", lines, unknown, {"requests": numbers})

@@ -317,9 +317,9 @@ def brackets(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tuple[Flow
     for exchange in exchanges:
         first = exchange["request_first_frame"]
         last = exchange["response_last_frame"] or exchange["request_last_frame"]
-        inside = [n for n in of_stream.get(exchange["stream"], ()) if first <= rows[n].frame <= last]
+        inside = [row for row in of_stream.get(exchange["stream"], ()) if first <= rows[row].frame <= last]
         if _is_no_request(exchange):  # it ends with the client's first byte, which belongs to the request
-            inside = [n for n in inside if rows[n].frame not in begins]
+            inside = [row for row in inside if rows[row].frame not in begins]
         if inside:
             joined.append(
                 FlowBracket(

@@ -310,7 +310,7 @@ def _rto(of_frame: bool) -> _Getter:
         furthest: dict[tuple[int, bool], tuple[int, int, int]] = {}
         frames: list[int] = []
         values: list[int] = []
-        columns = [table[n].cast("int64") if n == "time" else table[n] for n in names]
+        columns = [table[name].cast("int64") if name == "time" else table[name] for name in names]
         for frame, time, stream, from_client, seq, length, is_repeat, *others in zip(
             *(column.to_pylist() for column in columns), strict=True
         ):

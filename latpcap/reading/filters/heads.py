@@ -74,7 +74,8 @@ def values(
     searched: dict[tuple[int, bool], int] = {}
     names = ("response_in", "response_first_frame", "method")
     methods = {
-        (answer, first): method for answer, first, method in zip(*(http[n].to_pylist() for n in names), strict=True)
+        (answer, first): method
+        for answer, first, method in zip(*(http[name].to_pylist() for name in names), strict=True)
     }
     for (_, is_request, first, last, start), message_frames in zip(messages, frames, strict=True):
         data = b"".join(payloads.get(frame, b"") for frame in message_frames)[: _BODY_BYTES if bodies else _HEAD_BYTES]
@@ -149,7 +150,8 @@ def data_frames(events: pa.Table, sides: set[tuple[int, bool]]) -> dict[tuple[in
     """Return the frames with data, without retransmissions, by stream and from-client, for the wanted `sides`."""
     by_sender: dict[tuple[int, bool], list[int]] = {}
     names = ("stream", "from_client", "frame", "len", "retransmission")
-    for stream, from_client, frame, length, is_repeat in zip(*(events[n].to_pylist() for n in names), strict=True):
+    columns = (events[name].to_pylist() for name in names)
+    for stream, from_client, frame, length, is_repeat in zip(*columns, strict=True):
         if length and not is_repeat and (stream, from_client) in sides:
             by_sender.setdefault((stream, from_client), []).append(frame)
     return by_sender

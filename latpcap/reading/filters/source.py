@@ -283,7 +283,7 @@ class Datagrams(Source):
         names = {"request_frame": "request_in", "response_frame": "response_in"}
         start, end = (table[name].cast("int64") for name in ("start", "end"))
         chosen = table.select(["request_frame", "response_frame", "target", "status"])
-        chosen = chosen.rename_columns([names.get(n, n) for n in chosen.column_names])
+        chosen = chosen.rename_columns([names.get(name, name) for name in chosen.column_names])
         return chosen.append_column("dns_ns", pc.subtract(end, start))
 
     def udp(self, port: str) -> pa.ChunkedArray:
