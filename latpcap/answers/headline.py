@@ -460,6 +460,8 @@ def _describe_unread(facts: Judged, at: str) -> str:
 
 def phrase(finding: Finding) -> str:
     """Return words for what takes the time; that nothing else held the program up only where that is proven."""
+    if finding.cause in cause_names(trait="by_probe_or_timer") and finding.owner in ("client", "server"):
+        return words.say("cause_host_drops", owner=finding.owner)  # of bytes that had arrived
     cause = words.say(f"cause_{finding.cause}", owner=finding.owner, holder=SIDES.get(finding.owner, "receiver"))
     is_alone = finding.grade == "proven" and finding.cause.endswith("_think")
     return words.say("cause_alone", cause=cause) if is_alone else cause

@@ -888,6 +888,9 @@ SENTENCES = {
     "cause_fast_retransmit": "lost segments, repaired after duplicate ACKs",
     "cause_tlp": "lost segments, repaired by tail loss probes",
     "cause_rto": "lost segments, repaired only by the retransmission timer",
+    "cause_host_drops": (
+        "segments that reached the {owner}'s host, and that it took only when a timer or a probe sent them again"
+    ),
     "cause_reordering": "segments that others overtook",
     "cause_both_repairs": "lost segments, repaired by tail loss probes and by the retransmission timer",
     "cause_alone": "{cause}, and nothing held it back",

@@ -652,6 +652,7 @@ SENTENCES = {
     "cause_fast_retransmit": "丢失的报文段，靠重复 ACK 修复",
     "cause_tlp": "丢失的报文段，靠尾部丢失探测修复",
     "cause_rto": "丢失的报文段，只靠重传定时器修复",
+    "cause_host_drops": "已到达{owner}主机的报文段，重发（定时器或探测）后才被接收",
     "cause_reordering": "被其他报文段超越的报文段",
     "cause_both_repairs": "丢失的报文段，靠尾部丢失探测和重传定时器修复",
     "cause_alone": "{cause}，没有别的东西拖住它",
