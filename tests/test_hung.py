@@ -130,6 +130,17 @@ def test_at_the_receiver_a_hole_of_full_size_stays_open() -> None:
     assert found.grade == "probable" and "never arrive here, smaller ones do" in (found.text or "")
 
 
+def test_at_the_receiver_an_answer_whose_head_never_came_is_no_gap_of_the_capture() -> None:
+    tape = [s for s in black_hole(passes=False).tape if len(s.payload) < 1460]
+    tail = next(number for number, s in enumerate(tape) if s.payload and not s.from_client)
+    ack = replace(tape[tail - 1], from_client=True, flags="A", ack=5001, seq=tape[tail].ack, payload=b"", options=(),
+                  time_ns=tape[tail].time_ns + 1_000)  # fmt: skip
+    found = causes(pcap([*tape[: tail + 1], ack, *tape[tail + 1 :]]))["path_mtu"]
+    assert "2,920 bytes were missing" in (found.text or "")
+    missed = replace(ack, ack=5001 + 2920 + 300)  # the client has all: only the capture misses bytes
+    assert "path_mtu" not in causes(pcap([*tape[: tail + 1], missed]))
+
+
 def test_at_the_receiver_later_packets_count_an_answer_that_never_came() -> None:
     def found(acked: int = 5001, **sizes: int) -> Finding | None:
         tape = black_hole(passes=False, **sizes).tape

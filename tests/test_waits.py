@@ -405,6 +405,15 @@ def onward_of_loopback(tape: Tape, tried: int = 3) -> None:
         tape.talk(at + 702.0, OTHER, "10.0.0.2", rtt=20.0)
 
 
+def agent_beside(tape: Tape) -> None:
+    """An agent on that host tries a dead one all the time, whatever the requests do."""
+    for number in range(9):
+        tape.mute(50.0 + 750.0 * number, ("10.0.7.7", 443), "10.0.0.2", (0.0,))
+    for at in (1.0, 800.0, 1550.0, 3000.0):
+        tape.talk(at, ("127.0.0.1", 8000), "127.0.0.1", rtt=0.1, think=613.0)
+    tape.talk(9000.0, OTHER, "10.0.0.2", rtt=20.0)
+
+
 def one_lost_syn_of_loopback(tape: Tape) -> None:
     """A single SYN without an answer, while each request takes as long."""
     onward_of_loopback(tape, tried=1)
@@ -969,6 +978,7 @@ def test_what_only_looks_like_it_is_not(sentence: str) -> None:
 FORMS = [
     ("transaction_lock", locked_without_begin, locked_by_nobody),
     ("onward_dead", onward_of_loopback, one_lost_syn_of_loopback),
+    ("onward_dead", onward_of_loopback, agent_beside),
 ]
 
 
@@ -978,6 +988,17 @@ def test_other_forms_and_what_only_looks_like_them(
 ) -> None:
     assert read(script).why().findings[0].sentence == sentence
     assert sentence not in {finding.sentence for finding in read(decoy).why().findings}
+
+
+def test_a_lock_that_passed_through_others_is_its_first_holders() -> None:
+    tape = Tape()
+    sql(tape, 40_001, [(100.0, 0.2, "START TRANSACTION"), (110.0, 0.3, ROW), (4000.0, 0.4, "COMMIT")], "10.0.0.3")
+    second = [(400.0, 0.2, "START TRANSACTION"), (500.0, 3500.7, ROW), (4001.0, 0.3, "COMMIT")]
+    sql(tape, 40_002, second, "10.0.0.5")
+    sql(tape, 40_003, [(600.0, 3401.6, ROW)])
+    sql(tape, 40_004, QUICK, "10.0.0.4")
+    [found] = [f for f in lp.read(tape.bytes()).why().findings if f.sentence == "transaction_lock"]
+    assert (found.client, found.exchanges) == ("10.0.0.3", 2)
 
 
 @pytest.mark.parametrize("sentence", WAITS)

@@ -38,12 +38,13 @@ def find(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> Iterator[Find
         return
     number, rtt = arrays.numbers(streams, "stream"), np.nan_to_num(shortest_trips_ms(streams))
     is_broker = (pushed.of_streams(number) >= MIN_IN_TURN) & arrays.equals(streams, "protocol", *ACKS)
-    if not is_broker.any() or is_broker.sum() > MAX_STREAMS:
+    broker_rows = np.flatnonzero(is_broker)[:MAX_STREAMS]
+    if not len(broker_rows):
         return
-    table = events.of_streams(number[is_broker])
+    table = events.of_streams(number[broker_rows])
     stream, time, length, frame = (arrays.numbers(table, name) for name in ("stream", "time", "len", "frame"))
     by_client = arrays.numbers(table, "from_client").astype(bool)
-    for row in np.flatnonzero(is_broker).tolist():
+    for row in broker_rows.tolist():
         data = np.flatnonzero((stream == number[row]) & (length > 1))
         message_starts = np.flatnonzero(np.diff(by_client[data], prepend=True) & ~by_client[data])
         message_starts = message_starts[1:]  # the first message follows no other

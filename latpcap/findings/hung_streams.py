@@ -51,6 +51,8 @@ class Rule:
 
     reason: Callable[[UnansweredWait, Course], Reason | None]
     finding: Callable[[list[Reason]], Finding]
+    of_missing: bool = False
+    """Whether it explains answers that are missing in the capture; for others these may be in any order or complete."""
 
     def apply(
         self, waits: Sequence[UnansweredWait], courses: Mapping[int, Course]
@@ -407,13 +409,17 @@ def explained_by_packets(
         return reason if reason is not None and reason.values["idle_ms"] > idled.get(wait.key, 0.0) else None
 
     rules = (
-        Rule(too_large, _path_mtu),
+        Rule(too_large, _path_mtu, of_missing=True),
         Rule(after_idling, lambda reasons: _after_idling(reasons, idled, requests_of)),
         Rule(_unprobed, _peer_gone),
         Rule(_stopped, lambda reasons: _half_way(reasons, requests_of, lambda n: positions[n] == "at_server")),
     )
     for rule in rules:
-        waits_left = [wait for wait in all_waits if wait.stream not in explained.streams]
+        waits_left = [
+            wait
+            for wait in all_waits
+            if wait.stream not in explained.streams and (rule.of_missing or not wait.is_missing)
+        ]
         for finding, waits_of_finding in rule.apply(waits_left, courses):
             explained.findings.append(finding)
             explained.streams |= {wait.stream for wait in waits_of_finding}

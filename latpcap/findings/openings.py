@@ -190,8 +190,8 @@ def _rejected(openings: Sequence[Opening], streams: Streams) -> Iterator[Opening
 def _data_elsewhere(streams: Streams, explained: set[int]) -> Iterator[LateOpening]:
     """Find segments of a connection that arrived from another address, so that the client answered with an RST."""
     rows = streams.rows
-    stray_rows = np.flatnonzero(_strays(rows) & (rows["bits"] & SYN == 0))
-    if not len(stray_rows) or len(stray_rows) > MAX_OPENINGS:
+    stray_rows = np.flatnonzero(_strays(rows) & (rows["bits"] & SYN == 0))[:MAX_OPENINGS]
+    if not len(stray_rows):
         return
     by_client: dict[tuple[str, int], list[int]] = defaultdict(list)
     for row in range(len(streams.number)):
@@ -389,10 +389,12 @@ def _server_waits(openings: Sequence[Opening], streams: Streams, tables: Tables)
                 sentence = "ftp_active" if waiting.server_port == FTP else "callback_dead"
             late_openings.append(LateOpening(sentence, opened, ends, opened.ms_until(end), waiting))
             break
-    counts = Counter(opening.ends.to for opening in late_openings)
-    # a single SYN without an answer may have been lost, or its answer is not in the capture
+    single = Counter(ends.to for opened, ends in unanswered if not opened.has_no_reply)
+    counts = Counter(opening.ends.to for opening in late_openings if not opening.opened.has_no_reply)
     for opening in late_openings:
-        if opening.opened.has_no_reply or counts[opening.ends.to] >= MIN_CASES:
+        count = counts[opening.ends.to]
+        # a single SYN may have been lost, or be sent for another reason; then others come without a wait
+        if opening.opened.has_no_reply or count >= max(CERTAIN_CASES, REASON_SHARE * single[opening.ends.to]):
             yield opening
 
 

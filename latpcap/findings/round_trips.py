@@ -211,7 +211,7 @@ def _connects_in_turn(requests: Requests, is_complete: Array, is_handshake: Arra
     key = np.sort(key)
     # the next SYN follows at once in a capture at the client, and after a round trip at the server
     gap_ms = (requests.start[singles[1:]] - end[singles[:-1]]) / NS_PER_MS
-    follows = (gap_ms >= -MAX_GAP_SHARE) & (gap_ms <= (1 + MAX_GAP_SHARE) * requests.rtt[singles[1:]])
+    follows = (gap_ms >= 0) & (gap_ms <= (1 + MAX_GAP_SHARE) * requests.rtt[singles[1:]])
     runs = find_runs(follows & (key[1:] == key[:-1]))
     for first, last in (run for run in runs if run[1] - run[0] + 1 >= MIN_IN_TURN):
         streams = singles[first : last + 1]

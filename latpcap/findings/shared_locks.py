@@ -32,7 +32,10 @@ MAX_CHANCE = 0.1
 """Upper bound on the number of such coincidences expected by chance."""
 MOST_OF_WAIT = 0.9
 """Share of a wait that counts as nearly all of it."""
+BEGINS_WORK = ("BEGIN", "START")
+"""Methods that open a transaction."""
 ENDS_WORK = ("COMMIT", "ROLLBACK", "END")
+"""Methods that end one."""
 BEHIND_MS = 1.0
 """A request that waited for another's end is answered within this time after it, or within `BEHIND_WORK`."""
 BEHIND_WORK = 2.0
@@ -157,7 +160,7 @@ def find_behind_other(server: Server, items: Sequence[CauseTotal], tables: Mappi
     near_ns = max(BEHIND_MS, BEHIND_WORK * work_ms) * NS_PER_MS
     method, methods = arrays.codes(stretches, "method")
     ends = rows[np.isin(method[rows], [methods.index(word) for word in ENDS_WORK if word in methods])]
-    is_begin = method == (methods.index("BEGIN") if "BEGIN" in methods else -1)
+    is_begin = np.isin(method, [methods.index(word) for word in BEGINS_WORK if word in methods])
     begins = _begins(rows, ends, is_begin, stream, arrived)
     hits = []
     for row in late_rows.tolist():
@@ -167,8 +170,10 @@ def find_behind_other(server: Server, items: Sequence[CauseTotal], tables: Mappi
             if stream[end] != stream[row] and begin >= 0 and arrived[begin] < arrived[row] < arrived[end]:
                 hits.append(_Blocked(row, end, begin))
                 break
+    if hits and len(ends) * near_ns > MAX_CHANCE * span:
+        return None
     if hits:
-        return None if len(ends) * near_ns > MAX_CHANCE * span else _behind_other(server, hits, tables)
+        return _behind_other(server, [_first_holder(hit, hits, stream, arrived, answered) for hit in hits], tables)
     for row in late_rows.tolist():
         ahead = late_rows[(arrived[late_rows] < arrived[row]) & (stream[late_rows] != stream[row])]
         ahead = ahead[(answered[ahead] <= answered[row]) & (answered[row] - answered[ahead] <= near_ns)]
@@ -193,6 +198,29 @@ def _begins(rows: Array, ends: Array, is_begin: Array, stream: Array, arrived: A
     is_first = is_begin[order] | np.r_[True, (stream[order][1:] != stream[order][:-1]) | is_end[:-1]]
     first_rows = order[np.maximum.accumulate(np.where(is_first, np.arange(len(order)), 0))]
     return {int(end): int(first) for end, first in zip(order[is_end], first_rows[is_end], strict=True) if end != first}
+
+
+def _first_holder(
+    blocked: _Blocked, hits: Sequence[_Blocked], stream: Array, arrived: Array, answered: Array
+) -> _Blocked:
+    """Return the wait with the transaction that held the lock, if the last holder waited for it most of the time, too.
+
+    A lock goes from one waiting transaction to the next; those hold it only for a moment.
+    """
+    holder = blocked
+    for _ in hits:
+        before = [
+            hit
+            for hit in hits
+            if stream[hit.row] == stream[holder.end]
+            and arrived[holder.begin] < arrived[hit.row] < arrived[holder.end]
+            and 2 * (answered[hit.row] - arrived[blocked.row]) >= answered[blocked.row] - arrived[blocked.row]
+            and stream[hit.end] != stream[blocked.row]
+        ]
+        if not before:
+            break
+        holder = before[-1]
+    return blocked._replace(end=holder.end, begin=holder.begin)
 
 
 def _is_same_session(server: Server, row: int, end: int, tables: Mapping[str, pa.Table]) -> bool:

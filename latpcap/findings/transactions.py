@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from latpcap import arrays
 from latpcap.findings.evidence import wait_finding
 from latpcap.findings.schema import Finding
+from latpcap.findings.shared_locks import BEGINS_WORK
 from latpcap.lazy import np, pa
 from latpcap.tables import NS_PER_MS
 from latpcap.user_waits.servers import Server
@@ -21,8 +22,6 @@ TABLE = re.compile(r"\b(?:update|into|from|join|table)\s+[\"`\[]?([\w.]+)", re.I
 LOCKING = ("UPDATE", "INSERT", "DELETE", "REPLACE", "MERGE", "ALTER", "DROP", "TRUNCATE", "LOCK")
 """Statements whose locks last until the transaction ends; a SELECT locks with "for update" or "for share"."""
 FOR_UPDATE = re.compile(r"\bfor\s+(?:update|share)\b", re.IGNORECASE)
-BEGINS = ("BEGIN", "START")
-"""Methods that open a transaction."""
 DONE = ("COMMIT", "ROLLBACK")
 """Methods that end one."""
 MAX_STATEMENTS = 50_000
@@ -66,9 +65,9 @@ def _transactions(
     stream, first, idle, answered, has_locks, explicit = -1, -1, 0, 0, False, False
     for row in rows:
         method, target = columns["method"][row] or "", columns["target"][row] or ""
-        if columns["stream"][row] != stream or method in BEGINS:
+        if columns["stream"][row] != stream or method in BEGINS_WORK:
             stream, first, idle, answered = columns["stream"][row], row, 0, 0
-            has_locks, explicit = False, method in BEGINS
+            has_locks, explicit = False, method in BEGINS_WORK
         elif first < 0:
             first, answered = row, 0
         if answered and has_locks:  # without a lock nobody waits for this client

@@ -51,6 +51,8 @@ class UnansweredWait:
     exchange: int | None = None
     is_partial: bool = False
     """Whether the answer had begun."""
+    is_missing: bool = False
+    """Whether bytes of the answer are missing in the capture, perhaps only there."""
     cause: str = ""
     """The cause if the packets show no better one; for a silent peer "client" or "server", its side."""
     repeats: int = 0
@@ -108,7 +110,7 @@ class _StreamFacts:
 class _Kind(IntEnum):
     """How a request stayed without a complete answer."""
 
-    NEVER, CLOSED, RESET, HALF = range(4)
+    NEVER, CLOSED, RESET, HALF, MISSING = range(5)
 
 
 def unanswered_requests(
@@ -118,7 +120,8 @@ def unanswered_requests(
 
     - "unanswered_request": no answer for 1 s (`stuck_ms`) or more, until the stream or the capture ended.
     - "closed_on_request": the server closed the connection instead of answering.
-    - no cause: the answer began and did not end, or an RST met a request that `hung_streams` may explain.
+    - no cause: the answer began and did not end, bytes of it are missing, or an RST met a request; `hung_streams` may
+      explain these.
     """
     streams, stretches = tables["streams"], tables["stretches"]
     if not stretches.num_rows:
@@ -148,7 +151,7 @@ def unanswered_requests(
         UnansweredWait(
             stream, client, server, port, frame, wait,
             called(method, target) if method or target else words.say("nameless"), number,
-            is_partial=kind == _Kind.HALF, cause=causes.get(kind, ""),
+            is_partial=kind == _Kind.HALF, is_missing=kind == _Kind.MISSING, cause=causes.get(kind, ""),
         )
         for (number, stream, frame, method, target), (server, port, client), wait, kind in zip(
             requests, ends, waited_ms.tolist(), kinds.tolist(), strict=True)
@@ -174,7 +177,8 @@ def _kinds(stretches: pa.Table, facts: _StreamFacts, stream_rows: Array, waited_
     is_long = (waited_ms >= LIMITS["stuck_ms"]) & ~is_nameless
     is_half = is_open & ~is_silent & is_long & ~event_streams(stretches) & ~is_two_way
     may_expect = ~is_two_way | (facts.two_way_answers[stream_rows] >= MIN_TWO_WAY_ANSWERS)
-    is_readable = ~facts.has_unread_answers[stream_rows] & ~arrays.equals(stretches, "cut_by", "gap")
+    is_missing = arrays.equals(stretches, "cut_by", "gap")
+    is_readable = ~facts.has_unread_answers[stream_rows] & ~is_missing
     is_unanswered = is_open & is_silent & may_expect & is_readable
     is_met = facts.is_closed_by_server[stream_rows] & arrays.equals(stretches, "cut_by", "fin", "rst")
     is_encrypted = is_nameless & arrays.equals(stretches, "protocol", "tls")
@@ -183,8 +187,9 @@ def _kinds(stretches: pa.Table, facts: _StreamFacts, stream_rows: Array, waited_
     is_reset = arrays.equals(stretches, "cut_by", "rst")
     masks = (is_long, is_met & needs_answer, is_met & is_reset)
     return np.select(
-        [is_half, *(is_unanswered & mask for mask in masks)], [_Kind.HALF, _Kind.NEVER, _Kind.CLOSED, _Kind.RESET], -1
-    )
+        [is_half, *(is_unanswered & mask for mask in masks), is_open & is_silent & is_long & is_missing],
+        [_Kind.HALF, _Kind.NEVER, _Kind.CLOSED, _Kind.RESET, _Kind.MISSING], -1,
+    )  # fmt: skip
 
 
 def _capture_ends(end: Array, captures: Array) -> Array:

@@ -16,7 +16,7 @@ from latpcap.tables import NS_PER_MS
 from latpcap.user_waits.segments import segments
 
 MAX_STREAMS = 100
-"""Upper bound on the streams examined packet by packet; nothing is found beyond it."""
+"""Upper bound on the streams examined packet by packet: the largest uploads."""
 MIN_BLOCK_BYTES = 4_096
 """Fewest bytes of a block of an upload."""
 MIN_BLOCKS_SHARE = 0.9
@@ -36,12 +36,15 @@ def find(tables: Mapping[str, pa.Table]) -> Iterator[Finding]:
     is_upload &= arrays.numbers(streams, "server_payload_bytes") < sent_bytes
     with_requests, counts = np.unique(arrays.numbers(stretches, "stream"), return_counts=True)
     is_upload &= ~np.isin(number, with_requests[counts >= MIN_RUN])
-    if not is_upload.any() or is_upload.sum() > MAX_STREAMS:
+    upload_rows = np.flatnonzero(is_upload)
+    upload_rows = upload_rows[np.argsort(-sent_bytes[upload_rows].astype(np.int64), kind="stable")[:MAX_STREAMS]]
+    upload_rows.sort()
+    if not len(upload_rows):
         return
-    table = events.of_streams(number[is_upload])
+    table = events.of_streams(number[upload_rows])
     stream, time, length, frame = (arrays.numbers(table, name) for name in ("stream", "time", "len", "frame"))
     by_client = arrays.numbers(table, "from_client").astype(bool)
-    for row in np.flatnonzero(is_upload).tolist():
+    for row in upload_rows.tolist():
         data = np.flatnonzero((stream == number[row]) & (length > 0))
         turns = np.flatnonzero(np.diff(by_client[data], prepend=~by_client[data[:1]]))
         size = np.add.reduceat(length[data].astype(np.int64), turns)
