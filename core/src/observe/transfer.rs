@@ -584,7 +584,9 @@ impl Transfer {
         self.losses.newest_late_frame = at.frame;
         let hole = self.losses.hole_ns.take();
         let is_soon = hole.is_some_and(|since| at.time_ns - since < rtt / 2);
-        if !self.is_near && (is_soon || hole.is_none() && facts.flags & flag::OUT_OF_ORDER != 0) {
+        let is_out_of_order = is_soon || hole.is_none() && facts.flags & flag::OUT_OF_ORDER != 0;
+        // after a retransmission, further late data fill the other holes of that time
+        if !self.is_near && is_out_of_order && !self.losses.are_being_repaired() {
             self.losses.reordered += 1;
             self.last_ns = at.time_ns;
             return;
