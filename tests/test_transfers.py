@@ -96,6 +96,19 @@ def test_reordering_is_no_line_and_no_loss(end: str) -> None:
     assert found["cut_by"] in (None, "reordering")
 
 
+@pytest.mark.parametrize("opening_rtt", [30, 82, 200])
+def test_a_retransmission_is_known_by_its_identification(opening_rtt: float) -> None:
+    """A packet that others overtook keeps its identification, and a retransmission gets a new one.
+
+    By time alone the two look alike where the round trip of the handshake was longer than later ones.
+    """
+    lost = Transfer(lost=tuple(range(20, 1000, 37)), rtt=30, opening_rtt=opening_rtt, counted=True)
+    found = row(lost, "receiver")
+    assert (found["limited_by"], found["cut_by"]) == ("congestion", "losses")
+    late = Transfer(late=tuple(range(40, 1300, 14)), bytes=3_000_000, opening_rtt=opening_rtt, counted=True)
+    assert row(late, "receiver")["cut_by"] in (None, "reordering")
+
+
 @pytest.mark.parametrize("end", ["sender", "receiver"])
 @pytest.mark.parametrize(
     "made",

@@ -24,6 +24,8 @@ class Transfer:
 
     bytes: int = 2_000_000
     rtt: float = 30.0
+    opening_rtt: float | None = None
+    """The round trip of the handshake, if it was another one."""
     download: bool = True
     line: float | None = None
     """Rate of the line before the receiver; None: segments follow each other within 2 us."""
@@ -38,7 +40,10 @@ class Transfer:
     lost: tuple[int, ...] = ()
     """Segments that are lost once, by their number."""
     late: tuple[int, ...] = ()
-    """Segments that come 2 ms late."""
+    """Segments that come `late_ms` late."""
+    late_ms: float = 2.0
+    counted: bool = False
+    """The sender counts its packets in the IPv4 identification."""
     ceiling: int = 10_000
     """The most segments of the congestion window."""
     stamped: bool = True
@@ -54,7 +59,7 @@ class Transfer:
         self.got: set[int] = set()
         self.expected, self.read, self.waiting, self.held = 0, 0.0, 0, False
         self.free_at, self.left_at, self.paced_at = 0.0, 0.0, 0.0
-        self.number, self.echo, self.heard = 0, 0, 0
+        self.number, self.echo, self.heard, self.sent = 0, 0, 0, 0
         self.sizes: dict[int, int] = {}
         self._open()
         if self.writes:
@@ -84,10 +89,11 @@ class Transfer:
         self.tapes[end].append(made)
 
     def _open(self) -> None:
-        half, options = self.rtt / 2, [mss(SIZE + 12), SACK_PERMITTED, *([wscale(SHIFT)] if self.scaled else [])]
+        opening = self.opening_rtt or self.rtt
+        half, options = opening / 2, [mss(SIZE + 12), SACK_PERMITTED, *([wscale(SHIFT)] if self.scaled else [])]
         turns = (
-            (not self.download, "S", -self.rtt - half),
-            (self.download, "SA", -self.rtt),
+            (not self.download, "S", -opening - half),
+            (self.download, "SA", -opening),
             (not self.download, "A", -half),
         )
         for data, flags, sent in turns:
@@ -132,17 +138,19 @@ class Transfer:
         ends = seq + size >= self.written
         stamp, echo = int(self.now), self.heard
         self.left_at = max(self.left_at + 0.002, self.now)
-        self._tape("sender", self.left_at, True, "PA" if ends else "A", seq + 1, 1, payload=bytes(size), echo=echo)
+        self.sent += 1
+        packet = {"payload": bytes(size), "echo": echo, "ip_id": self.sent % 65_536 if self.counted else 0}
+        self._tape("sender", self.left_at, True, "PA" if ends else "A", seq + 1, 1, **packet)
         self.number += not again
         if not again and self.number in self.lost:
             return
         each = size * 8 / self.line / 1e3 if self.line else 0.002
         self.free_at = max(self.free_at, self.left_at) + each
-        when = self.free_at + self.rtt / 2 + (2.0 if self.number in self.late else 0.0)
+        when = self.free_at + self.rtt / 2 + (self.late_ms if self.number in self.late else 0.0)
 
         def comes() -> None:
             flags = "PA" if ends else "A"
-            self._tape("receiver", self.now, True, flags, seq + 1, 1, payload=bytes(size), stamp=stamp, echo=echo)
+            self._tape("receiver", self.now, True, flags, seq + 1, 1, stamp=stamp, **packet)
             self._receive(seq, size, stamp)
 
         self._at(when, comes)

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use super::spacing::Spacing;
 use crate::base::{At, Side};
 use crate::facts::{Facts, flag};
-use crate::limits::{AT_ENDPOINT_NS, WATCHED_BYTES, WHOLE_SEGMENTS};
+use crate::limits::{AT_ENDPOINT_NS, NEAR_IDS, WATCHED_BYTES, WHOLE_SEGMENTS};
 use crate::segment::{ACK, CWR, FIN, PSH, SYN, Segment};
 
 /// Upper bound on ACKs that have not reached the sender yet; beyond it, neighbours are merged in pairs.
@@ -406,6 +406,8 @@ pub struct Transfer {
     next_seq: i64,
     /// Time of the newest data that were no late ones.
     newest_data_ns: i64,
+    /// Their IPv4 identification.
+    newest_ip_id: Option<u16>,
     /// The newest segment ended a write.
     ends_write: bool,
     /// The other side has sent data since the last segment.
@@ -462,8 +464,9 @@ impl Transfer {
         }
         self.receive_acks(segment, now, near_rtt);
         if !is_first && facts.seq < self.next_seq {
-            return self.late_data(facts, at, near_rtt + far.unwrap_or(0));
+            return self.late_data(segment.ip_id, facts, at, near_rtt + far.unwrap_or(0));
         }
+        self.newest_ip_id = segment.ip_id;
         let end = facts.next_seq;
         if is_first {
             (self.first_seq, self.segments) = (facts.next_seq - i64::from(run), 1);
@@ -580,13 +583,14 @@ impl Transfer {
 
     /// Takes a segment below the newest data: reordered or retransmitted. `rtt` is the whole round trip.
     #[cold]
-    fn late_data(&mut self, facts: &Facts, at: At, rtt: i64) {
+    fn late_data(&mut self, ip_id: Option<u16>, facts: &Facts, at: At, rtt: i64) {
         self.losses.newest_late_frame = at.frame;
         let hole = self.losses.hole_ns.take();
         let is_soon = hole.is_some_and(|since| at.time_ns - since < rtt / 2);
-        let is_out_of_order = is_soon || hole.is_none() && facts.flags & flag::OUT_OF_ORDER != 0;
-        // after a retransmission, further late data fill the other holes of that time
-        if !self.is_near && is_out_of_order && !self.losses.are_being_repaired() {
+        let is_retransmission = self
+            .is_sent_after_newest(ip_id)
+            .unwrap_or_else(|| !is_soon && (hole.is_some() || facts.flags & flag::OUT_OF_ORDER == 0));
+        if !self.is_near && !is_retransmission {
             self.losses.reordered += 1;
             self.last_ns = at.time_ns;
             return;
@@ -601,6 +605,13 @@ impl Transfer {
             self.losses.has_retransmitted = true;
             self.losses.holes_retransmitted += 1;
         }
+    }
+
+    /// Whether a segment with this IPv4 identification left the sender after the newest data. None where the sender
+    /// does not count its packets in it.
+    fn is_sent_after_newest(&self, ip_id: Option<u16>) -> Option<bool> {
+        let steps = ip_id?.wrapping_sub(self.newest_ip_id?) as i16;
+        (steps != 0 && steps.unsigned_abs() <= NEAR_IDS.get().unsigned_abs()).then_some(steps > 0)
     }
 
     /// Moves the ACKs that had reached the sender when it sent this segment from `acks_under_way` to `received`.
