@@ -169,7 +169,7 @@ TIME_EXCEEDED = {(4, 11), (6, 3)}
 UNREACHABLE = {(4, 3), (6, 1)}
 """ICMP's Destination Unreachable as (IP version, type)."""
 READ = (0, 1, 9, 12, 14, 101, 108, 113, 228, 229, 276)
-"""Link types that dpkt can decode."""
+"""Link types whose frames are counted by what they carry."""
 
 
 def without_tcp(records: Iterable[Record]) -> tuple[str, str] | None:

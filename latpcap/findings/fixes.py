@@ -288,7 +288,7 @@ def _of_stall(item: CauseTotal, items: list[CauseTotal], stretches: pa.Table, ca
         warmer = np.minimum(WARMER_SHARE * work_ms[exchange_rows], WARMER_MS)
         warm_ms[span] = np.maximum(left_ms[span] - np.maximum(warmer, turn_ms[exchange_rows] - quickest), 0.0)
         # each without its part beyond the shortest, reduced by the queue at most
-        gone_ms = least_ms[exchange_rows] - np.clip(least_ms[exchange_rows] - shortest, 0.0, queue_ms)
+        gone_ms = _beyond_queue(least_ms[exchange_rows], shortest, queue_ms)
         worst_ms[span] = np.maximum(np.minimum(took_ms, took_ms - gone_ms + work_beside_ms[exchange_rows]), 0.0)
     spill.release_memory()
     return left_ms, worst_ms, warm_ms, 2 * _percentile(spill.take(work_beside_ms, rows), 0.5)
@@ -298,6 +298,12 @@ def _shortest(waits: Array) -> float:
     """Return the 10th percentile of the waits above 0, their shortest without outliers; 0 without waits."""
     positive = waits[waits > 0]
     return _percentile(positive, 0.1) if len(positive) else 0.0
+
+
+def _beyond_queue(waits: Array, shortest: float, queue_ms: float) -> Array:
+    """Return the waits without their part beyond the shortest, as far as a queue may have made it."""
+    beyond: Array = waits - np.clip(waits - shortest, 0.0, queue_ms)
+    return beyond
 
 
 class _ExchangeOfCause:

@@ -76,8 +76,8 @@ class Search:
         tables, spent = self.tables, self.totals.spent(server)
         candidates = (
             sessions.blocked(server, tables, self.pushed) if self.pushed is not None else None,
-            proxy_queues.find(server, tables)
-            or worker_pools.find_pool(server, tables)
+            worker_pools.find_pool(server, tables)
+            or proxy_queues.find(server, tables)
             or worker_pools.find_rate_limit(server, tables),
             shared_locks.find_stampede(server, tables)
             or shared_locks.find_answered_together(server, spent, tables)

@@ -50,7 +50,8 @@ pub(super) fn judge_queued(
 ) {
     let since = turn.since;
     let (paths, side, end) = (cutter.paths, cutter.slice.sender, cutter.slice.end_ns);
-    // (where timestamps prove a part of the delay, the handshakes were in the same queue)
+    // A long handshake may have stood in the queue that delays this segment. It shows a middlebox only if the proven
+    // delay is less than an eighth of it.
     let far_rtt_ns = paths.rtt_behind_middlebox(side, cutter.slice.step.to.time_ns - since.time_ns);
     if let Some(far_rtt_ns) = far_rtt_ns.filter(|far_rtt_ns| i64::from(queued_ns) < far_rtt_ns / 8) {
         return judge_behind_middlebox(cutter, since.time_ns + far_rtt_ns);

@@ -13,7 +13,7 @@ pub struct Limit<T> {
     pub doc: &'static str,
 }
 
-/// A number that follows from limits, so that it scales with them.
+/// A number of a standard or kernel, which is not scaled, or one that follows from limits, so that it scales with them.
 #[derive(Debug)]
 pub struct Derived<T>(pub(super) fn() -> T);
 

@@ -36,12 +36,12 @@ pub(super) struct Beanstalk {
 
 /// Commands, and the number of their arguments.
 #[rustfmt::skip]
-const COMMANDS: [(&str, usize); 24] = [
+const COMMANDS: [(&str, usize); 25] = [
     ("put", 4), ("use", 1), ("reserve", 0), ("reserve-with-timeout", 1), ("reserve-job", 1), ("delete", 1),
     ("release", 3), ("bury", 2), ("touch", 1), ("watch", 1), ("ignore", 1), ("peek", 1), ("peek-ready", 0),
     ("peek-delayed", 0), ("peek-buried", 0), ("kick", 1), ("kick-job", 1), ("stats-job", 1),
     ("stats-tube", 1), ("stats", 0), ("list-tubes", 0), ("list-tube-used", 0), ("list-tubes-watched", 0),
-    ("pause-tube", 2),
+    ("pause-tube", 2), ("quit", 0),
 ];
 
 /// Responses, and the minimum and maximum number of words after them.
@@ -153,7 +153,12 @@ impl WireFormat for Beanstalk {
             return Role::Ignored;
         };
         if side == Side::Client {
-            return self.read_request(sink, &line);
+            // the server closes without a response
+            return if line.word == "quit" {
+                Role::Ignored
+            } else {
+                self.read_request(sink, &line)
+            };
         }
         let Some(key) = self.waiting.pop_front() else {
             self.unlisted = self.unlisted.saturating_sub(1);

@@ -245,7 +245,7 @@ mod tests {
             }
             clock.is_fine()
         };
-        assert!(fine(1, 3) && !fine(1, 2), "FINE_CLOCK");
+        assert!(fine(1, 3) && !fine(1, 2), "more than two remainders");
         assert!(!fine(4, 90) && !fine(10, 90));
     }
 

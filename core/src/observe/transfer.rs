@@ -173,7 +173,7 @@ pub struct Waited {
     pub timer_ns: i64,
     /// The next segment left upon an ACK, before any loss, while each round trip carried more than the one before.
     pub growing_ns: i64,
-    /// As `growing`, when round trips carried no more.
+    /// As `growing_ns`, when round trips carried no more.
     pub level_ns: i64,
     /// The next segment left upon an ACK after a loss or a congestion mark.
     pub cut_ns: i64,
@@ -184,7 +184,7 @@ pub struct Waited {
 }
 
 impl Waited {
-    /// Returns the sum of all waits but `turns`.
+    /// Returns the sum of all waits but `turns_ns`.
     pub fn all(&self) -> i64 {
         self.window_ns
             + self.repair_ns
@@ -614,7 +614,8 @@ impl Transfer {
         (steps != 0 && steps.unsigned_abs() <= NEAR_IDS.get().unsigned_abs()).then_some(steps > 0)
     }
 
-    /// Moves the ACKs that had reached the sender when it sent this segment from `acks_under_way` to `received`.
+    /// Moves the ACKs that had reached the sender when it sent this segment from `acks.under_way` to
+    /// `acks.received`.
     fn receive_acks(&mut self, segment: &Segment<'_>, now: i64, near_rtt: i64) {
         if self.is_near {
             self.acks.under_way.clear();

@@ -336,3 +336,23 @@ fn responses_of_beanstalkd_belong_to_their_commands_however_many_wait() {
     assert_eq!(begun.len(), 4_098);
     assert_eq!(keys(|event| matches!(event, ExchangeEvent::AnswerEnd)), begun);
 }
+
+#[test]
+fn a_client_of_beanstalkd_may_quit() {
+    let notes = stretches(&[
+        (C, Stretch::Bytes(b"use a\r\n")),
+        (S, Stretch::Bytes(b"USING a\r\n")),
+        (C, Stretch::Bytes(b"quit\r\n")),
+    ]);
+    assert!(!notes.iter().any(|note| matches!(note, Note::Lost { .. })));
+    let is_request = |note: &&Note| {
+        matches!(
+            note,
+            Note::Keyed {
+                event: ExchangeEvent::RequestBegin(_),
+                ..
+            }
+        )
+    };
+    assert_eq!(notes.iter().filter(is_request).count(), 1);
+}
