@@ -383,3 +383,21 @@ def test_errors_without_an_answer_are_no_kind_of_answers() -> None:
     found = {"protocol": "redis", "errors": 1, "answers": 0, "asked_again": 0}
     assert traffic._kind(found, 0, 0) is None  # type: ignore[arg-type]
     assert traffic._kind(found | {"answers": 1}, 0, 0) == "errors"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("copies", [(720.0,), (240.0, 720.0)])
+def test_what_was_captured_at_its_host_was_not_lost_before(copies: tuple[float, ...]) -> None:
+    talk = Talk(server_leg=0.01, client_leg=20.0)
+    talk.open()
+    at = 60.0
+    for number in range(6):
+        asked, begin = get(f"/{number}"), talk.c.sent
+        for again in (0.0, *copies) if number % 2 else (0.0,):
+            talk.client(at + again, asked, seq=begin)
+        at += copies[-1] if number % 2 else 0.0
+        talk.server(at + 0.02)
+        talk.server(at + 1.0, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        talk.client(at + 21.0)
+        at += 60.0
+    why = lp.read(pcap(talk.tape)).why()
+    assert words.say("cause_host_drops", owner="server") in why.headline and "lost" not in why.headline

@@ -548,17 +548,20 @@ def blocked(tape: Tape, apart: float = 0.0) -> None:
         tape.talk(at + 400 + 200 * number, client="10.0.0.31", think=2101.0 - 200 * number + apart)
 
 
-def queued_in_proxy(tape: Tape, apart: float = 1.0, turn: float = 60.0, works: float = 0.0) -> None:
-    """A proxy that sends one request at a time to the server behind it, whatever number of clients waits."""
+def queued_in_proxy(tape: Tape) -> None:
+    """A proxy that sends one request at a time to the server behind it, however the clients' requests come."""
     for number in range(8):
-        at, passed_on = apart * number, works + turn * number + 3
+        at, passed_on = 60.0 * number + number * 37 % 50, 300.0 + 60 * number
         tape.talk(at, client=f"10.0.0.{40 + number}", think=passed_on + 58 - at)
         tape.talk(passed_on, ("10.0.0.9", 8080), "10.0.0.2", rtt=0.1, think=55.0)
 
 
 def working_in_proxy(tape: Tape) -> None:
     """A proxy that works 300 ms on each request and then passes it on, whether another one is answered or not."""
-    queued_in_proxy(tape, apart=97.0, turn=97.0, works=300.0)
+    for number in range(8):
+        at = 90.0 * number + number * 37 % 50
+        tape.talk(at, client=f"10.0.0.{40 + number}", think=361.0)
+        tape.talk(at + 302, ("10.0.0.9", 8080), "10.0.0.2", rtt=0.1, think=55.0)
 
 
 def beside_long_work(tape: Tape) -> None:

@@ -265,7 +265,8 @@ def _describe_slow(facts: Judged, at: str) -> str:
         return _describe_stall(facts, first, at)
     if not waited_for(facts.requests) and first.cause in UNPROVEN:
         return _describe_unread(facts, at)
-    special = "late_close" if facts.closes_late else "cause_both_repairs" if _has_both_repairs(facts) else None
+    has_both = _has_both_repairs(facts) and not _was_at_host(first)
+    special = "late_close" if facts.closes_late else "cause_both_repairs" if has_both else None
     cause = phrase(first) if special is None else words.say(special)
     values = {
         "at": at, "server": facts.requests.server, "sure": _grade_words(first.grade), "cause": cause, "hit": facts.hit,
@@ -460,11 +461,16 @@ def _describe_unread(facts: Judged, at: str) -> str:
 
 def phrase(finding: Finding) -> str:
     """Return words for what takes the time; that nothing else held the program up only where that is proven."""
-    if finding.cause in cause_names(trait="by_probe_or_timer") and finding.owner in ("client", "server"):
-        return words.say("cause_host_drops", owner=finding.owner)  # of bytes that had arrived
+    if _was_at_host(finding):
+        return words.say("cause_host_drops", owner=finding.owner)
     cause = words.say(f"cause_{finding.cause}", owner=finding.owner, holder=SIDES.get(finding.owner, "receiver"))
     is_alone = finding.grade == "proven" and finding.cause.endswith("_think")
     return words.say("cause_alone", cause=cause) if is_alone else cause
+
+
+def _was_at_host(finding: Finding) -> bool:
+    """Return whether the bytes that were sent again had been captured at their receiver's host."""
+    return finding.cause in cause_names(trait="by_probe_or_timer") and finding.owner in ("client", "server")
 
 
 def contradicted(answer: Overall) -> str | None:
