@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
+from random import Random
 
 import dpkt
 import pyarrow as pa
@@ -549,11 +550,13 @@ def blocked(tape: Tape, apart: float = 0.0) -> None:
 
 
 def queued_in_proxy(tape: Tape) -> None:
-    """A proxy that sends one request at a time to the server behind it, however the clients' requests come."""
-    for number in range(8):
-        at, passed_on = 60.0 * number + number * 37 % 50, 300.0 + 60 * number
-        tape.talk(at, client=f"10.0.0.{40 + number}", think=passed_on + 58 - at)
-        tape.talk(passed_on, ("10.0.0.9", 8080), "10.0.0.2", rtt=0.1, think=55.0)
+    """A proxy that sends one request at a time to the server behind it, which takes 40 or 75 ms."""
+    passed_on = 3.0
+    for number in range(16):
+        at, works = max(0.0, passed_on - 250 - number * 37 % 50), 75.0 if number % 3 else 40.0
+        tape.talk(at, client=f"10.0.0.{40 + number}", think=passed_on + works + 1 - at)
+        tape.talk(passed_on, ("10.0.0.9", 8080), "10.0.0.2", rtt=0.1, think=works)
+        passed_on += works + 3
 
 
 def working_in_proxy(tape: Tape) -> None:
@@ -562,6 +565,15 @@ def working_in_proxy(tape: Tape) -> None:
         at = 90.0 * number + number * 37 % 50
         tape.talk(at, client=f"10.0.0.{40 + number}", think=361.0)
         tape.talk(at + 302, ("10.0.0.9", 8080), "10.0.0.2", rtt=0.1, think=55.0)
+
+
+def busy_proxy(tape: Tape) -> None:
+    """The same with so many requests that another one is nearly always answered just before."""
+    random, at = Random(1), 0.0
+    for number in range(60):
+        at, works = at + random.expovariate(1 / 20), random.uniform(250, 350)
+        tape.talk(at, client=f"10.0.1.{number}", think=works + 56)
+        tape.talk(at + works, ("10.0.0.9", 8080), "10.0.0.2", rtt=0.1, think=55 * random.uniform(0.9, 1.1))
 
 
 def beside_long_work(tape: Tape) -> None:
@@ -982,6 +994,7 @@ FORMS = [
     ("transaction_lock", locked_without_begin, locked_by_nobody),
     ("onward_dead", onward_of_loopback, one_lost_syn_of_loopback),
     ("onward_dead", onward_of_loopback, agent_beside),
+    ("proxy_queue", queued_in_proxy, busy_proxy),
 ]
 
 

@@ -23,10 +23,13 @@ if TYPE_CHECKING:
 
 MIN_HELD_SHARE = 0.5
 """A request waits for its turn if the proxy keeps it for this share of its latency before it passes it on."""
-MAX_AFTER_SHARE = 0.1
-"""It is passed on within this share of that time after another answer of the server behind came."""
+MIN_BUSY_SHARE = 0.85
+"""While requests wait, the proxy has as many under way as it ever has, for this share of the time.
+
+A proxy that works on the requests itself passes them on at any time, so that its number under way varies.
+"""
 MIN_HITS = 5
-"""Fewest such requests; fewer may come after another answer by chance."""
+"""Fewest such requests; few may find the proxy busy by chance."""
 MIN_HIT_SHARE = 0.75
 """Share of the slow requests that they are."""
 
@@ -41,10 +44,7 @@ class _Held(NamedTuple):
 
 
 def find(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
-    """Find requests that this proxy passed on only when an answer to another one had come; None without them.
-
-    A proxy that worked on the requests itself would pass them on at any time, whatever the server behind answers.
-    """
+    """Find requests that this proxy kept while it had as many under way as it ever has; None without them."""
     stretches = tables["stretches"]
     late_rows = slow_answers(server, stretches)
     if not MIN_HITS <= len(late_rows) <= LIMITS["pool_most"]:
@@ -57,7 +57,7 @@ def find(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     held = _held(late_rows, behind, stretches)
     if len(held) < max(MIN_HITS, MIN_HIT_SHARE * len(late_rows)):
         return None
-    return _finding(server, held, tables)
+    return _finding(server, held, behind, tables)
 
 
 def _held(late_rows: Array, behind: Array, stretches: pa.Table) -> list[_Held]:
@@ -66,34 +66,30 @@ def _held(late_rows: Array, behind: Array, stretches: pa.Table) -> list[_Held]:
     arrived, answered = (arrays.filled(stretches, name, 0) for name in ("request_end", "response_start"))
     (method, _), (target, targets) = (arrays.codes(stretches, name) for name in ("method", "target"))
     name = method.astype(np.int64) * (len(targets) + 1) + target
-    answers = np.sort(end[behind])
-    taken: set[int] = set()
+    is_free = np.ones(len(behind), bool)
     held = []
     for row in late_rows[np.argsort(answered[late_rows], kind="stable")].tolist():
-        inside = behind[(name[behind] == name[row]) & (start[behind] >= arrived[row]) & (end[behind] <= end[row])]
-        inside = inside[~np.isin(inside, list(taken))]
+        is_inside = (name[behind] == name[row]) & (start[behind] >= arrived[row]) & (end[behind] <= end[row]) & is_free
+        inside = np.flatnonzero(is_inside)
         if not len(inside):
             continue
-        partner = int(inside[end[inside].argmax()])
-        taken.add(partner)
-        kept_ns = int(start[partner]) - int(arrived[row])
-        before = int(np.searchsorted(answers, start[partner], side="right")) - 1
-        after_ns = int(start[partner]) - int(answers[before]) if before >= 0 else kept_ns
-        is_kept = kept_ns >= MIN_HELD_SHARE * (int(answered[row]) - int(arrived[row]))
-        if is_kept and after_ns <= MAX_AFTER_SHARE * kept_ns:
-            held.append(_Held(row, partner, kept_ns))
+        last = int(inside[end[behind[inside]].argmax()])
+        is_free[last] = False
+        kept_ns = int(start[behind[last]]) - int(arrived[row])
+        if kept_ns >= MIN_HELD_SHARE * (int(answered[row]) - int(arrived[row])):
+            held.append(_Held(row, int(behind[last]), kept_ns))
     return held
 
 
-def _finding(server: Server, held: list[_Held], tables: Mapping[str, pa.Table]) -> Finding | None:
-    """Return the finding; None if the server behind worked on as many at a time as waited, so that none had to."""
+def _finding(server: Server, held: list[_Held], behind: Array, tables: Mapping[str, pa.Table]) -> Finding | None:
+    """Return the finding; None if the proxy could have passed on more at a time, so that no request had to wait."""
     stretches = tables["stretches"]
     start, end = (arrays.numbers(stretches, name) for name in ("start", "end"))
     arrived = arrays.filled(stretches, "request_end", 0)
-    behind = np.array([pair.behind for pair in held])
-    waiting = np.array([pair.row for pair in held])
-    at_once = _most_at_once(start[behind], end[behind])
-    if at_once >= _most_at_once(arrived[waiting], start[behind]):
+    rows, partners = (np.array([pair[part] for pair in held]) for part in (0, 1))
+    under_way, waiting = (start[behind], end[behind]), (arrived[rows], start[partners])
+    limit = _most_at_once(*under_way)
+    if limit >= _most_at_once(*waiting) or _busy_share(under_way, waiting, limit) < MIN_BUSY_SHARE:
         return None
     worst = max(held, key=lambda pair: pair.ns)
     row = request(stretches, worst.row)
@@ -102,9 +98,9 @@ def _finding(server: Server, held: list[_Held], tables: Mapping[str, pa.Table]) 
     )
     kept_ms = np.sort(np.array([pair.ns for pair in held]) / NS_PER_MS)
     values = {
-        "server": server.name, "behind": endpoint(*backend), "n": len(held), "limit": at_once,
+        "server": server.name, "behind": endpoint(*backend), "n": len(held), "limit": limit,
         "held_ms": arrays.percentile(kept_ms, 0.5),
-        "behind_ms": float(np.median(end[behind] - start[behind])) / NS_PER_MS,
+        "behind_ms": float(np.median(end[partners] - start[partners])) / NS_PER_MS,
         "name": called(row["method"], row["target"]), "frame": row["request_first_frame"],
     }  # fmt: skip
     frame = int(arrays.numbers(stretches, "request_first_frame")[worst.behind])
@@ -121,3 +117,15 @@ def _most_at_once(begins: Array, ends: Array) -> int:
     steps = np.r_[np.full(len(ends), -1), np.full(len(begins), 1)]
     order = np.lexsort((steps, instants))  # at one instant, an end comes first
     return int(np.cumsum(steps[order]).max())
+
+
+def _busy_share(under_way: tuple[Array, Array], waiting: tuple[Array, Array], limit: int) -> float:
+    """Return the mean number of spans under way as a share of `limit`, over the time in which others wait."""
+    instants = np.unique(np.concatenate([*under_way, *waiting]).astype(np.int64))
+    counts = [
+        np.searchsorted(np.sort(begins), instants[:-1], side="right")
+        - np.searchsorted(np.sort(ends), instants[:-1], side="right")
+        for begins, ends in (under_way, waiting)
+    ]
+    ns = np.diff(instants) * (counts[1] > 0)
+    return float((ns * counts[0]).sum() / (limit * max(ns.sum(), 1)))
